@@ -52,14 +52,15 @@ _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 class UnhashableKey(ValueError):
-    """A key column has values without a hash. The message names the type, or the row, and what to use instead."""
+    """A key column has values without a hash. The message names the type, and what to use instead."""
 
 
 def hash64(column: pa.Array) -> Hashes:
     """The hash of each value, shape (rows,).
 
     Integers of any width, booleans, dates, times, timestamps and durations in any unit, floats, decimals of any scale, strings and
-    bytes can be keys; equal values have equal hashes within each of these kinds. Raises UnhashableKey for other types and for NaN.
+    bytes can be keys; equal values have equal hashes within each of these kinds. All NaNs are one value, and -0.0 is 0.0. Raises
+    UnhashableKey for other types.
     """
     if pa.types.is_null(column.type):
         return np.full(len(column), NULL_HASH)
@@ -134,11 +135,8 @@ def _integers(column: pa.Array) -> Hashes:
 def _float_words(column: pa.Array) -> Hashes:
     filled = column.fill_null(0.0) if column.null_count else column
     values = filled.to_numpy(zero_copy_only=False).astype(np.float64)
-    not_a_number = np.isnan(values)
-    if not_a_number.any():
-        row = int(np.flatnonzero(not_a_number)[0])
-        raise UnhashableKey(f"the key is NaN in row {row}: NaN equals nothing; replace it by null or a number, or filter it out")
     values += 0.0  # makes -0.0 the 0.0 that it equals
+    values[np.isnan(values)] = np.nan
     words: Hashes = values.view(np.uint64)
     return words
 

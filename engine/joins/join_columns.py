@@ -15,6 +15,7 @@ from ..batch import Batch, Times
 from ..errors import RecordError
 from ..protocol.split_route import Dealt
 from .block import Block
+from .key_types import common_type
 from .matching import plain
 
 How: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
@@ -26,17 +27,20 @@ DEALABLE: dict[How, tuple[Dealt, ...]] = {
 
 
 class JoinColumns:
-    """`left_keys`, `right_keys`: the key columns of both sides, in pairs."""
+    """`left_keys`, `right_keys`: the key columns of both sides, in pairs; `how`: which rows leave."""
 
-    def __init__(self, operator: str, left_keys: tuple[str, ...], right_keys: tuple[str, ...], suffix: str) -> None:
+    def __init__(self, operator: str, left_keys: tuple[str, ...], right_keys: tuple[str, ...], suffix: str, how: How) -> None:
         self._operator, self._suffix = operator, suffix
         self._shared = shared_keys(left_keys, right_keys)
+        self._wide = how in ("right", "full")
+        """Whether a key column of both sides has keys of right's that left's type may not hold."""
         self._checked: tuple[tuple[str, ...], tuple[str, ...]] | None = None
         self._names: dict[str, str] = {}
 
     def pairs(self, left: pa.RecordBatch, right: pa.RecordBatch, times: Times | None) -> Batch:
         """Rows of both sides, side by side."""
         names = self._right_names(left.schema, right.schema)
+        left = self._widened(left, right.schema)
         columns = [*left.columns, *(right.column(name) for name in names)]
         return Batch(pa.RecordBatch.from_arrays(columns, names=[*left.schema.names, *names.values()]), times)
 
@@ -44,6 +48,7 @@ class JoinColumns:
         """Rows of left with nulls for right's columns, as far as these are known."""
         names = {} if right is None else self._right_names(left.schema, right)
         nulls = [pa.nulls(left.num_rows, right.field(name).type) for name in names] if right is not None else []
+        left = left if right is None else self._widened(left, right)
         return Batch(pa.RecordBatch.from_arrays([*left.columns, *nulls], names=[*left.schema.names, *names.values()]), times)
 
     def right_only(self, left: pa.Schema | None, right: pa.RecordBatch, times: Times | None) -> Batch:
@@ -52,11 +57,35 @@ class JoinColumns:
             return Batch(right, times)
         names = self._right_names(left, right.schema)
         columns = [
-            _cast(right.column(field.name), field.type) if field.name in self._shared else pa.nulls(right.num_rows, field.type)
+            self._cast(right.column(field.name), field.type, right.schema.field(field.name).type)
+            if field.name in self._shared
+            else pa.nulls(right.num_rows, field.type)
             for field in left
         ]
         columns += [right.column(name) for name in names]
         return Batch(pa.RecordBatch.from_arrays(columns, names=[*left.names, *names.values()]), times)
+
+    def _widened(self, left: pa.RecordBatch, right: pa.Schema) -> pa.RecordBatch:
+        """Left's rows; key columns of both sides in the type that they have in all results."""
+        if not self._wide or all(left.schema.field(name).type == right.field(name).type for name in self._shared):
+            return left
+        columns = [
+            self._cast(column, field.type, right.field(field.name).type) if field.name in self._shared else column
+            for field, column in zip(left.schema, left.columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=left.schema.names)
+
+    def _cast(self, column: pa.Array, left: pa.DataType, right: pa.DataType) -> pa.Array:
+        """A key column in the type for both sides, with left's zone. Raises RecordError for a key that does not fit it."""
+        kind = common_type(left, right)
+        if kind is None or kind == column.type:
+            return column
+        try:
+            return plain(column).cast(kind)
+        except pa.ArrowInvalid as error:
+            raise RecordError(
+                self._operator, f"a key of type {column.type} does not fit {kind}, the type for both sides: {error}"
+            ) from error
 
     def _right_names(self, left: pa.Schema, right: pa.Schema) -> dict[str, str]:
         """The result's names of right's columns. Raises RecordError for two columns of one name."""
@@ -94,7 +123,3 @@ def shared_keys(left_keys: Sequence[str], right_keys: Sequence[str]) -> set[str]
 def later_times(left: Block, right: Block) -> Times:
     """The event time of each pair: the later of both."""
     return np.maximum(left.times, right.times)
-
-
-def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    return plain(column) if pa.types.is_null(kind) else plain(column).cast(kind)

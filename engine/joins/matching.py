@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..batch import Times
+from ..keys.equality import equal_values
 from .block import Block, Places
 from .row_log import Bounds, RowLog
 from .rows import Reached
@@ -88,8 +89,7 @@ class Matcher:
     def _equal(self, block: Block, found: Found, reached: Reached) -> npt.NDArray[np.bool_]:
         mask, probing = np.ones(len(found.probed), np.bool_), block.held.reached(found.probed)
         for ours, theirs in zip(self._probing, self._stored, strict=True):
-            both = pc.equal(plain(probing.column(ours)), plain(reached.column(theirs)))
-            mask &= both.fill_null(False).to_numpy(zero_copy_only=False)
+            mask &= equal_values(probing.column(ours), reached.column(theirs))
         return mask
 
     def _hashes_decide(self, block: Block, stored: Block) -> bool:

@@ -81,6 +81,15 @@ def _common(key: pa.Array) -> pa.Array:
         return key.cast(pa.int64())
     if types.is_floating(kind) and kind.bit_width < 64:
         return key.cast(pa.float64())
-    if types.is_timestamp(kind) and kind.unit in ("s", "ms"):
-        return key.cast(pa.timestamp("us", kind.tz))
+    if types.is_timestamp(kind):
+        instants = key if kind.tz in (None, "UTC") else key.cast(pa.timestamp(kind.unit, "UTC"))
+        return instants if kind.unit in ("us", "ns") else _in_microseconds(instants)
     return key
+
+
+def _in_microseconds(key: pa.Array) -> pa.Array:
+    """Seconds or milliseconds in microseconds, if all values fit."""
+    try:
+        return key.cast(pa.timestamp("us", key.type.tz))
+    except pa.ArrowInvalid:
+        return key

@@ -15,10 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Times
+from ..errors import RecordError
 from ..keys.encoding import encode_keys
 from ..protocol.elements import MAX_TIME, MIN_TIME
 from ..time.windows import Windows
 from .block import Block
+from .key_types import common_type
 from .matching import plain
 from .row_log import RowLog
 from .sides import Side, key_names
@@ -126,11 +128,17 @@ def key_codes(parts: Sequence[tuple[Side, Block]], keys: Keys, operator: str) ->
     """A number per row, equal for equal keys, and the key columns, of all rows of blocks of both sides."""
     names = key_names(len(next(iter(keys.values()))))
     tables = [(side, block.rows, keys[side]) for side, block in parts]
-    columns = [_concatenated([plain(side.form_key(rows.column(of[place]))) for side, rows, of in tables]) for place in range(len(names))]
+    formed = [[plain(side.form_key(rows.column(of[place]))) for side, rows, of in tables] for place in range(len(names))]
+    columns = [_concatenated(pieces, operator) for pieces in formed]
     return encode_keys(pa.RecordBatch.from_arrays(columns, names=list(names)), names, operator).codes, columns
 
 
-def _concatenated(columns: Sequence[pa.Array]) -> pa.Array:
-    """One column; those of nulls take the others' type."""
-    kind = next((column.type for column in columns if not pa.types.is_null(column.type)), pa.null())
-    return pa.concat_arrays([pa.nulls(len(column), kind) if pa.types.is_null(column.type) else column.cast(kind) for column in columns])
+def _concatenated(columns: Sequence[pa.Array], operator: str) -> pa.Array:
+    """One column of the type for all. Raises RecordError for keys that don't fit it."""
+    kind = columns[0].type
+    for column in columns[1:]:
+        kind = common_type(kind, column.type) or kind
+    try:
+        return pa.concat_arrays([pa.nulls(len(column), kind) if pa.types.is_null(column.type) else column.cast(kind) for column in columns])
+    except pa.ArrowInvalid as error:
+        raise RecordError(operator, f"a key of one side does not fit {kind}, the type for both sides: {error}") from error

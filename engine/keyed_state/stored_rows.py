@@ -214,7 +214,9 @@ class StoredRows:
 
 
 def _together(kind: pa.DataType, other: pa.DataType) -> bool:
-    """Whether one column can hold keys of both types."""
+    """Whether one column can hold keys of both types; one of nulls takes the other's type."""
+    if pa.types.is_null(other):
+        return True
     if pa.types.is_temporal(kind) and pa.types.is_temporal(other):
         return True
     return wider(kind, other) is not None and pa.types.is_integer(kind) == pa.types.is_integer(other)

@@ -14,11 +14,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...state.packing import pack_values, unpack_values
 from ..batch import column_values
-from .encoding import KeyTypes
+from .encoding import KeyTypes, plain_floats
 
 
 class KeyCodec:
@@ -48,9 +47,7 @@ def _plain(column: pa.Array, kind: pa.DataType) -> list[Any]:
         return column_values(column.cast(kind).view(_integers(kind)))
     if pa.types.is_decimal(kind):
         return column_values(column.cast(kind).cast(pa.string()))
-    if pa.types.is_floating(column.type):
-        column = pc.add(column, pa.scalar(0.0, column.type))  # makes -0.0 the 0.0 that it equals
-    return column_values(column)
+    return column_values(plain_floats(column) if pa.types.is_floating(column.type) else column)
 
 
 def _column(values: list[Any], kind: pa.DataType) -> pa.Array:

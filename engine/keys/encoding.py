@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
+from math import nan, prod
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 
 from ...state.hashing import UnhashableKey, as_bytes, combine, group_of, hash64
 from ...state.words import FEW, Where, Words, grouped, numbered
-from ..batch import column_values
 from ..errors import RecordError
+from .key_values import column_key_values, key_value_column
 from .unkeyed import EVERYTHING
 
 
@@ -79,12 +79,22 @@ def key_hashes(columns: Sequence[pa.Array], operator: str) -> npt.NDArray[np.uin
 def key_values(columns: Sequence[pa.Array]) -> list[Any]:
     """Rows of key columns as Python values: the value itself, or a tuple if there are several columns."""
     if len(columns) == 1:
-        return column_values(columns[0])
-    return list(zip(*(column_values(column) for column in columns), strict=True))
+        return column_key_values(columns[0])
+    return list(zip(*(column_key_values(column) for column in columns), strict=True))
+
+
+def plain_floats(column: pa.Array) -> pa.Array:
+    """Floats with 0.0 for the -0.0 that it equals, and one NaN for all."""
+    column = pc.add(column, pa.scalar(0.0, column.type))
+    unlike = pc.is_nan(column)
+    return pc.if_else(unlike, pa.scalar(nan, column.type), column) if pc.any(unlike).as_py() else column
 
 
 def comparable(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether keys of these types can be equal; equal keys of such types have equal hashes."""
+    """Whether keys of these types can be equal and compared; equal keys of such types have equal hashes.
+
+    A timestamp with a zone is an instant, one without is none.
+    """
     if pa.types.is_null(one) or pa.types.is_null(other):
         return True
     return _family(one) == _family(other)
@@ -95,8 +105,10 @@ def _family(kind: pa.DataType) -> str:
         return _family(kind.value_type)
     families = {
         "integer": pa.types.is_integer, "boolean": pa.types.is_boolean, "float": pa.types.is_floating, "decimal": pa.types.is_decimal,
-        "date": pa.types.is_date, "time": pa.types.is_time, "timestamp": pa.types.is_timestamp, "duration": pa.types.is_duration,
+        "date": pa.types.is_date, "time": pa.types.is_time, "duration": pa.types.is_duration,
     }  # fmt: skip
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz is None else "timestamp with a zone"
     text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     if any(check(kind) for check in text):
         return "string"
@@ -123,8 +135,8 @@ class KeyTypes:
     def columns(self, keys: list[Any]) -> list[pa.Array]:
         """The inverse of `key_values`: keys as columns."""
         if len(self.types) == 1:
-            return [pa.array(keys, self.types[0])]
-        return [pa.array([key[i] for key in keys], kind) for i, kind in enumerate(self.types)]
+            return [key_value_column(keys, self.types[0])]
+        return [key_value_column([key[i] for key in keys], kind) for i, kind in enumerate(self.types)]
 
 
 def compact(codes: npt.NDArray[Any], span: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -151,12 +163,10 @@ def _table_size(rows: int) -> int:
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """The column without a dictionary, and with 0.0 for the -0.0 that it equals."""
+    """The column without a dictionary, and floats with one zero and one NaN."""
     if column.type.id == _DICTIONARY:
         column = column.cast(column.type.value_type)
-    if column.type.id in _FLOATS:
-        column = pc.add(column, pa.scalar(0.0, column.type))
-    return column
+    return plain_floats(column) if column.type.id in _FLOATS else column
 
 
 _DICTIONARY, _NULL, _TIMESTAMP = pa.dictionary(pa.int8(), pa.int8()).id, pa.null().id, pa.timestamp("us").id

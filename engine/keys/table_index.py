@@ -16,9 +16,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from .encoding import key_hashes
+from .equality import equal_values
 
 Places = npt.NDArray[np.intp]
 
@@ -73,33 +73,8 @@ class TableIndex:
         """Whether these keys are those of these rows."""
         same = np.ones(len(keys), np.bool_)
         for column, own in zip(columns, self._columns, strict=True):
-            same &= _equal(column.take(pa.array(keys)), own.take(pa.array(rows)))
+            same &= equal_values(column.take(pa.array(keys)), own.take(pa.array(rows)))
         return same
-
-
-def _equal(left: pa.Array, right: pa.Array) -> npt.NDArray[np.bool_]:
-    """Whether values of two types of one kind are equal."""
-    left, right = _comparable(left), _comparable(right)
-    try:
-        equal: npt.NDArray[np.bool_] = pc.equal(left, right).to_numpy(zero_copy_only=False)
-    except pa.ArrowInvalid:  # a value of one type is out of the range of the other
-        pairs = zip(_counts(left), _counts(right), strict=True)
-        equal = np.array([mine == theirs for mine, theirs in pairs], np.bool_)
-    return equal
-
-
-def _comparable(column: pa.Array) -> pa.Array:
-    """The values in a type that Arrow compares with others of its kind: it refuses timestamps of two zones."""
-    kind = column.type
-    return column.cast(pa.timestamp(kind.unit)) if pa.types.is_timestamp(kind) and kind.tz is not None else column
-
-
-def _counts(column: pa.Array) -> list[int]:
-    """Integers, or temporal values as counts of nanoseconds."""
-    if pa.types.is_integer(column.type):
-        return list(column.to_pylist())
-    factor = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}[column.type.unit]
-    return [value * factor for value in column.view(pa.int64()).to_pylist()]
 
 
 def _complete(columns: Sequence[pa.Array]) -> npt.NDArray[np.bool_]:

@@ -40,12 +40,12 @@ _ENDS = np.array([0, *(1 << 8 * n for n in range(_BYTES)), 0], np.uint64)
 
 
 def have_words(kind: pa.DataType) -> bool:
-    """Whether values of this type have words, unless they are too long, or NaN."""
+    """Whether values of this type have words, unless they are too long."""
     return kind.id in _OFFSETS or kind.id in _STORAGE
 
 
 def words_of(column: pa.Array) -> list[Word] | None:
-    """The words of a column of a type that has them. None if a text is too long, or a value is NaN, which equals nothing."""
+    """The words of a column of a type that has them. None if a text is too long."""
     kind = column.type.id
     if kind in _OFFSETS:
         return _of_few_texts(column) if len(column) <= FEW else _of_texts(column)
@@ -55,8 +55,7 @@ def words_of(column: pa.Array) -> list[Word] | None:
     values = (integers.fill_null(0) if nulls else integers).to_numpy()
     if kind in _FLOATS:
         floats = values.view(_FLOATS[kind]) + 0  # makes -0.0 the 0.0 that it equals
-        if np.isnan(floats).any():
-            return None
+        floats[np.isnan(floats)] = np.nan
         values = floats.view(values.dtype)
     words = [values.astype(np.int64, copy=False).view(np.uint64)]
     if nulls:

@@ -66,7 +66,7 @@ class JoinInstance(TwoInputsInstance):
     def __init__(self, operator: Join, context: Context) -> None:
         super().__init__(operator, context)
         self._how, self._within = operator.how, operator.within
-        self._columns = JoinColumns(context.name, operator.left_keys, operator.right_keys, operator.suffix)
+        self._columns = JoinColumns(context.name, operator.left_keys, operator.right_keys, operator.suffix, operator.how)
         self._to_right = Matcher(operator.left_keys, operator.right_keys)
         by_column = isinstance(operator.within, Between) and isinstance(operator.within.upper, str)
         self._to_left = Matcher(operator.right_keys, operator.left_keys, self._not_too_late if by_column else None)

@@ -49,7 +49,7 @@ class JoinAsofInstance(TwoInputsInstance):
     def __init__(self, operator: JoinAsof, context: Context) -> None:
         super().__init__(operator, context)
         self._operator = operator
-        self._columns = JoinColumns(context.name, operator.left_keys, operator.right_keys, operator.suffix)
+        self._columns = JoinColumns(context.name, operator.left_keys, operator.right_keys, operator.suffix, operator.how)
         self.state.logs[RIGHT].drops = lambda block: superseded(block, operator.right_keys, self.watermark)
 
     @property

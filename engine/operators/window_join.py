@@ -61,7 +61,7 @@ class WindowJoinInstance(WindowsOfTwo):
     def __init__(self, operator: WindowJoin, context: Context) -> None:
         super().__init__(operator, context, operator.windows)
         self._how = operator.how
-        self._columns = JoinColumns(context.name, operator.left_keys, operator.right_keys, operator.suffix)
+        self._columns = JoinColumns(context.name, operator.left_keys, operator.right_keys, operator.suffix, operator.how)
         self._to_right = Matcher(operator.left_keys, operator.right_keys)
         self._to_left = Matcher(operator.right_keys, operator.left_keys)
 

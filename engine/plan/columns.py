@@ -16,7 +16,6 @@ from ..sink import Sink
 from ..source import Source
 from .graph import Graph, Input
 
-
 Inputs = Mapping[str, Sequence[Columns]]
 """By an operator's name: what is known of the columns of its inputs."""
 

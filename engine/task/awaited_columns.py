@@ -61,4 +61,4 @@ class AwaitedColumns:
             return None
         self._since = float("inf")
         which = " and ".join(f"its {side.dealt} stream" for side in (LEFT, RIGHT) if side in self._missing)
-        return f"it waits for the first row of {which}, whose columns it must know: declare them with schema= where the stream's rows are made"
+        return f"it waits for the first row of {which}, to know its columns: declare them with schema= where its rows are made"

@@ -294,14 +294,7 @@ class TaskCore:
         if channel in self._alignment.channels:
             self._alignment.hold(channel, element)
         elif isinstance(element, Batch):
-            self.rows_in += element.num_rows
-            batch = element if self.handovers is None else self.handovers.split(channel, element)
-            if batch is not None:
-                self.chain.process(0, batch)
-            self._out.append(Consumed(channel, element))
-            if self._awaited is not None:
-                self._awaited.told(channel, side_of(element.rows.schema), behind=channel in self._time.frozen_channels)
-                self._follow()
+            self._receive_batch(channel, element)
         elif isinstance(element, Watermark):
             self._time.hear(channel, element.time)
             self._follow()
@@ -319,6 +312,16 @@ class TaskCore:
             self._mark(element)
         else:
             raise ProtocolError(f"task {self.spec.name}: a {type(element).__name__} came on channel {channel}, which is for records")
+
+    def _receive_batch(self, channel: ChannelId, came: Batch) -> None:
+        self.rows_in += came.num_rows
+        batch = came if self.handovers is None else self.handovers.split(channel, came)
+        if batch is not None:
+            self.chain.process(0, batch)
+        self._out.append(Consumed(channel, came))
+        if self._awaited is not None:
+            self._awaited.told(channel, side_of(came.rows.schema), behind=channel in self._time.frozen_channels)
+            self._follow()
 
     def _receive_state(self, handovers: Handovers, channel: ChannelId, element: Element) -> None:
         if isinstance(element, Batch):

@@ -51,6 +51,7 @@ from ..engine.operators.stateful_map import StatefulMap
 from ..engine.operators.stateful_map_columns import StatefulMapColumns
 from ..engine.operators.two_inputs import LATE
 from ..engine.operators.union import Union
+from ..engine.plan.columns import check_columns
 from ..engine.plan.graph import Node
 from ..engine.sink import Sink
 from ..engine.source import Source
@@ -97,6 +98,7 @@ def oracle(flow: Dataflow) -> dict[str, list[Row]]:
     on how the stream is cut into batches, or that has a source without an end.
     """
     flow.graph.check()
+    inputs_known = check_columns(flow.graph)
     streams: dict[tuple[int, str], Records] = {}
     sinks: dict[str, list[Row]] = {}
     for node in flow.graph.ordered():
@@ -105,7 +107,8 @@ def oracle(flow: Dataflow) -> dict[str, list[Row]]:
             sinks[node.name] = [dict(record.row) for record in inputs[0].items]
             continue
         _refuse_updates(flow, node)
-        records = read(node.operator) if isinstance(node.operator, Source) else evaluate(node.operator, inputs)
+        known = inputs_known.get(node.name, ())
+        records = read(node.operator) if isinstance(node.operator, Source) else evaluate(node.operator.knowing(known), inputs)
         streams[node.id, "out"] = records
         streams |= {(node.id, port): Records([]) for port in ("late", *LATE.values())}
         streams.update({(node.id, port): stream for port, stream in records.ports.items()})

@@ -12,9 +12,11 @@ from datetime import UTC, datetime, timedelta
 from functools import cmp_to_key
 from typing import Any
 
+from ..engine.joins.sides import LEFT, RIGHT, Side
 from ..engine.joins.within import Always, Between
 from ..engine.operators.join import Join
 from ..engine.operators.join_asof import JoinAsof
+from ..engine.operators.two_inputs import TwoInputs
 from ..engine.operators.window_join import WindowJoin
 
 Row = dict[str, Any]
@@ -82,8 +84,8 @@ class _Shape:
     def __init__(self, operator: Join | WindowJoin | JoinAsof, left: Sequence[Timed], right: Sequence[Timed]) -> None:
         self._keys = operator.left_keys, operator.right_keys
         self._shared = {a for a, b in zip(*self._keys, strict=True) if a == b}
-        self._left = list(left[0][0]) if left else []
-        self._right = [name for name in (right[0][0] if right else ()) if name not in self._shared]
+        self._left = _names(operator, LEFT, left)
+        self._right = [name for name in _names(operator, RIGHT, right) if name not in self._shared]
         self._suffix = operator.suffix
 
     def same_key(self, left: Row, right: Row) -> bool:
@@ -95,6 +97,13 @@ class _Shape:
         for name in self._right:
             row[f"{name}{self._suffix}" if name in self._left else name] = None if right is None else right[name]
         return row if left is not None or self._left else dict(right or {})
+
+
+def _names(operator: TwoInputs, side: Side, rows: Sequence[Timed]) -> list[str]:
+    """The columns of a side: those of the plan, or of its rows."""
+    if side in operator.schemas:
+        return list(operator.schemas[side].names)
+    return list(rows[0][0]) if rows else []
 
 
 def _results(

@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import evenflow as ef
 
@@ -150,6 +151,25 @@ def join_in_sessions() -> ef.Dataflow:
     return flow
 
 
+def _last(row: dict[str, Any]) -> bool:
+    return bool(row["both"] == 7 and row["ts"] > 12_000)
+
+
+def join_with_a_side_that_comes_late() -> ef.Dataflow:
+    """The columns of right are known from its first row, which comes late or never; those of `none` are known from the plan."""
+    flow = ef.Dataflow("late-side")
+    left, right = sides(flow)
+    keyed, made = left.key_by("key"), right.filter(_last).map(lambda row: {"key": row["key"], "ts": row["ts"], "r": row["r"]})
+    late, none = made.key_by("key"), right.filter(pc.field("both") > 9).rename(key="id").key_by("id")
+    keyed.join(late, ef.between("-200ms", "300ms"), how="full").write(ef.to_list([]))
+    keyed.join(late, ef.tumbling("500ms"), how="left").write(ef.to_list([], name="windows"))
+    keyed.join_asof(late).write(ef.to_list([], name="asof"))
+    keyed.join(none, ef.session("200ms"), how="left").select("l", "id", "r").write(ef.to_list([], name="none"))
+    never = made.filter(lambda row: False).key_by("key")
+    keyed.join(never, ef.between(0, "300ms"), how="left").write(ef.to_list([], name="never"))
+    return flow
+
+
 def summary(key: Any, window: ef.Window, left: list[dict[str, Any]], right: list[dict[str, Any]]) -> Any:
     """Tells the order of the rows; refuses some windows."""
     if (len(left) + len(right)) % 5 == 4:
@@ -175,4 +195,5 @@ def co_group() -> ef.Dataflow:
 JOINS = (
     join_inner, join_left, join_right, join_full, join_semi, join_anti, join_always, join_with_itself, join_in_windows, join_asof,
     join_then_windows, co_process, join_in_sessions, co_group,
+    join_with_a_side_that_comes_late,
 )  # fmt: skip

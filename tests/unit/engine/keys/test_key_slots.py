@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.engine.errors import RecordError
 from evenflow.engine.keys import encoding
 from evenflow.engine.keys import words as texts
 from evenflow.engine.keys.encoding import KeyTypes, encode_keys, key_hashes, key_values
@@ -125,11 +124,11 @@ def test_small_and_large_batches_in_turn_get_the_slots_of_large_ones(span):
 
 
 @pytest.mark.parametrize("few", [0, 1_000])
-def test_zeros_are_one_key_and_nan_is_none(few):
+def test_zeros_are_one_key_and_so_are_nans(few):
     (codes, _, count, *_), *_ = told([[pa.array([0.0, -0.0, None, 1.5, -0.0])]], few)
     assert (codes, count) == ([0, 0, 1, 2, 0], 3)
-    with pytest.raises(RecordError, match="NaN"):
-        told([[pa.array([1.0, float("nan")])]], few)
+    (codes, _, count, *_), *_ = told([[pa.array([float("nan"), 1.0, -float("nan")])]], few)
+    assert (codes, count) == ([0, 1, 0], 2)
 
 
 @given(st.lists(st.tuples(COLUMNS, st.lists(st.one_of(SMALL, st.none(), st.sampled_from("abc")), unique=True)), max_size=8))
@@ -189,12 +188,13 @@ def test_a_long_text_ends_it_and_all_keys_keep_their_slots():
     assert isinstance(slots.index, DictIndex)
 
 
-def test_nan_is_refused_and_leaves_nothing():
-    slots = KeySlots("count")
-    for _ in range(2):
-        with pytest.raises(RecordError, match="NaN"):
-            slots.of([pa.array([1.0, float("nan")])])
-        assert len(slots) == 0
+@pytest.mark.parametrize("text", ["", "x" * (LONGEST + 1)], ids=["words", "values"])
+def test_nan_has_one_slot(text):
+    slots, texts = KeySlots("count"), pa.array([text] * 3)
+    assert slots.of([pa.array([1.0, float("nan"), -float("nan")]), texts]).tolist() == [0, 1, 1]
+    assert slots.of([pa.array([float("nan"), 1.0, 2.0]), texts]).tolist() == [1, 0, 2]
+    slots.remove(np.array([1]))
+    assert slots.known([pa.array([float("nan")]), texts[:1]]).tolist() == []
 
 
 def test_columns_that_begin_in_the_middle_of_an_array():

@@ -13,7 +13,7 @@ import evenflow as ef
 
 SLEEP = time.sleep
 ROW_BY_ROW = ef.NetworkConfig(source_rows=1, linger=0)
-CUTS = pytest.mark.parametrize(("parallelism", "network"), [(1, ef.NetworkConfig()), (2, ROW_BY_ROW)], ids=["one worker", "two, row by row"])
+CUTS = pytest.mark.parametrize(("parallelism", "network"), [(1, ef.NetworkConfig()), (2, ROW_BY_ROW)], ids=["whole", "cut"])
 ORDERS = [{"k": 1, "t": 1, "a": 10}, {"k": 2, "t": 2, "a": 20}, {"k": 3, "t": 3, "a": 30}]
 
 
@@ -74,7 +74,11 @@ def test_right_join_without_any_row_of_left_has_nulls_in_lefts_columns():
 
 @CUTS
 def test_select_behind_an_outer_join_finds_the_columns_of_the_side_without_rows(parallelism, network):
-    rows = run(lambda flow: orders(flow).join(no_payments(flow).key_by("k"), ef.between(0, "1s"), how="left").select("k", "b"), parallelism, network)
+    rows = run(
+        lambda flow: orders(flow).join(no_payments(flow).key_by("k"), ef.between(0, "1s"), how="left").select("k", "b"),
+        parallelism,
+        network,
+    )
     assert sort(rows) == [{"k": k, "b": None} for k in (1, 2, 3)]
 
 
@@ -110,3 +114,152 @@ def test_first_orders_wait_for_the_columns_of_payments_that_a_function_makes_lat
         return orders(flow).join(paid.key_by("k"), ef.between(0, "1s"), how="left")
 
     assert sort(run(program, parallelism, network)) == ALONE
+
+
+def table(flow, columns, name, tmp_path, **options):
+    """A stream of the rows of a Parquet file, which keeps every type."""
+    folder = tmp_path / name
+    folder.mkdir()
+    pq.write_table(pa.table(columns), folder / "rows.parquet")
+    return flow.read(ef.read_parquet(folder, **options)).named(name)
+
+
+NANOSECONDS = pa.array([1, 2, 1, None], pa.timestamp("ns"))
+LONG = pa.array([2**62, 2**62, -(2**62), None], pa.duration("s"))
+
+
+def counts_of(rows, kind):
+    """The counts by the key's integer; Python has no value for such keys, so a function would not see them."""
+    return sorted(((row["k"], row["n"]) for row in rows), key=repr)
+
+
+@CUTS
+@pytest.mark.parametrize("state", ["memory", "lmdb"])
+@pytest.mark.parametrize(("keys", "expected"), [
+    (NANOSECONDS, [(1, 2), (2, 1), (None, 1)]), (LONG, [(-(2**62), 1), (2**62, 2), (None, 1)]),
+    (pa.array([1, 1_500, 1, None], pa.duration("ns")), [(1, 2), (1500, 1), (None, 1)]),
+    (pa.array([1, 1_500, 1, None], pa.time64("ns")), [(1, 2), (1500, 1), (None, 1)]),
+], ids=["nanoseconds", "long durations", "durations", "times"])  # fmt: skip
+def test_keys_that_python_has_no_value_for_are_counted(keys, expected, state, parallelism, network, tmp_path):
+    counted = []
+
+    def program(flow):
+        counts = table(flow, {"k": keys}, "rows", tmp_path).key_by("k").aggregate(emit="final", n=ef.count())
+        return counts.map_batches(lambda rows: pa.record_batch({"k": rows.column("k").view(pa.int64()), "n": rows.column("n")}))
+
+    flow = ef.Dataflow("program")
+    program(flow).write(ef.to_list(counted))
+    config = ef.JobConfig(
+        parallelism=parallelism, network=network, state=ef.StateConfig(state, dir=str(tmp_path) if state == "lmdb" else None)
+    )
+    flow.run(runtime="local", config=config).wait()
+    assert counts_of(counted, keys.type) == sorted(expected, key=repr)
+
+
+def test_nanoseconds_join_microseconds_where_they_are_equal(tmp_path):
+    def program(flow):
+        left = table(flow, {"k": pa.array([1_000, 1_001], pa.timestamp("ns")), "a": [1, 2]}, "l", tmp_path)
+        right = table(flow, {"k": pa.array([1, 2**60], pa.timestamp("us")), "b": [3, 4]}, "r", tmp_path)
+        return left.key_by("k").join(right.key_by("k"), ef.always(), how="left").select("a", "b")
+
+    assert sort(run(program)) == [{"a": 1, "b": 3}, {"a": 2, "b": None}]
+
+
+def test_instants_of_two_zones_are_equal(tmp_path):
+    def program(flow):
+        left = table(flow, {"k": pa.array([0, 5], pa.timestamp("ms", "UTC")), "a": [1, 2]}, "l", tmp_path)
+        right = table(flow, {"k": pa.array([0, 7_000], pa.timestamp("us", "Europe/Berlin")), "b": [3, 4]}, "r", tmp_path)
+        return left.key_by("k").join(right.key_by("k"), ef.always(), how="full").select("a", "b")
+
+    assert sort(run(program)) == [{"a": 1, "b": 3}, {"a": 2, "b": None}, {"a": None, "b": 4}]
+
+
+@pytest.mark.parametrize(("one", "other", "why"), [
+    (pa.timestamp("us"), pa.timestamp("us", "UTC"), "which are never equal: convert one of them"),
+    (pa.int64(), pa.uint64(), "and no type holds both: convert one of them"),
+    (pa.int64(), pa.string(), "which are never equal: convert one of them"),
+], ids=["zones", "unsigned", "text"])  # fmt: skip
+def test_keys_that_cannot_be_compared_are_refused_before_the_job_runs(one, other, why, tmp_path):
+    def program(flow):
+        left = table(flow, {"k": pa.nulls(1, one)}, "l", tmp_path)
+        right = table(flow, {"id": pa.nulls(1, other)}, "r", tmp_path)
+        return left.key_by("k").join(right.key_by("id"), ef.always())
+
+    with pytest.raises(ef.FlowError) as refused:
+        run(program)
+    assert f"operator `join`: left's key column `k` is {one} and right's `id` is {other}, {why}" in str(refused.value)
+
+
+def test_keys_of_functions_that_cannot_be_compared_end_the_job_by_name():
+    def program(flow):
+        left = flow.read(ef.from_items([{"k": 1}], name="l")).map_batches(
+            lambda rows: rows.set_column(0, "k", rows.column(0).cast("uint64"))
+        )
+        return left.key_by("k").join(flow.read(ef.from_items([{"k": 1}], name="r")).key_by("k"), ef.always())
+
+    with pytest.raises(
+        ef.RecordError, match="operator `join`: left's key column `k` is uint64 and right's `k` is int64, and no type holds both"
+    ):
+        run(program)
+
+
+def test_full_join_of_keys_of_two_widths_has_keys_of_both(tmp_path):
+    def program(flow):
+        left = table(flow, {"k": pa.array([1], pa.int32()), "a": [1]}, "l", tmp_path)
+        return left.key_by("k").join(table(flow, {"k": [1, 2**40], "b": [1, 2]}, "r", tmp_path).key_by("k"), ef.always(), how="full")
+
+    assert sort(run(program)) == [{"k": 1, "a": 1, "b": 1}, {"k": 2**40, "a": None, "b": 2}]
+
+
+NAN = float("nan")
+
+
+@CUTS
+@pytest.mark.parametrize("state", ["memory", "lmdb"])
+def test_nans_are_one_key(state, parallelism, network, tmp_path):
+    rows = []
+    flow = ef.Dataflow("program")
+    read = flow.read(ef.from_items([{"k": k} for k in (NAN, -NAN, 0.0, -0.0, 1.5, None)]))
+    read.key_by("k").aggregate(emit="final", n=ef.count()).write(ef.to_list(rows))
+    config = ef.JobConfig(
+        parallelism=parallelism, network=network, state=ef.StateConfig(state, dir=str(tmp_path) if state == "lmdb" else None)
+    )
+    flow.run(runtime="local", config=config).wait()
+    assert sort((str(row["k"]), row["n"]) for row in rows) == [("0.0", 2), ("1.5", 1), ("None", 1), ("nan", 2)]
+
+
+@CUTS
+def test_nan_is_a_key_of_stateful_map_deduplicate_and_joins(parallelism, network):
+    def counted(state, row):
+        return (state or 0) + 1, {"k": str(row["k"]), "n": (state or 0) + 1}
+
+    def read(flow):
+        return flow.read(ef.from_items([{"k": k} for k in (NAN, -NAN, NAN, 1.0)]))
+
+    assert max(row["n"] for row in run(lambda flow: read(flow).key_by("k").stateful_map(counted), parallelism, network)) == 3
+    assert len(run(lambda flow: read(flow).deduplicate("k"), parallelism, network)) == 2
+    pairs = run(
+        lambda flow: read(flow).key_by("k").join(flow.read(ef.from_items([{"k": NAN, "b": 1}], name="r")).key_by("k"), ef.always()),
+        parallelism,
+        network,
+    )
+    assert [row["b"] for row in pairs] == [1, 1, 1]
+    found = run(lambda flow: read(flow).lookup(pa.table({"k": [NAN], "b": [7]}), on="k"), parallelism, network)
+    assert sorted(str(row["b"]) for row in found) == ["7", "7", "7", "None"]
+    assert (
+        run(lambda flow: read(flow).map(lambda row: {**row, "g": 1}).key_by("g").aggregate(emit="final", n=ef.count_distinct("k")))[0]["n"]
+        == 2
+    )
+
+
+@pytest.mark.parametrize("state", ["memory", "lmdb"])
+def test_keys_of_which_a_batch_has_none_are_null_keys(state, tmp_path):
+    def nulled(rows):
+        return rows if rows.column("item")[0].as_py() != 2 else rows.set_column(0, "item", pa.nulls(rows.num_rows))
+
+    rows = []
+    flow = ef.Dataflow("program")
+    flow.read(ef.from_items([1, 2, 3, 1])).map_batches(nulled).key_by("item").aggregate(n=ef.count()).write(ef.to_list(rows))
+    config = ef.JobConfig(network=ROW_BY_ROW, state=ef.StateConfig(state, dir=str(tmp_path) if state == "lmdb" else None))
+    flow.run(runtime="local", config=config).wait()
+    assert sort((row["item"], row["n"]) for row in rows) == [(1, 1), (1, 2), (3, 1), (None, 1)]
