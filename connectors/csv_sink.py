@@ -37,6 +37,7 @@ class CsvSink(FileSink):
     """See `write_csv`."""
 
     extension = ".csv"
+    widens = True
 
     def __init__(self, path: str | Path, delimiter: str, overwrite: bool, append: bool, name: str) -> None:
         super().__init__(path, overwrite, append, name)

@@ -47,6 +47,8 @@ class FileSink(Sink):
 
     guarantee = "exactly once (a file appears when the checkpoint that holds it completes)"
     extension: str
+    widens = False
+    """True if a column may be of a wider type in later files, because the files have no types."""
 
     def __init__(self, path: str | Path, overwrite: bool, append: bool, name: str) -> None:
         if overwrite and append:
@@ -195,7 +197,7 @@ class FileWriter(SinkWriter):
                 self._close_part()
             if self._open is None:
                 self._open = _Part(self._sink, self._name(), schema)
-            self._open.encoder.write(fitted(batch.rows, schema))
+            self._open.encoder.write(fitted(batch.rows, schema, self._sink.name))
 
     def prepare(self, checkpoint: int) -> list[Any]:
         with self._explained():
@@ -218,7 +220,7 @@ class FileWriter(SinkWriter):
         """The writer's schema after a batch of `schema`. Raises ConnectorError if that changes the previous schema."""
         if self._schema is None or not self._schema.equals(schema):
             plain = pa.schema([(field.name, field.type) for field in schema])
-            self._schema = plain if self._schema is None else settled(self._schema, plain, self._sink.name)
+            self._schema = plain if self._schema is None else settled(self._schema, plain, self._sink.name, widen=self._sink.widens)
             for field in self._schema:
                 problem = self._sink.check_type(field.type)
                 if problem is not None:

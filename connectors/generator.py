@@ -29,6 +29,8 @@ from ..engine.protocol.elements import MAX_TIME, MIN_TIME
 from ..engine.source import Source, SourceReader
 from ..engine.time.duration import Duration, microseconds, seconds
 from ..engine.time.event_time import EventTime
+from ..engine.types.python_values import REFUSALS
+from ..engine.types.value_column import ValueColumn
 from ..state.packing import pack_value
 from .followed.follow import refuse_some
 from .inferred import Types, schema_of
@@ -60,9 +62,9 @@ def from_generator(
     after `poll_every`; while it waits, for an answer of a server perhaps, its worker does nothing else. It returns at the end of its
     partition.
 
-    `schema` types the columns; without it each batch shows its own types. `event_time`, `unit` and `max_delay` are as in `from_items`,
-    within a partition: one without rows holds event time back. What the function raises ends the job with a ConnectorError that names the
-    partition, and a row that doesn't fit with a RecordError.
+    `schema` types the columns; without it types widen with the values. `event_time`, `unit` and `max_delay` are as in `from_items`, within
+    a partition: one without rows holds event time back. What the function raises ends the job with a ConnectorError that names the
+    partition, and a row that doesn't fit, or that would change in the types of `schema`, with a RecordError.
     """
     if not isinstance(partitions, int) or isinstance(partitions, bool) or partitions < 1:
         raise FlowError(f"{name}: partitions is {partitions!r}; it must be a whole number of at least 1")
@@ -150,6 +152,8 @@ class GeneratorReader(SourceReader):
         self._function, self._partitions, self._event_time, self._schema = function, deque(partitions), event_time, schema
         self._poll_every, self._name, self._reader = poll_every, name, reader
         self._watermark = MIN_TIME
+        self._columns: dict[str, ValueColumn] = {}
+        """The columns of the rows so far, if there is no `schema`: their types widen."""
 
     def poll(self, max_rows: int) -> Batch | None:
         for partition in list(self._partitions):
@@ -230,14 +234,23 @@ class GeneratorReader(SourceReader):
         return True
 
     def _batch(self, rows: list[Any]) -> Batch:
-        if not self._schema.names:
-            batch = rows_of(rows, self._name)
-        else:
-            try:
-                batch = pa.RecordBatch.from_pylist(rows, self._schema)
-            except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
-                raise RecordError(self._name, f"a row does not fit `schema`: {error}", record=rows[0]) from error
+        batch = rows_of(rows, self._name, self._columns) if not self._schema.names else self._declared(rows)
         return Batch(batch, None if self._event_time is None else self._event_time.extract(batch, self._name))
+
+    def _declared(self, rows: list[Any]) -> pa.RecordBatch:
+        """Rows as the columns of `schema`. Raises RecordError naming the first row that doesn't fit."""
+        wrong = next((row for row in rows if not isinstance(row, Mapping)), None)
+        if wrong is not None:
+            raise RecordError(self._name, f"a row is {type(wrong).__name__}: yield dicts", record=wrong)
+        arrays = []
+        for field in self._schema:
+            column, values = ValueColumn(field.name, field.type), [row.get(field.name) for row in rows]
+            try:
+                arrays.append(column.encoded(values))
+            except REFUSALS as error:
+                misfit = column.first_misfit(values)
+                raise RecordError(self._name, f"a row does not fit `schema`: {misfit.problem()}", record=rows[misfit.place]) from error
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _wrong(self, partition: _Partition, problem: str) -> ConnectorError:
         return ConnectorError(f"operator `{self._name}`: the generator of partition {partition.number} {problem}")

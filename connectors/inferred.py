@@ -13,7 +13,8 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from ..engine.columns import Columns
-from ..engine.errors import ConnectorError, FlowError
+from ..engine.errors import ConnectorError
+from ..engine.functions.rows_encoder import arrow_schema
 from ..engine.time.event_time import EventTime
 from .compression import Compression, open_file
 from .file_source import refuse_duplicates, whole_files
@@ -22,8 +23,8 @@ from .lines_source import LinesSource
 from .paths import Paths
 from .splits import Split
 
-Types: TypeAlias = "pa.Schema | Mapping[str, pa.DataType | str]"
-"""Types of some or all columns: a schema, or a dict like `{"price": "float64", "at": pa.timestamp("us")}`."""
+Types: TypeAlias = "pa.Schema | Mapping[str, pa.DataType | str | type]"
+"""Types of some or all columns: a schema, or a dict like `{"price": "decimal128(10, 2)", "at": pa.timestamp("us"), "n": int}`."""
 
 
 ADVICE = "correct the file, or give the column's type in `schema`"
@@ -131,17 +132,4 @@ def explained(operator: str, path: str, place: str = "", advise: Callable[[str],
 
 def schema_of(types: Types | None, operator: str) -> pa.Schema:
     """The user's types as a schema, without a column if there are none. Raises FlowError for a type that is unknown."""
-    if types is None:
-        return pa.schema([])
-    if isinstance(types, pa.Schema):
-        return types
-    return pa.schema([(name, _type(name, kind, operator)) for name, kind in types.items()])
-
-
-def _type(name: str, kind: pa.DataType | str, operator: str) -> pa.DataType:
-    try:
-        return pa.type_for_alias(kind) if isinstance(kind, str) else pa.field(name, kind).type
-    except (ValueError, TypeError) as error:
-        raise FlowError(
-            f"operator `{operator}`: type {kind!r} of column `{name}` is unknown; use a pyarrow type or a name like 'int64'"
-        ) from error
+    return arrow_schema(types, operator) or pa.schema([])

@@ -12,6 +12,7 @@ Worker `i mod parallelism` reads item `i`, until a reassignment (`share.py`), so
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -23,9 +24,9 @@ from ..engine.protocol.elements import MAX_TIME, MIN_TIME
 from ..engine.source import Source, SourceReader
 from ..engine.time.duration import Duration, microseconds
 from ..engine.time.event_time import EventTime
+from ..engine.types.python_values import REFUSALS
+from ..engine.types.value_column import ValueColumn, shown
 from .share import Share, share_out
-
-_NOT_TYPED = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError, ValueError)
 
 
 def from_items(
@@ -120,18 +121,29 @@ class ItemsReader(SourceReader):
         self._batch = Batch(rows, self._event_time.extract(rows, self._name) if self._event_time is not None and rows.num_rows else None)
 
 
-def rows_of(items: Sequence[Any], operator: str) -> pa.RecordBatch:
-    """`items` as an Arrow record batch. Raises RecordError naming the first item that doesn't fit, and its column."""
+def rows_of(items: Sequence[Any], operator: str, known: dict[str, ValueColumn] | None = None) -> pa.RecordBatch:
+    """`items` as an Arrow record batch. Raises RecordError naming the first item that doesn't fit, and its column.
+
+    `known`: the columns of the items before, which learn the types of these.
+    """
+    known = {} if known is None else known
     if not items:
         return pa.record_batch({ITEM: pa.nulls(0)})
     if not isinstance(items[0], Mapping):
         _refuse_mixed_shapes(items, operator, rows=False)
-        return pa.record_batch({ITEM: _column(items, items, ITEM, operator)})
-    _refuse_mixed_shapes(items, operator, rows=True)
-    names = list(dict.fromkeys(name for item in items for name in item))
-    if not names:
-        raise RecordError(operator, "item 0 has no columns", record=items[0])
-    return pa.record_batch({name: _column([item.get(name) for item in items], items, name, operator) for name in names})
+        values = {ITEM: items}
+    else:
+        _refuse_mixed_shapes(items, operator, rows=True)
+        names = list(dict.fromkeys(chain(known, chain.from_iterable(items))))
+        if not names:
+            raise RecordError(operator, "item 0 has no columns", record=items[0])
+        values = {name: [item.get(name) for item in items] for name in names}
+    columns = [known.get(name) or ValueColumn(name) for name in values]
+    arrays = [_encoded(column, values[column.name], items, operator) for column in columns]
+    for column, array in zip(columns, arrays, strict=True):
+        column.learn(array)
+        known[column.name] = column
+    return pa.record_batch(arrays, names=list(values))
 
 
 def _refuse_mixed_shapes(items: Sequence[Any], operator: str, *, rows: bool) -> None:
@@ -144,24 +156,11 @@ def _refuse_mixed_shapes(items: Sequence[Any], operator: str, *, rows: bool) -> 
             raise RecordError(operator, f"item {index} has a key that is not a string; column names are strings", record=item)
 
 
-def _column(values: Sequence[Any], items: Sequence[Any], name: str, operator: str) -> pa.Array:
+def _encoded(column: ValueColumn, values: Sequence[Any], items: Sequence[Any], operator: str) -> pa.Array:
     try:
-        return pa.array(values)
-    except _NOT_TYPED as error:
-        index = _first_misfit(values)
-        before = f"but the values before it are {pa.array(values[:index]).type}" if index else f"which has no Arrow type: {error}"
-        problem = f"item {index}, column `{name}`: {values[index]!r} is a {type(values[index]).__name__}, {before}"
-        raise RecordError(operator, problem, record=items[index]) from error
-
-
-def _first_misfit(values: Sequence[Any]) -> int:
-    """Index of the first value with which `values` up to it can't be typed; there is one."""
-    fits, fails = 0, len(values)
-    while fails - fits > 1:
-        middle = (fits + fails) // 2
-        try:
-            pa.array(values[:middle])
-            fits = middle
-        except _NOT_TYPED:
-            fails = middle
-    return fails - 1
+        return column.encoded(values)
+    except REFUSALS as error:
+        misfit = column.first_misfit(values)
+        before = "which has no Arrow type" if misfit.kind is None else f"but the values before it are {misfit.kind}"
+        problem = f"item {misfit.place}, column `{column.name}`: {shown(misfit.value)} is a {type(misfit.value).__name__}, {before}"
+        raise RecordError(operator, problem, record=items[misfit.place]) from error

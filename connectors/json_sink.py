@@ -39,6 +39,7 @@ class JsonSink(FileSink):
     """See `write_json`."""
 
     extension = ".json"
+    widens = True
 
     def check_type(self, kind: pa.DataType) -> str | None:
         return json_refuses(kind)

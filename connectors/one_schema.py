@@ -1,9 +1,10 @@
-"""One schema for a whole stream: the same columns and types; a column that is all null so far may still get a type.
+"""One schema for a whole stream: the same columns and types; a column that is all null so far may still get a type,
+and a column of a narrower type is converted.
 
 >>> before, now = pa.schema({"a": pa.null(), "b": pa.int64()}), pa.schema({"b": pa.int64(), "a": pa.string()})
 >>> settled(before, now, "write").types
 [DataType(string), DataType(int64)]
->>> fitted(pa.record_batch({"a": pa.nulls(1), "b": [1]}), settled(before, now, "write")).to_pylist()
+>>> fitted(pa.record_batch({"a": pa.nulls(1), "b": [1]}), settled(before, now, "write"), "write").to_pylist()
 [{'a': None, 'b': 1}]
 """
 
@@ -12,30 +13,41 @@ from __future__ import annotations
 import pyarrow as pa
 
 from ..engine.errors import ConnectorError
+from ..engine.types.exact import Inexact, exactly
+from ..engine.types.widening import value_type, wider
 
 
-def settled(before: pa.Schema, now: pa.Schema, operator: str) -> pa.Schema:
-    """The columns of `before` in its order; those that were all null get their type from `now`.
+def settled(before: pa.Schema, now: pa.Schema, operator: str, *, widen: bool = False) -> pa.Schema:
+    """The columns of `before` in its order, with types that hold those of `now` as well.
 
-    Raises ConnectorError naming a column that changed its type, is new, or is missing.
+    Raises ConnectorError naming a column that is new or is missing, or whose type would have to change, from all null apart. `widen`: it
+    may change to a wider one.
     """
+    fields = []
     for name in dict.fromkeys([*before.names, *now.names]):
         if name not in now.names or name not in before.names:
             change = "is missing" if name in before.names else "is new"
             raise ConnectorError(f"operator `{operator}`: column `{name}` {change} in a later batch; all batches need the same columns")
         old, new = before.field(name).type, now.field(name).type
-        if old != new and not pa.types.is_null(old) and not pa.types.is_null(new):
+        kind = old if old == new else wider(old, new)
+        if kind is None or not (widen or pa.types.is_null(old) or kind == value_type(old)):
             problem = f"changed from {old} to {new}; give it one type before it is written"
-            raise ConnectorError(f"operator `{operator}`: column `{name}` {problem}")
-    return pa.schema([now.field(name) if pa.types.is_null(before.field(name).type) else before.field(name) for name in before.names])
+            advice = "with schema= where its values are made, or with cast()"
+            raise ConnectorError(f"operator `{operator}`: column `{name}` {problem}, {advice}")
+        fields.append(before.field(name) if kind == value_type(old) else now.field(name).with_type(kind))
+    return pa.schema(fields)
 
 
-def fitted(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The columns of `schema` in its order and with its types; a column of another type must be all null."""
+def fitted(rows: pa.RecordBatch, schema: pa.Schema, operator: str) -> pa.RecordBatch:
+    """The columns of `schema` in its order and with its types. Raises ConnectorError, naming the column, for a value that would change."""
     if rows.schema.equals(schema, check_metadata=True):
         return rows
-    columns = [rows.column(name) for name in schema.names]
-    typed = [
-        column if column.type == field.type else pa.nulls(rows.num_rows, field.type) for column, field in zip(columns, schema, strict=True)
-    ]
+    typed = []
+    for field in schema:
+        column = rows.column(field.name)
+        try:
+            typed.append(column if column.type == field.type else exactly(column, field.type))
+        except Inexact as error:
+            problem = f"operator `{operator}`: column `{field.name}` is {field.type}, and {error}: give it one type with schema= or cast()"
+            raise ConnectorError(problem) from error
     return pa.RecordBatch.from_arrays(typed, schema=schema)

@@ -149,7 +149,7 @@ class ParquetSource(FileSource):
     def _open(self, split: Split, batch_rows: int) -> Iterator[pa.RecordBatch]:
         columns, coded = (self._columns, ()) if self.needed is None else (self._schema.names, self._coded(self.needed))
         for rows in read_row_groups(split, batch_rows, operator=self.name, columns=columns, coded=coded):
-            yield fitted(rows, self._schema_of(rows, coded))
+            yield fitted(rows, self._schema_of(rows, coded), self.name)
 
     def _coded(self, needed: Needed) -> list[str]:
         """The columns that may be read as dictionaries."""

@@ -20,6 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from .types.exact import common, widened
+
 Times = npt.NDArray[np.int64]
 """Event times in microseconds since the Unix epoch (UTC), one per row."""
 
@@ -83,10 +85,13 @@ class Batch:
 
     @staticmethod
     def concat(batches: Sequence[Batch]) -> Batch:
-        """One batch from several of the same columns; a column that was all null so far takes the others' type."""
+        """One batch from several of the same columns, with types that hold those of all.
+
+        Raises NoCommonType or Inexact for columns that no type holds together.
+        """
         if len(batches) == 1:
             return batches[0]
-        rows = pa.concat_batches([b.rows for b in batches]) if _same_schema(batches) else _promoted(batches)
+        rows = pa.concat_batches([b.rows for b in batches]) if _same_schema(batches) else _widened(batches)
         times = None if batches[0].times is None else np.concatenate([_times(b) for b in batches])
         return Batch(rows, times)
 
@@ -96,9 +101,9 @@ def _same_schema(batches: Sequence[Batch]) -> bool:
     return all(b.rows.schema.equals(first) for b in batches)
 
 
-def _promoted(batches: Sequence[Batch]) -> pa.RecordBatch:
-    table = pa.concat_tables([pa.Table.from_batches([b.rows]) for b in batches], promote_options="default")
-    return table.combine_chunks().to_batches()[0]
+def _widened(batches: Sequence[Batch]) -> pa.RecordBatch:
+    schema = common([b.rows.schema for b in batches])
+    return pa.concat_batches([widened(b.rows, schema) for b in batches])
 
 
 def _times(batch: Batch) -> Times:

@@ -35,6 +35,7 @@ NULL_HASH = np.uint64(0x6E756C6C6E756C6C)
 FEW = 64
 """Up to this number of texts, a loop over all is faster than finding the distinct ones first."""
 
+_LARGEST = np.iinfo(np.int64).max
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MULTIPLY_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MULTIPLY_2 = np.uint64(0x94D049BB133111EB)
@@ -59,8 +60,8 @@ def hash64(column: pa.Array) -> Hashes:
     """The hash of each value, shape (rows,).
 
     Integers of any width, booleans, dates, times, timestamps and durations in any unit, floats, decimals of any scale, strings and
-    bytes can be keys; equal values have equal hashes within each of these kinds. All NaNs are one value, and -0.0 is 0.0. Raises
-    UnhashableKey for other types.
+    bytes can be keys; equal values have equal hashes within each of these kinds, and a whole float or decimal has that of the
+    integer, because a column's type may widen. All NaNs are one value, and -0.0 is 0.0. Raises UnhashableKey for other types.
     """
     if pa.types.is_null(column.type):
         return np.full(len(column), NULL_HASH)
@@ -137,7 +138,10 @@ def _float_words(column: pa.Array) -> Hashes:
     values = filled.to_numpy(zero_copy_only=False).astype(np.float64)
     values += 0.0  # makes -0.0 the 0.0 that it equals
     values[np.isnan(values)] = np.nan
-    words: Hashes = values.view(np.uint64)
+    with np.errstate(invalid="ignore"):
+        integers = values.astype(np.int64)
+    whole = (integers == values) & (integers < _LARGEST)
+    words: Hashes = np.where(whole, integers, values.view(np.int64)).view(np.uint64)
     return words
 
 
@@ -145,7 +149,11 @@ def _hash_distinct(column: pa.DictionaryArray) -> Hashes:
     """Hash every distinct value once."""
     distinct = column.dictionary
     if pa.types.is_decimal(distinct.type):
-        hashes = _digests([None if value is None else _canonical(value) for value in distinct.to_pylist()])
+        values = distinct.to_pylist()
+        hashes = _digests([None if value is None else canonical(value).encode() for value in values])
+        for place, value in enumerate(values):
+            if value is not None and value == value.to_integral_value() and -_LARGEST <= value <= _LARGEST:
+                hashes[place] = mix(np.array([int(value)], np.int64).view(np.uint64))[0]
     elif distinct.type.id in _BYTES and (len(distinct) <= FEW or not are_short(distinct)):
         hashes = _digests(as_bytes(distinct))
     else:
@@ -177,7 +185,7 @@ def _digests(values: Sequence[bytes | None]) -> Hashes:
     return np.array([NULL_HASH if value is None else xxh3_64_intdigest(value) for value in values], dtype=np.uint64)
 
 
-def _canonical(value: Decimal) -> bytes:
+def canonical(value: Decimal) -> str:
     """The digits without trailing zeros, so that 1.50 and 1.5 (of columns of other scales) are one key."""
     digits = format(value, "f")
-    return (digits.rstrip("0").rstrip(".") if "." in digits else digits).encode()
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits

@@ -168,7 +168,7 @@ class ArrowValues(Decoder):
                 schema = table.schema if schema is None else settled(schema, table.schema, self._operator)
         except ConnectorError as error:
             raise UndecodableError(str(error).partition(": ")[2]) from error
-        batches = [fitted(batch, schema) for table in tables for batch in table.to_batches()]
+        batches = [fitted(batch, schema, self._operator) for table in tables for batch in table.to_batches()]
         rows = pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema=schema or pa.schema([]))
         lengths = iter([table.num_rows for table in tables])
         return rows, np.array([0 if value is None else next(lengths) for value in values], np.int64)

@@ -18,9 +18,10 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from ..errors import RecordError
+from ..types.exact import Inexact
+from ..types.widening import value_type, wider
 from .base import AggregateFunction, Parts
 from .filtered import share_conditions
-from .widening import value_type, wider
 
 
 class Binding:
@@ -52,7 +53,10 @@ class Binding:
         carried = []
         for accumulator, before, part in zip(self.accumulators, old.accumulators, parts, strict=True):
             typed_now = accumulator.typed and not before.typed
-            carried.append(accumulator.empty(len(part[0])) if typed_now else accumulator.carried(part, before))
+            try:
+                carried.append(accumulator.empty(len(part[0])) if typed_now else accumulator.carried(part, before))
+            except Inexact as error:
+                raise RecordError(self._operator, f"an aggregate keeps a value of a column that got another type: {error}") from error
         return tuple(carried)
 
     def _type_holding(self, field: pa.Field, schema: pa.Schema) -> pa.DataType:

@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from ..batch import Batch, Times
 from ..errors import FlowError, RecordError
+from ..types.exact import Inexact, exactly
+from ..types.widening import value_type
 from .base import Codes
-from .widening import value_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +71,11 @@ class InputColumn:
         return Rows(column.drop_null(), codes[valid], None if batch.times is None else batch.times[valid])
 
     def _converted(self, column: pa.Array) -> pa.Array:
-        """The column as `read_type`. Integers beyond 2**53 are rounded where the column has floats too, as in SQL."""
+        """The column as `read_type`. Raises RecordError for a value that would change."""
         try:
-            return column.cast(self.read_type, safe=not pa.types.is_floating(self.read_type))
-        except pa.ArrowInvalid as error:
+            return exactly(column, self.read_type)
+        except Inexact as error:
             reason = str(error)
-        except pa.ArrowNotImplementedError:
-            reason = f"{column.type} can't be converted to {self.type}"
         raise RecordError(
             self.operator,
             f"{self.function}(`{self.name}`): the column was of type {self.type} at first and is {column.type} now: {reason}; "

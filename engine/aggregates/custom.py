@@ -25,6 +25,8 @@ import pyarrow as pa
 from ...state.packing import pack_value, unpack_value
 from ..batch import Batch
 from ..errors import FlowError, ProtocolError, RecordError, shown
+from ..types.names import type_named
+from ..types.python_values import REFUSALS, array_of
 from .base import Accumulator, AggregateFunction, Codes, Parts, objects, sampled_bytes
 
 _IMMUTABLE = (int, float, str, bytes, bool, type(None))
@@ -103,8 +105,8 @@ class CustomAccumulator(Accumulator):
     def finish(self, parts: Parts) -> pa.Array:
         results = [self._call(self.aggregate.finish, accumulator) for accumulator in parts[0]]
         try:
-            return pa.array(results, self.output_type)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            return array_of(results, self.output_type, declared=self.output_type is not None)
+        except REFUSALS as error:
             raise RecordError(self.operator, f"{self.name}.finish: {self._misfit(results)}: {error}") from error
 
     def to_arrow(self, parts: Parts) -> list[pa.Array]:
@@ -147,8 +149,8 @@ class CustomAccumulator(Accumulator):
         """What is wrong with the first result that can't be converted."""
         for result in results:
             try:
-                pa.array([result], self.output_type)
-            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+                array_of([result], self.output_type, declared=self.output_type is not None)
+            except REFUSALS:
                 return f"the result {result!r:.500} is not {'of a type that Arrow knows' if self.output_type is None else self.output_type}"
         return "the results are of several types; set `output_type`"
 
@@ -157,10 +159,9 @@ _NOTHING = object()
 
 
 def _resolved(output_type: pa.DataType | str | None, name: str, operator: str) -> pa.DataType | None:
-    if not isinstance(output_type, str):
-        return output_type
+    if output_type is None:
+        return None
     try:
-        return pa.type_for_alias(output_type)
+        return type_named(output_type)
     except ValueError as error:
-        problem = f'{name}.output_type is {output_type!r}: use an Arrow type or its name, as "int64"'
-        raise FlowError(f"operator `{operator}`: {problem}") from error
+        raise FlowError(f"operator `{operator}`: {name}.output_type: {error}") from error

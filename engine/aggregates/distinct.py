@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ...state.hashing import UnhashableKey, hash64, mix
+from ...state.hashing import UnhashableKey, hash64
 from ..batch import Batch
 from .base import Accumulator, AggregateFunction, Array, Codes, Parts
 from .column import InputColumn
@@ -27,7 +28,6 @@ from .untyped import UntypedAccumulator
 _HASH_BITS = 44
 _CODES_AT_ONCE = 1 << (64 - _HASH_BITS)
 _NAN_HASH = np.uint64(0x4E614E4E614E4E61)
-_LARGEST = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,19 +127,14 @@ class DistinctAccumulator(SketchAccumulator):
 
 
 def _hashes(column: pa.Array) -> npt.NDArray[np.uint64]:
-    """The hash of each value. A float without a fraction has the hash of the integer, because a column's type may widen from integer to
-    float.
-    """
+    """The hash of each value, one for all NaN."""
     if not pa.types.is_floating(column.type):
         return hash64(column)
-    values = column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
-    with np.errstate(invalid="ignore"):
-        integers = values.astype(np.int64)
-    whole = (integers == values) & (integers < _LARGEST)
-    hashes = mix(np.where(whole, integers, values.view(np.int64)).view(np.uint64))
-    not_a_number = np.isnan(values)
-    if not_a_number.any():
-        hashes[not_a_number] = _NAN_HASH
+    not_a_number = pc.is_nan(column).to_numpy(zero_copy_only=False)
+    if not not_a_number.any():
+        return hash64(column)
+    hashes = np.full(len(column), _NAN_HASH)
+    hashes[~not_a_number] = hash64(column.filter(pa.array(~not_a_number)))
     return hashes
 
 

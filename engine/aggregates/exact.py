@@ -19,6 +19,8 @@ from .base import Codes, Parts
 
 _BITS = 32
 _MASK = (1 << _BITS) - 1
+_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+"""By the unit of a duration: the digits behind a second's point."""
 
 
 class ExactAddends:
@@ -30,6 +32,7 @@ class ExactAddends:
         self.limbs = kind.bit_width // _BITS if self.decimal else 2
         self.part_types = (pa.int64(),) * self.limbs
         self.scale = kind.scale if self.decimal else 0
+        self._digits = _DIGITS[kind.unit] if pa.types.is_duration(kind) else self.scale
 
     def zero(self, n: int) -> Parts:
         return tuple(np.zeros(n, np.int64) for _ in range(self.limbs))
@@ -70,9 +73,9 @@ class ExactAddends:
 
     def rescaled(self, limbs: Parts, narrower: ExactAddends) -> Parts:
         """Sums of a type with no more digits on either side of the point, as sums of this type."""
-        if (self.limbs, self.scale) == (narrower.limbs, narrower.scale):
+        if (self.limbs, self._digits) == (narrower.limbs, narrower._digits):
             return limbs
-        factor = 10 ** (self.scale - narrower.scale)
+        factor = 10 ** (self._digits - narrower._digits)
         sums, last = [value * factor for value in narrower.to_ints(limbs)], self.limbs - 1
         lower = tuple(np.array([(value >> (_BITS * k)) & _MASK for value in sums], np.int64) for k in range(last))
         return (*lower, np.array([value >> (_BITS * last) for value in sums], np.int64))

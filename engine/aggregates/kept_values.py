@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..types.exact import exactly
 from .base import Accumulator, Codes, Parts
 from .ragged import Ragged, joined
 
@@ -45,7 +46,7 @@ class ListAccumulator(Accumulator):
         lists: Ragged = parts[0]
         if narrower.kind == self.kind:
             return parts
-        return (self.reduced(converted(lists.values, self.kind), lists.codes(np.arange(len(lists))), len(lists)),)
+        return (self.reduced(exactly(lists.values, self.kind), lists.codes(np.arange(len(lists))), len(lists)),)
 
     def to_arrow(self, parts: Parts) -> list[pa.Array]:
         return [parts[0].to_arrow()]
@@ -67,14 +68,6 @@ class AllValuesAccumulator(ListAccumulator):
         counts = np.zeros(groups, np.int64)
         np.add.at(counts, codes, lists.counts)
         return (Ragged.of((lists if isinstance(order, slice) else lists[order]).values, counts),)
-
-
-def converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Values of a narrower type as those of `kind`; a struct field by field, found by its name."""
-    if pa.types.is_struct(kind):
-        fields = [converted(values.field(field.name), field.type) for field in kind]
-        return pa.StructArray.from_arrays(fields, fields=list(kind))
-    return values if values.type == kind else values.cast(kind, safe=not pa.types.is_floating(kind))
 
 
 def in_groups(codes: Codes, groups: int) -> npt.NDArray[np.intp] | slice:

@@ -90,7 +90,7 @@ class OrderedAccumulator(Accumulator):
         return self.values.write(parts[1], parts[2])
 
     def carried(self, parts: Parts, narrower: Self) -> Parts:
-        return parts[0], self.values.carried(parts[1]), parts[2]
+        return parts[0], self.values.carried(parts[1], parts[2], narrower.values), parts[2]
 
     def to_arrow(self, parts: Parts) -> list[pa.Array]:
         return [pa.array(parts[0]), self.values.write(parts[1], parts[2])]

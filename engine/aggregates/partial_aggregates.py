@@ -16,8 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch
-from ..errors import RecordError
-from ..keys.encoding import Keys, encode_keys
+from ..keys.encoding import Keys, encode_keys, joined_keys
 from .base import Accumulator, AggregateFunction, Codes, Parts
 from .binding import Binding
 from .ragged import joined
@@ -176,7 +175,7 @@ class PartialAggregator:
         return int(parts + partial.rows.nbytes + sum(k.nbytes for k in partial.keys))
 
     def _encoded(self, pieces: Sequence[Sequence[pa.Array]]) -> Keys:
-        keys = [_joined([piece[i] for piece in pieces], name, self.operator) for i, name in enumerate(self.keys)]
+        keys = [joined_keys([piece[i] for piece in pieces], name, self.operator) for i, name in enumerate(self.keys)]
         return encode_keys(pa.record_batch(keys, names=list(self.keys)), self.keys, self.operator)
 
     def binding_of(self, written: bytes) -> Binding:
@@ -192,15 +191,3 @@ def is_partial(rows: pa.RecordBatch) -> bool:
     """Whether these are partial aggregates, as `to_batch` makes them, and not raw rows."""
     metadata = rows.schema.metadata
     return metadata is not None and INPUT in metadata
-
-
-def _joined(columns: Sequence[pa.Array], name: str, operator: str) -> pa.Array:
-    """Pieces of the key column `name` as one; a piece that holds only nulls takes the others' type."""
-    types = {column.type for column in columns}
-    if len(types) == 1:
-        return pa.concat_arrays(columns)
-    known = [kind for kind in types if not pa.types.is_null(kind)]
-    if len(known) > 1:
-        found = " and ".join(sorted(map(str, known)))
-        raise RecordError(operator, f"the key column `{name}` is of the types {found} in turn: give it one type, for example by schema=")
-    return pa.concat_arrays([column.cast(known[0]) for column in columns])

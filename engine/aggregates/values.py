@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..types.exact import exactly
 from .base import Array, Codes, objects, sampled_bytes
 from .column import InputColumn
 
@@ -60,9 +61,9 @@ class Values(ABC):
     def nbytes(self, values: Array) -> int:
         """An estimate of the bytes of an array of values."""
 
-    @abstractmethod
-    def carried(self, values: Array) -> Array:
-        """Convert stored values of a narrower type to this type."""
+    def carried(self, values: Array, seen: npt.NDArray[np.bool_], narrower: Values) -> Array:
+        """Convert stored values of a narrower type to this type. Raises Inexact for a value that would change."""
+        return values if narrower.kind == self.kind else self.read(exactly(narrower.write(values, seen), self.kind))
 
 
 def values_of(source: InputColumn) -> Values:
@@ -120,9 +121,6 @@ class FixedValues(Values):
     def nbytes(self, values: Array) -> int:
         return values.nbytes
 
-    def carried(self, values: Array) -> Array:
-        return values.astype(self.dtype, copy=False)
-
     def _ufunc(self, largest: bool) -> np.ufunc:
         """`maximum` lets NaN win and `fmin` lets it lose: NaN is the largest value."""
         if largest:
@@ -174,6 +172,3 @@ class ObjectValues(Values):
 
     def nbytes(self, values: Array) -> int:
         return sampled_bytes(values, lambda value: 0 if value is None else value.__sizeof__())
-
-    def carried(self, values: Array) -> Array:
-        return values

@@ -102,12 +102,12 @@ class ErrorPolicy:
         while (begin := int(offsets[first])) < len(results):
             rest, stop = results[begin:], count
             try:
-                rows = encoder.encode(rest)
+                rows = encoder.encode(rest, batch.rows.schema)
             except RecordError:
-                place, error = encoder.first_misfit(rest)
+                place, error = encoder.first_misfit(rest, batch.rows.schema)
                 stop = int(np.searchsorted(offsets, begin + place, side="right")) - 1
                 if end := int(offsets[stop]) - begin:
-                    yield first, stop, encoder.encode(rest[:end])
+                    yield first, stop, encoder.encode(rest[:end], batch.rows.schema)
                 self.take(Refused(stop, error), batch, emit)
                 first = stop + 1
             else:

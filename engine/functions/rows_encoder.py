@@ -1,10 +1,14 @@
-"""Converts rows that a user's function returned to columns, with one type per column for the whole stream.
+"""Converts rows that a user's function returned to columns, whose types widen with the values.
 
-The first rows fix the columns and their types (or the user's `schema` does). A later value of another type is an error that names
-the operator, the column and the value; a column that was all null so far takes the first type that comes.
+A column takes its type from the user's `schema`, which is a promise that is checked; or from the input's column of its name, if all values
+fit that; or from its values. When a later value needs a wider type, the column has that type from then on: integers become floats, a
+struct gets another field. A value that has no common type with those before it is an error that names the column and both types.
 
->>> RowsEncoder("map").encode([{"a": 1, "b": "x"}]).schema.names
+>>> encoder = RowsEncoder("map")
+>>> encoder.encode([{"a": 1, "b": "x"}]).schema.names
 ['a', 'b']
+>>> encoder.encode([{"a": 2.5, "b": "y"}]).schema.field("a").type
+DataType(double)
 >>> RowsEncoder("map").encode([3, 4]).to_pydict()
 {'item': [3, 4]}
 """
@@ -18,74 +22,92 @@ import pyarrow as pa
 
 from ..batch import ITEM
 from ..errors import FlowError, RecordError
-
-_MISFITS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError, ValueError)
-"""What Arrow raises for values that don't become a column."""
+from ..types.names import type_named
+from ..types.python_values import REFUSALS
+from ..types.value_column import ValueColumn
 
 SchemaLike: TypeAlias = pa.Schema | Mapping[str, Any] | None
-"""Column types: an Arrow schema, or a dict from column name to Arrow type or its name (`{"n": "int64"}`)."""
+"""Column types: an Arrow schema, or a dict from column name to an Arrow type, its name (`{"n": "int64"}`) or a Python type."""
 
 
 def arrow_schema(schema: SchemaLike, operator: str) -> pa.Schema | None:
     """The Arrow schema of what the user gave. Raises FlowError for an unknown type name."""
     if schema is None or isinstance(schema, pa.Schema):
         return schema
+    if not isinstance(schema, Mapping):
+        shown = schema.__name__ if isinstance(schema, type) else f"{schema!r:.200}"
+        raise FlowError(f"operator `{operator}`: schema is {shown}: give a dict of types by column, for example {{'n': 'int64'}}")
+    return pa.schema([(name, column_type(name, kind, operator)) for name, kind in schema.items()])
+
+
+def column_type(name: Any, kind: Any, operator: str) -> pa.DataType:
+    """The type of a column. Raises FlowError for one that is unknown."""
+    if not isinstance(name, str):
+        raise FlowError(f"operator `{operator}`: schema has a column named {name!r}; column names are strings")
     try:
-        return pa.schema([(n, pa.type_for_alias(t) if isinstance(t, str) else t) for n, t in schema.items()])
-    except (ValueError, TypeError, AttributeError) as error:
-        raise FlowError(f"operator `{operator}`: schema {schema!r}: {error}; give Arrow types, for example {{'n': 'int64'}}") from error
+        return type_named(kind)
+    except ValueError as error:
+        raise FlowError(f"operator `{operator}`: column `{name}`: {error}") from error
 
 
 class RowsEncoder:
     """Turns rows (dicts, or plain values for a stream with the one column `item`) into record batches.
 
-    `advice`: what the error for a value of another type recommends; by default the operator's `schema`.
+    `schema`: the types that the user declared. `function`: the name of the user's function, for errors. `advice`: what the error for a
+    value of another type recommends; by default the operator's `schema`.
     """
 
-    def __init__(self, operator: str, schema: pa.Schema | None = None, *, advice: str | None = None) -> None:
-        self.operator, self.schema, self._advice = operator, schema, advice
+    def __init__(self, operator: str, schema: pa.Schema | None = None, *, function: str | None = None, advice: str | None = None) -> None:
+        self.operator, self.declared = operator, schema
+        self._names: list[str] | None = None if schema is None else schema.names
+        self._columns = {} if schema is None else {field.name: ValueColumn(field.name, field.type) for field in schema}
+        self._function, self._advice = function, advice
 
-    def encode(self, rows: list[Any]) -> pa.RecordBatch:
-        """The rows (at least one) as columns. Raises RecordError naming the column and the row."""
-        batch = self._batch(rows)
-        self.schema = batch.schema
-        return batch
+    def encode(self, rows: list[Any], like: pa.Schema | None = None) -> pa.RecordBatch:
+        """The rows (at least one) as columns; `like` is the schema of the input. Raises RecordError naming the column and the row."""
+        names, columns, arrays = self._encoded(rows, like)
+        for column, array in zip(columns, arrays, strict=True):
+            column.learn(array)
+        self._names, self._columns = names, dict(zip(names, columns, strict=True))
+        if self.declared is not None:
+            return pa.RecordBatch.from_arrays(arrays, schema=self.declared)
+        return pa.record_batch(arrays, names=names)
 
-    def first_misfit(self, rows: list[Any]) -> tuple[int, RecordError]:
+    def first_misfit(self, rows: list[Any], like: pa.Schema | None = None) -> tuple[int, RecordError]:
         """The place of the first row that can't be encoded together with the rows before it, and why; there is one."""
         fitting, tried = 0, 1
-        while self._problem(rows[:tried]) is None and tried < len(rows):
+        while self._problem(rows[:tried], like) is None and tried < len(rows):
             fitting, tried = tried, min(2 * tried, len(rows))
         while tried - fitting > 1:
             middle = (fitting + tried) // 2
-            fitting, tried = (middle, tried) if self._problem(rows[:middle]) is None else (fitting, middle)
-        problem = self._problem(rows[:tried])
+            fitting, tried = (middle, tried) if self._problem(rows[:middle], like) is None else (fitting, middle)
+        problem = self._problem(rows[:tried], like)
         assert problem is not None
         return fitting, problem
 
-    def _problem(self, rows: list[Any]) -> RecordError | None:
+    def _problem(self, rows: list[Any], like: pa.Schema | None) -> RecordError | None:
         try:
-            self._batch(rows)
+            self._encoded(rows, like)
         except RecordError as error:
             return error
         return None
 
-    def _batch(self, rows: list[Any]) -> pa.RecordBatch:
+    def _encoded(self, rows: list[Any], like: pa.Schema | None) -> tuple[list[str], list[ValueColumn], list[pa.Array]]:
         plain = not isinstance(rows[0], dict)
-        names = self.schema.names if self.schema is not None else [ITEM] if plain else self._names(rows[0])
+        names = self._names if self._names is not None else [ITEM] if plain else self._names_of(rows[0])
         if plain:
             if names != [ITEM] or any(isinstance(row, dict) for row in rows):
                 self._refuse_shape(rows, names)
-            columns = [rows]
+            values = [rows]
         else:
-            columns = self._columns(rows, names)
-        types = [self.schema.field(i).type if self.schema is not None else None for i in range(len(names))]
-        arrays = [self._array(n, c, t, rows) for n, c, t in zip(names, columns, types, strict=True)]
+            values = self._values(rows, names)
+        columns = [self._columns.get(name) or ValueColumn(name) for name in names]
+        arrays = [self._array(column, given, rows, like) for column, given in zip(columns, values, strict=True)]
         if plain and arrays[0].null_count and any(row is None for row in rows):
             self._refuse_none()
-        return pa.record_batch(arrays, names=names)
+        return names, columns, arrays
 
-    def _names(self, row: dict[Any, Any]) -> list[str]:
+    def _names_of(self, row: dict[Any, Any]) -> list[str]:
         """The columns of the first row of the stream."""
         for name in row:
             if not isinstance(name, str):
@@ -96,7 +118,7 @@ class RowsEncoder:
             )
         return list(row)
 
-    def _columns(self, rows: list[Any], names: list[str]) -> list[list[Any]]:
+    def _values(self, rows: list[Any], names: list[str]) -> list[list[Any]]:
         try:
             if sum(map(len, rows)) == len(rows) * len(names):
                 return [[row[name] for row in rows] for name in names]
@@ -123,43 +145,15 @@ class RowsEncoder:
             "leave records out with filter, or with flat_map, which may return no rows",
         )
 
-    def _array(self, name: str, values: list[Any], kind: pa.DataType | None, rows: list[Any]) -> pa.Array:
-        known = None if kind is None or pa.types.is_null(kind) else kind
+    def _array(self, column: ValueColumn, values: list[Any], rows: list[Any], like: pa.Schema | None) -> pa.Array:
+        place = -1 if like is None else like.get_field_index(column.name)
         try:
-            return pa.array(values, type=known)
-        except _MISFITS as error:
-            place = _first_misfit(values, known)
-            value, advice = values[place], self._advice or f"set the type with schema={{{name!r}: ...}}"
-            if known is not None:
-                expected = f"is {known} in this stream"
-            elif place and (before := _typed(values[:place])) is not None:
-                expected = f"is {before} in the rows before"
-            else:
-                expected = "must have a type that Arrow has"
-            problem = f"column `{name}` {expected}, got {_shown(value)} ({type(value).__name__}); {advice}"
-            raise RecordError(self.operator, problem, record=rows[place]) from error
-
-
-def _first_misfit(values: list[Any], kind: pa.DataType | None) -> int:
-    """The place of the first value that has no common type with the values before it; there is one."""
-    fits, fails = 0, len(values)
-    while fails - fits > 1:
-        middle = (fits + fails) // 2
-        fits, fails = (middle, fails) if _typed(values[:middle], kind) is not None else (fits, middle)
-    return fails - 1
-
-
-def _typed(values: list[Any], kind: pa.DataType | None = None) -> pa.DataType | None:
-    """The type of the values as a column; None if they have none."""
-    try:
-        return pa.array(values, type=kind).type
-    except _MISFITS:
-        return None
-
-
-def _shown(value: Any) -> str:
-    """The text of a value, which may be a user's object."""
-    try:
-        return f"{value!r:.200}"
-    except Exception as error:  # noqa: BLE001 -- a user's __repr__ may raise anything
-        return f"an object whose __repr__ raises {type(error).__name__}"
+            return column.encoded(values, None if like is None or place < 0 else like.field(place).type)
+        except REFUSALS as error:
+            misfit = column.first_misfit(values)
+            advice = self._advice or (
+                f"return {'values' if self.declared is not None else 'one type'}"
+                f"{' that fit the schema' if self.declared is not None else f', or set it with schema={{{column.name!r}: ...}}'}"
+            )
+            returned = "" if self._function is None else f" from {self._function}"
+            raise RecordError(self.operator, f"{misfit.problem(returned)}; {advice}", record=rows[misfit.place]) from error

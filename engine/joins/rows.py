@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch
+from ..types.exact import common, widened
 
 Places = npt.NDArray[np.integer]
 Mask = npt.NDArray[np.bool_]
@@ -72,7 +73,7 @@ class Rows(ABC):
 
     @abstractmethod
     def with_others(self, others: Sequence[Rows]) -> Self:
-        """These rows, then `others`, which lie in the same place; a column that was all null so far takes the others' type."""
+        """These rows, then `others`, which lie in the same place; a column takes the type that holds those of all."""
 
     @abstractmethod
     def reached(self, places: Places) -> Reached:
@@ -186,20 +187,9 @@ def _with_few_small(tables: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
     """The same rows in tables of one schema, in which no two small ones are neighbours: a large one is not copied again."""
     schema = tables[0].schema
     if any(not table.schema.equals(schema) for table in tables):
-        schema = pa.unify_schemas([table.schema for table in tables])
+        schema = common([table.schema for table in tables])
     runs = groupby([widened(table, schema) for table in tables], key=lambda table: table.num_rows >= LARGE)
     return [table for large, run in runs for table in (run if large else [_concat(list(run))])]
-
-
-def widened(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows; a column that was all null takes its later type."""
-    if rows.schema.equals(schema):
-        return rows
-    columns = [
-        pa.nulls(rows.num_rows, field.type) if pa.types.is_null(column.type) else column
-        for field, column in zip(schema, rows.columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _taken(tables: Tables, places: Places) -> pa.RecordBatch:

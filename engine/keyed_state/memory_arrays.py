@@ -30,7 +30,7 @@ class MemoryArrays(StateArrays):
 
     def __init__(self, context: Context, keys: tuple[str, ...], state: Mapping[str, np.dtype[Any]]) -> None:
         self._context, self._keys = context, keys
-        self._slots = KeySlots(context.name)
+        self._slots = KeySlots(context.name, keys)
         self._arrays = {name: np.zeros(0, dtype) for name, dtype in state.items()}
         self._where, self._fresh = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._frozen = LastSnapshot[Batch]()

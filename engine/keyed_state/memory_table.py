@@ -99,7 +99,7 @@ class MemoryTable(Table):
         return self.aggregator.to_batch(partial, None, None)
 
     def _forget(self) -> None:
-        self._slots = KeySlots(self.aggregator.operator)
+        self._slots = KeySlots(self.aggregator.operator, self.aggregator.keys)
         self._rows = np.zeros(0, np.int64)
         self._parts: tuple[Parts, ...] = ()
 

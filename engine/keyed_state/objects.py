@@ -56,7 +56,7 @@ class StateObjects(KeyedState):
         kind: bytes = b"values",
     ) -> None:
         self.context, self.keys = context, keys
-        self.types = KeyTypes()
+        self.types = KeyTypes(context.name, keys)
         self.codec = KeyCodec(self.types)
         self._pack, self._unpack, self._kind = pack, unpack, kind
         self.backend = open_backend(context.state, context.name, context.index, context.key_groups, self.packed)

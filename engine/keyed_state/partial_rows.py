@@ -141,7 +141,7 @@ class _Layout:
         others = [column for kind in kinds for column in stored_types(kind)]
         self._codec: KeyCodec | None = None
         if others:
-            types = KeyTypes()
+            types = KeyTypes("an aggregate's state")
             types.learn([pa.nulls(0, kind) for kind in others])
             self._codec = KeyCodec(types)
 

@@ -16,7 +16,8 @@ import pyarrow as pa
 from ...state.backends.base import StateBackend
 from ...state.errors import StateBackendError
 from ..joins.row_codec import RowCodec
-from ..joins.rows import Mask, MemoryRows, Places, Reached, Rows, widened
+from ..joins.rows import Mask, MemoryRows, Places, Reached, Rows
+from ..types.exact import common, widened
 
 Numbers = npt.NDArray[np.uint64]
 
@@ -155,7 +156,7 @@ class StoredRows(Rows):
         for other in others:
             assert isinstance(other, StoredRows)
             parts.append(other.numbers)
-            schema = pa.unify_schemas([schema, other.schema])
+            schema = common([schema, other.schema])
         return StoredRows(self._store, np.concatenate(parts), schema)
 
     def reached(self, places: Places) -> Reached:

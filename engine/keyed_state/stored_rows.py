@@ -17,9 +17,7 @@ import pyarrow.compute as pc
 from ...state.backends.base import SNAPSHOT_CHUNK, pane_group
 from ...state.backends.opening import open_backend
 from ..aggregates.partial_aggregates import PANE
-from ..aggregates.widening import value_type, wider
 from ..batch import Batch
-from ..errors import RecordError
 from ..keys.codec import KeyCodec
 from ..keys.encoding import KeyTypes, key_groups, key_hashes
 from ..operators.base import Context
@@ -54,7 +52,7 @@ class StoredRows:
         self.context, self._paned = context, paned
         self._names = [*keys, PANE] if paned else list(keys)
         self._to_batch, self._about = to_batch, about
-        self._types = KeyTypes()
+        self._types = KeyTypes(context.name, self._names)
         self._codec = KeyCodec(self._types)
         self.backend = open_backend(context.state, context.name, context.index, context.key_groups)
         self._panes: dict[int, set[int]] = {}
@@ -70,11 +68,6 @@ class StoredRows:
     def places(self, columns: Sequence[pa.Array]) -> Places:
         """The places of the rows of these key columns (and panes). Raises RecordError for a key of another type than before."""
         self._types.learn(columns)
-        for name, kind, column in zip(self._names, self._types.types, columns, strict=True):
-            if column.type != kind and not _together(value_type(kind), value_type(column.type)):
-                found = " and ".join(sorted((str(kind), str(column.type))))
-                problem = f"the key column `{name}` is of the types {found} in turn: give it one type, for example by schema="
-                raise RecordError(self.context.name, problem)
         return self._groups(columns), self._codec.pack(columns)
 
     def columns(self, keys: Sequence[bytes]) -> list[pa.Array]:
@@ -211,12 +204,3 @@ class StoredRows:
         if not self._paned:
             return list(key_groups)
         return [pane_group(pane, group) for pane in sorted(panes) for group in key_groups if group in self._panes[pane]]
-
-
-def _together(kind: pa.DataType, other: pa.DataType) -> bool:
-    """Whether one column can hold keys of both types; one of nulls takes the other's type."""
-    if pa.types.is_null(other):
-        return True
-    if pa.types.is_temporal(kind) and pa.types.is_temporal(other):
-        return True
-    return wider(kind, other) is not None and pa.types.is_integer(kind) == pa.types.is_integer(other)

@@ -1,6 +1,6 @@
 """Keys as bytes, for state backends that don't keep Python objects, and back: equal keys have equal bytes.
 
->>> types = KeyTypes()
+>>> types = KeyTypes("count")
 >>> columns = [pa.array(["JFK", None]), pa.array([1, 2])]
 >>> types.learn(columns)
 >>> codec = KeyCodec(types)
@@ -11,31 +11,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
+from ...state.hashing import canonical
 from ...state.packing import pack_values, unpack_values
 from ..batch import column_values
+from ..errors import RecordError
+from ..types.exact import Inexact, exactly
 from .encoding import KeyTypes, plain_floats
 
 
 class KeyCodec:
-    """msgpack of the key's value, or of the list of its values if there are several columns; `types` must have learned them."""
+    """msgpack of the key's value, or of the list of its values if there are several columns; `types` must have learned them.
+
+    A whole float or decimal is packed as the integer that it equals, because a column's type may widen.
+    """
 
     def __init__(self, types: KeyTypes) -> None:
         self._types = types
 
     def pack(self, columns: Sequence[pa.Array]) -> list[bytes]:
-        """Each row of the key columns as bytes."""
-        plain = [_plain(column, kind) for column, kind in zip(columns, self._types.types, strict=True)]
+        """Each row of the key columns as bytes. Raises RecordError for a time that the type of the first keys can't hold."""
+        try:
+            plain = [_plain(column, kind) for column, kind in zip(columns, self._types.types, strict=True)]
+        except Inexact as error:
+            raise RecordError(self._types.operator, f"the key {error}, the type of the first keys: give the column one type") from error
         return list(pack_values(plain[0] if len(plain) == 1 else map(list, zip(*plain, strict=True))))
 
     def columns(self, packed: Sequence[bytes]) -> list[pa.Array]:
         """The key columns of what `pack` gave."""
         keys, types = unpack_values(packed), self._types.types
         plain = [keys] if len(types) == 1 else [[key[i] for key in keys] for i in range(len(types))]
-        return [_column(values, kind) for values, kind in zip(plain, types, strict=True)]
+        try:
+            return [_column(values, kind) for values, kind in zip(plain, types, strict=True)]
+        except pa.ArrowInvalid as error:
+            problem = f"a key column's type widened to one that can't hold all of its keys ({error}): give it one type"
+            raise RecordError(self._types.operator, problem) from error
 
 
 def _plain(column: pa.Array, kind: pa.DataType) -> list[Any]:
@@ -44,10 +58,18 @@ def _plain(column: pa.Array, kind: pa.DataType) -> list[Any]:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_temporal(kind):
-        return column_values(column.cast(kind).view(_integers(kind)))
-    if pa.types.is_decimal(kind):
-        return column_values(column.cast(kind).cast(pa.string()))
-    return column_values(plain_floats(column) if pa.types.is_floating(column.type) else column)
+        return column_values(exactly(column, kind).view(_integers(kind)))
+    if pa.types.is_decimal(column.type):
+        return [None if value is None else _number(value) for value in column.to_pylist()]
+    if pa.types.is_floating(column.type):
+        values = column_values(plain_floats(column))
+        return [int(value) if value is not None and value.is_integer() and abs(value) < 2**63 else value for value in values]
+    return column_values(column)
+
+
+def _number(value: Decimal) -> int | str:
+    """A whole number of 64 bits as an integer, another as its digits."""
+    return int(value) if abs(value) < 2**63 and value == value.to_integral_value() else canonical(value)
 
 
 def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
@@ -55,7 +77,7 @@ def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
     if pa.types.is_temporal(kind):
         return pa.array(values, _integers(kind)).view(kind)
     if pa.types.is_decimal(kind):
-        return pa.array(values, pa.string()).cast(kind)
+        return pa.array([None if value is None else Decimal(value) for value in values], kind)
     return pa.array(values, kind)
 
 

@@ -12,7 +12,7 @@ GROUP BY.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import nan, prod
 from typing import Any
@@ -25,6 +25,9 @@ import pyarrow.compute as pc
 from ...state.hashing import UnhashableKey, as_bytes, combine, group_of, hash64
 from ...state.words import FEW, Where, Words, grouped, numbered
 from ..errors import RecordError
+from ..types.exact import Inexact, exactly
+from ..types.python_values import REFUSALS
+from ..types.widening import value_type, wider
 from .key_values import column_key_values, key_value_column
 from .unkeyed import EVERYTHING
 
@@ -116,27 +119,84 @@ def _family(kind: pa.DataType) -> str:
 
 
 class KeyTypes:
-    """The types of the key columns, learned from the first keys, for converting Python values back to columns."""
+    """The types of the key columns `names` of `operator`, which widen with the keys, for converting Python values back to columns."""
 
-    def __init__(self) -> None:
+    def __init__(self, operator: str, names: Sequence[str] = ()) -> None:
+        self.operator, self._names = operator, names
         self.types: tuple[pa.DataType, ...] = ()
         """The types so far; none before the first keys."""
-        self._known = False
-        """Whether all are known."""
 
     def learn(self, columns: Sequence[pa.Array]) -> None:
-        """Learn the types of key columns; a column that was all null so far may still get one."""
-        if self._known:
-            return
+        """Learn the types of key columns. Raises RecordError for a column whose types so far and now are no keys of one column."""
+        self.types = self.with_types(columns)
+
+    def with_types(self, columns: Sequence[pa.Array]) -> tuple[pa.DataType, ...]:
+        """The types after `learn`."""
+        if len(self.types) == len(columns) and all(map(_is_of, columns, self.types)):
+            return self.types
         before = self.types or tuple(pa.null() for _ in columns)
-        self.types = tuple(column.type if kind.id == _NULL else kind for kind, column in zip(before, columns, strict=True))
-        self._known = all(kind.id != _NULL for kind in self.types)
+        kinds = []
+        for place, (kind, column) in enumerate(zip(before, columns, strict=True)):
+            both = key_type(kind, column.type)
+            if both is None:
+                raise mixed_keys(self.operator, self._names[place] if self._names else None, {kind, column.type})
+            kinds.append(both)
+        return tuple(kinds)
 
     def columns(self, keys: list[Any]) -> list[pa.Array]:
-        """The inverse of `key_values`: keys as columns."""
+        """The inverse of `key_values`: keys as columns. Raises RecordError for a key that would change in a type that widened."""
         if len(self.types) == 1:
-            return [key_value_column(keys, self.types[0])]
-        return [key_value_column([key[i] for key in keys], kind) for i, kind in enumerate(self.types)]
+            return [self.column(keys, 0)]
+        return [self.column([key[i] for key in keys], i) for i in range(len(self.types))]
+
+    def column(self, values: list[Any], place: int) -> pa.Array:
+        """Values of one key column as a column."""
+        kind = self.types[place]
+        try:
+            return key_value_column(values, kind)
+        except REFUSALS as error:
+            name = f"the key column `{self._names[place]}`" if self._names else "a key column"
+            raise RecordError(self.operator, f"{name} is {kind}, which can't hold all of its keys: {error}; give it one type") from error
+
+
+def _is_of(column: pa.Array, kind: pa.DataType) -> bool:
+    return column.type is kind or bool(column.type.equals(kind))
+
+
+def key_type(kind: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """The type of a key column that came with both types; None if their keys are no keys of one column.
+
+    Numbers widen, and so do texts and bytes. Times keep the type that came first.
+    """
+    if pa.types.is_null(kind) or value_type(kind) == value_type(other):
+        return other if pa.types.is_null(kind) else kind
+    if pa.types.is_null(other):
+        return kind
+    mine, theirs = value_type(kind), value_type(other)
+    if pa.types.is_temporal(mine):
+        return kind if comparable(mine, theirs) else None
+    return wider(mine, theirs) if not pa.types.is_nested(mine) else None
+
+
+def mixed_keys(operator: str, name: str | None, kinds: Iterable[pa.DataType]) -> RecordError:
+    """The error for a key column of types whose keys are no keys of one column."""
+    column = "a key column" if name is None else f"the key column `{name}`"
+    found = " and ".join(sorted(str(kind) for kind in kinds))
+    return RecordError(operator, f"{column} is of the types {found} in turn: give it one type, for example by schema=")
+
+
+def joined_keys(columns: Sequence[pa.Array], name: str, operator: str) -> pa.Array:
+    """Pieces of the key column `name` as one, of a type that holds all. Raises RecordError if there is none."""
+    kind: pa.DataType = pa.null()
+    for column in columns:
+        both = key_type(kind, column.type)
+        if both is None:
+            raise mixed_keys(operator, name, {kind, column.type})
+        kind = both
+    try:
+        return pa.concat_arrays([exactly(column, kind) for column in columns])
+    except Inexact as error:
+        raise RecordError(operator, f"the key column `{name}`: {error}: give it one type, for example by schema=") from error
 
 
 def compact(codes: npt.NDArray[Any], span: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

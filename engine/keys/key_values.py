@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..batch import column_values
+from ..types.python_values import array_of
 
 NAN = nan
 """The NaN of all keys."""
@@ -43,10 +44,10 @@ def column_key_values(column: pa.Array) -> list[Any]:
 
 
 def key_value_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """The inverse of `column_key_values`, for a column of type `kind`."""
+    """The inverse of `column_key_values`, for a column of type `kind`. Raises one of `REFUSALS` for a value that the type can't hold."""
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
     if not _has_unit(plain) or not any(isinstance(value, np.generic) for value in values):
-        return pa.array(values, kind)
+        return array_of(values, kind)
     rest = pa.array([None if isinstance(value, np.generic) else value for value in values], plain).view(_storage(plain)).to_pylist()
     whole = [_count(value, plain.unit) if isinstance(value, np.generic) else count for value, count in zip(values, rest, strict=True)]
     return pa.array(whole, _storage(plain)).view(plain).cast(kind)

@@ -25,19 +25,22 @@ from .words import column_of, have_words, joined, words_of
 
 
 class KeySlots(Slots):
-    """`operator` is named in errors. Keys go in and come out as key columns."""
+    """`operator` and the key columns' `names` are for errors. Keys go in and come out as key columns."""
 
-    def __init__(self, operator: str) -> None:
+    def __init__(self, operator: str, names: Sequence[str] = ()) -> None:
         super().__init__(DictIndex())
         self._operator = operator
-        self.types = KeyTypes()
+        self.types = KeyTypes(operator, names)
         self._widths: list[int] = []
         """The number of words of each key column, while the index has words."""
 
     def of(self, columns: Sequence[pa.Array]) -> Where:
         """The slots of the rows of these key columns; new keys get one. Raises RecordError for a type that can't be a key."""
         first = not self.types.types
-        self.types.learn(columns)
+        types = self.types.with_types(columns)
+        if isinstance(self.index, WordIndex) and any(map(_differ, self.types.types, types)):
+            self._take_any()  # the words of the keys so far are those of their types
+        self.types.types = types
         if first and all(map(have_words, self.types.types)):
             self._widths = [1] * len(columns)
             self.index = WordIndex(len(columns))
@@ -98,3 +101,7 @@ class KeySlots(Slots):
         keys, self.index = key_values(self.keys(where)), DictIndex()
         if len(where):
             self.index.add(keys, np.arange(len(where)), where)
+
+
+def _differ(kind: pa.DataType, other: pa.DataType) -> bool:
+    return not pa.types.is_null(kind) and kind != other

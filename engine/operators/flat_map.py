@@ -44,7 +44,7 @@ class FlatMapInstance(FunctionInstance):
         super().__init__(context)
         self.function = self.made(operator.function)
         self.errors = ErrorPolicy(context.name, operator.on_error)
-        self.encoder = RowsEncoder(context.name, operator.schema)
+        self.encoder = RowsEncoder(context.name, operator.schema, function=function_name(operator.function))
 
     def process(self, batch: Batch, emit: Emit) -> None:
         name = self.context.name

@@ -42,7 +42,9 @@ class KeyByInstance(FunctionInstance):
         super().__init__(context)
         self.function, self.column = operator.function, operator.column
         self.errors = ErrorPolicy(context.name, operator.on_error)
-        self.encoder = RowsEncoder(context.name, advice="return keys of one type, such as numbers or strings")
+        self.encoder = RowsEncoder(
+            context.name, function=function_name(operator.function), advice="return keys of one type, such as numbers or strings"
+        )
 
     def process(self, batch: Batch, emit: Emit) -> None:
         name = self.context.name

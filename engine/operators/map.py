@@ -43,7 +43,7 @@ class MapInstance(FunctionInstance):
         super().__init__(context)
         self.function = self.made(operator.function)
         self.errors = ErrorPolicy(context.name, operator.on_error)
-        self.encoder = RowsEncoder(context.name, operator.schema)
+        self.encoder = RowsEncoder(context.name, operator.schema, function=function_name(operator.function))
 
     def process(self, batch: Batch, emit: Emit) -> None:
         results, batch = call_rows(self.function, batch, self.errors, emit)

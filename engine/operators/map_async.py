@@ -50,7 +50,7 @@ class MapAsyncInstance(FunctionInstance):
         super().__init__(context)
         self._ordered = operator.ordered
         self.errors = ErrorPolicy(context.name, operator.on_error)
-        self.encoder = RowsEncoder(context.name, operator.schema)
+        self.encoder = RowsEncoder(context.name, operator.schema, function=function_name(operator.function))
         self._function = operator.function
         self._loop = EventLoop(operator.function, context.name, concurrency=operator.concurrency, timeout=operator.timeout)
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from ..batch import Batch
 from ..errors import RecordError
 from ..functions.error_policy import ErrorPolicy, OnError, Refused, function_name
+from ..types.value_column import column_of
 from .base import Context, Emit
 from .function import FunctionInstance, FunctionOperator
 
@@ -73,7 +74,7 @@ def _record_batch(result: Any) -> pa.RecordBatch:
         lengths = {name: len(column) for name, column in result.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"its columns have different lengths: {lengths}")
-        rows = pa.RecordBatch.from_pydict(result)
+        rows = pa.record_batch([column_of(name, column) for name, column in result.items()], names=list(result))
     elif isinstance(result, pa.Table):
         batches = result.combine_chunks().to_batches()
         rows = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=result.schema)

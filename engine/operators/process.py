@@ -59,7 +59,7 @@ class ProcessInstance(StatefulInstance):
     def __init__(self, operator: Process, context: Context) -> None:
         self.function = copy(operator.function)  # instances in one process must not share what a function keeps in `self`
         self.errors = ErrorPolicy(context.name, operator.on_error, keyed=True)
-        self.encoder = RowsEncoder(context.name, operator.schema)
+        self.encoder = RowsEncoder(context.name, operator.schema, function=type(operator.function).__name__)
         state = StateRecords(context, operator.keys, self.function.lives(), undoable=not self.errors.stops)
         super().__init__(context, operator.keys, state)
         self.watermark = MIN_TIME
@@ -81,8 +81,9 @@ class ProcessInstance(StatefulInstance):
         self._context.watermark = self.watermark
         method = self.method_for(batch)
         on_row, settle = getattr(self.function, method), self.state.settle
+        given = self.given(batch)
         try:
-            for place, key, row, time in zip(range(batch.num_rows), keys, self.given(batch).iterate_rows(), times, strict=True):
+            for place, key, row, time in zip(range(batch.num_rows), keys, given.iterate_rows(), times, strict=True):
                 record = states.get(key)
                 if record is None:
                     record = KeyRecord()
@@ -95,9 +96,9 @@ class ProcessInstance(StatefulInstance):
             self._results, self._times = [], []
             raise Refused(place, error, self._method(method), key) from error
         try:
-            results = self._taken()
+            results = self._taken(given.rows.schema)
         except RecordError:
-            found, problem = self.encoder.first_misfit(self._results)
+            found, problem = self.encoder.first_misfit(self._results, given.rows.schema)
             self._results, self._times = [], []
             row = batch.slice(places[found], 1).rows
             raise Refused(places[found], problem, key=key_values(self.key_columns(row))[0]) from problem
@@ -167,11 +168,14 @@ class ProcessInstance(StatefulInstance):
             self._results += rows
             self._times += repeat(time, len(self._results) - len(self._times))
 
-    def _taken(self) -> list[Batch]:
-        """The rows that the function yielded, as a batch. Raises RecordError for a value that fits no column type."""
+    def _taken(self, like: pa.Schema | None = None) -> list[Batch]:
+        """The rows that the function yielded, as a batch; `like`: the schema of the rows that it got.
+
+        Raises RecordError for a value that fits no column type.
+        """
         if not self._results:
             return []
-        rows, times = self.encoder.encode(self._results), self._times
+        rows, times = self.encoder.encode(self._results, like), self._times
         self._results, self._times = [], []
         return [Batch(rows, None if times[0] is None else np.array(times, np.int64))]
 

@@ -54,7 +54,7 @@ class StatefulMapInstance(StatefulInstance):
     def __init__(self, operator: StatefulMap, context: Context) -> None:
         self.function = operator.function
         self.errors = ErrorPolicy(context.name, operator.on_error, keyed=True)
-        self.encoder = RowsEncoder(context.name, operator.schema)
+        self.encoder = RowsEncoder(context.name, operator.schema, function=function_name(operator.function))
         super().__init__(context, operator.keys, StateObjects(context, operator.keys, undoable=not self.errors.stops))
 
     def attempt(self, batch: Batch) -> list[Batch]:
@@ -68,9 +68,9 @@ class StatefulMapInstance(StatefulInstance):
 
     def _encode(self, results: list[Any], places: list[int], batch: Batch) -> pa.RecordBatch | None:
         try:
-            return self.encoder.encode(results) if results else None
+            return self.encoder.encode(results, batch.rows.schema) if results else None
         except RecordError:
-            place, error = self.encoder.first_misfit(results)
+            place, error = self.encoder.first_misfit(results, batch.rows.schema)
             row = batch.slice(places[place], 1).rows
             raise Refused(places[place], error, key=key_values(self.key_columns(row))[0]) from error
 

@@ -21,6 +21,9 @@ from ..keyed_state.arrays import StateArrays
 from ..keyed_state.opening import open_arrays
 from ..keys.encoding import Keys, encode_keys, key_values
 from ..needed import Needed
+from ..types.arrays import exactly_as
+from ..types.exact import Inexact, exactly
+from ..types.value_column import column_of
 from .base import Context, Emit
 from .function import FunctionInstance, FunctionOperator
 from .keyed import KeyedInstance, KeyedOperator
@@ -61,7 +64,7 @@ class StatefulMapColumnsInstance(FunctionInstance, KeyedInstance):
         super().__init__(context, operator.keys, open_arrays(context, operator.keys, operator.state))
         self.function, self.columns = operator.function, operator.columns
         self.errors = ErrorPolicy(context.name, operator.on_error, keyed=True)
-        self._state_columns = tuple(operator.state)
+        self._types = operator.state
 
     def process(self, batch: Batch, emit: Emit) -> None:
         keys = encode_keys(batch.rows, self.keys, self.context.name)
@@ -91,9 +94,9 @@ class StatefulMapColumnsInstance(FunctionInstance, KeyedInstance):
         wrong = None
         if not isinstance(returned, tuple) or len(returned) != 2:
             wrong = f"{type(returned).__name__}: return a tuple (state, columns), with None as columns for no rows"
-        elif not isinstance(returned[0], Mapping) or set(returned[0]) != set(self._state_columns):
+        elif not isinstance(returned[0], Mapping) or set(returned[0]) != set(self._types):
             columns = ", ".join(map(str, returned[0])) if isinstance(returned[0], Mapping) else type(returned[0]).__name__
-            wrong = f"a state of {columns or 'no columns'}: return a dict of the arrays {', '.join(self._state_columns)}"
+            wrong = f"a state of {columns or 'no columns'}: return a dict of the arrays {', '.join(self._types)}"
         elif not (returned[1] is None or isinstance(returned[1], Mapping)) or returned[1] == {}:
             wrong = f"{returned[1]!r:.200} as columns: return a dict of arrays, or None for no rows"
         else:
@@ -104,19 +107,39 @@ class StatefulMapColumnsInstance(FunctionInstance, KeyedInstance):
         if wrong is not None:
             raise RecordError(self.context.name, f"{function_name(self.function)} returned {wrong}")
         state, output = returned
-        return state, output
+        return {name: self._fitting(name, values) for name, values in state.items()}, output
+
+    def _fitting(self, name: str, values: Any) -> Array:
+        """A state's array, of the type that the user gave. Raises RecordError for a value that would change."""
+        dtype = self._types[name]
+        given = np.asarray(values)
+        fitting = given if given.dtype == dtype else exactly_as(given, dtype)
+        if fitting is None:
+            problem = f"returned a state `{name}` of {given.dtype} whose values don't fit the declared {dtype}"
+            raise RecordError(self.context.name, f'{function_name(self.function)} {problem}: say state={{"{name}": "{given.dtype}"}}')
+        return fitting
 
     def _sorted(self, batch: Batch, order: npt.NDArray[np.intp]) -> dict[str, Array]:
         names = list(self.columns) if self.columns is not None else batch.rows.schema.names
         missing = [n for n in names if batch.rows.schema.get_field_index(n) < 0]
         if missing:
             raise RecordError(self.context.name, f"no column `{missing[0]}`; there are: {', '.join(batch.rows.schema.names)}")
-        return {n: batch.rows.column(n).to_numpy(zero_copy_only=False)[order] for n in names}
+        return {name: self._numbers(name, batch.rows.column(name))[order] for name in names}
+
+    def _numbers(self, name: str, column: pa.Array) -> Array:
+        """A column as numpy has it: integers with nulls as floats. Raises RecordError for one that a float can't hold."""
+        if column.null_count and pa.types.is_integer(column.type):
+            try:
+                column = exactly(column, pa.float64())
+            except Inexact as error:
+                problem = f"column `{name}` has nulls, so numpy has its integers as floats, and {error}: fill the nulls by map_batches"
+                raise RecordError(self.context.name, problem) from error
+        return column.to_numpy(zero_copy_only=False)
 
     def _results(
         self, batch: Batch, order: npt.NDArray[np.intp], output: Mapping[str, Array], selected: npt.NDArray[np.bool_] | None
     ) -> list[Batch]:
-        columns = [pa.array(column) for column in output.values()]
+        columns = [column_of(name, column) for name, column in output.items()]
         sizes = {len(column) for column in columns}
         if len(sizes) != 1:
             raise RecordError(self.context.name, f"the function returned columns of different lengths: {sorted(sizes)}")

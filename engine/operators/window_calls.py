@@ -34,7 +34,7 @@ class WindowCalls(FunctionInstance, KeyedInstance):
         """Call this when the instance is made."""
         self.function = self.made(function)
         self.errors = ErrorPolicy(context.name, on_error, keyed=True)
-        self.encoder = RowsEncoder(context.name, schema)
+        self.encoder = RowsEncoder(context.name, schema, function=function_name(function))
 
     def call(self, windows: Batch, emit: Emit) -> None:
         """Call the function for each window, and emit what it yields."""

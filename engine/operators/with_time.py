@@ -57,7 +57,11 @@ class WithTimeInstance(FunctionInstance, OwnTimeInstance):
         self._time, self._max_delay = operator.time, operator.max_delay
         self.errors = ErrorPolicy(context.name, operator.on_error)
         self._spec = EventTime(operator.time if isinstance(operator.time, str) else _TIME, operator.unit)
-        self._encoder = RowsEncoder(context.name, advice="return times of one type")
+        self._encoder = RowsEncoder(
+            context.name,
+            function=None if isinstance(operator.time, str) else function_name(operator.time),
+            advice="return times of one type",
+        )
         self._newest: int | None = None
 
     @property
@@ -100,8 +104,8 @@ class WithTimeInstance(FunctionInstance, OwnTimeInstance):
             columns.append(rows.column(0))
         if len(columns) == 1:
             return columns[0], batch if len(columns[0]) == batch.num_rows else batch.take(kept[1])
-        table = pa.concat_tables([pa.table({_TIME: column}) for column in columns], promote_options="default") if columns else None
-        column = pa.nulls(0) if table is None else table.combine_chunks().column(0).chunk(0)
+        parts = [Batch(pa.record_batch([part], names=[_TIME])) for part in columns]
+        column = Batch.concat(parts).rows.column(0) if parts else pa.nulls(0)
         return column, batch.take(np.concatenate(kept))
 
     def _times(self, column: pa.Array) -> tuple[Times, npt.NDArray[np.bool_]]:

@@ -84,7 +84,7 @@ class _Keys:
     """A set of keys: their hashes find candidates, their bytes decide."""
 
     def __init__(self) -> None:
-        self._types = KeyTypes()
+        self._types = KeyTypes("a checkpoint's state")
         self._codec = KeyCodec(self._types)
         self._packed: set[bytes] = set()
         self._hashes = np.zeros(0, np.uint64)

@@ -107,7 +107,7 @@ def test_files_of_different_types_are_refused(tmp_path):
 
 
 def test_an_unknown_type_is_refused():
-    with pytest.raises(FlowError, match="type 'int65' of column `n` is unknown"):
+    with pytest.raises(FlowError, match="column `n`: type 'int65' is unknown; there are: int8 to int64"):
         read_csv("a.csv", schema={"n": "int65"})
 
 

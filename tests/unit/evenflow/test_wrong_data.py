@@ -64,7 +64,7 @@ WRONG = {
     "a value that can't be shown": (mapped(lambda row: {"a": Unshowable()}), "`map`", "column `a`", "__repr__ raises RuntimeError"),
     "an integer of 70 bits": (mapped(lambda row: {"a": 2**70}), "`map`", "column `a`", "(int)"),
     "a value of another type than the schema": (
-        lambda s: s.map(lambda row: {"a": "x"}, schema={"a": "int64"}), "`map`", "column `a` is int64 in this stream, got 'x' (str)",
+        lambda s: s.map(lambda row: {"a": "x"}, schema={"a": "int64"}), "`map`", "column `a` is int64 in schema, got 'x' (str)",
     ),
     "a column that the schema lacks": (lambda s: s.map(lambda row: {"a": 1}, schema={"b": "int64"}), "`map`", "columns ['b']", "['a']"),
     "rows and values in turn": (mapped(lambda row: row if row["v"] == 1 else 2), "`map`", "this one has ['item']"),
@@ -167,7 +167,7 @@ FILES = {
     "a row of too many values": (b"a,b\n1,2\n1,2,3\n", lambda p: ef.read_csv(p / "file"), "Row #3: Expected 2 columns, got 3"),
     "another type behind the first megabyte": (b"n\n" + b"1234567\n" * 200_000 + b"x\n", lambda p: ef.read_csv(p / "file"), "`schema`"),
     "a schema of other columns": (b"a\n1\n", lambda p: ef.read_csv(p / "file", schema={"b": "int64"}), "a column `b` that no file has: a"),
-    "a schema of Python's types": (b"a\n1\n", lambda p: ef.read_csv(p / "file", schema={"a": int}), "of column `a` is unknown", "'int64'"),
+    "a schema of a type that no column has": (b"a\n1\n", lambda p: ef.read_csv(p / "file", schema={"a": dict}), "`a`: dict", "int64"),
     "an event time that no file has": (b"a\n1\n", lambda p: ef.read_csv(p / "file", event_time="t"), "no event time column `t`", "are: a"),
     "JSON that is Latin-1": ('{"a": "\xfc"}\n'.encode("latin-1"), lambda p: ef.read_json(p / "file"), "`read_json`", "JSON is UTF-8"),
     "JSON that is an array": (b'[{"a": 1}]', lambda p: ef.read_json(p / "file"), "/file can't be read", "from object to array"),

@@ -104,8 +104,10 @@ WRONG = {
     "text for a list of columns": (
         lambda: rows().key_by("k").stateful_map_columns(lambda state, rows: (state, None), state={"n": "int64"}, columns="v"), "='v'",
     ),
-    "a schema of Python's types": (lambda: rows().map(dict, schema={"v": int}), "`map`: schema", "give Arrow types, for example"),
-    "a schema of text": (lambda: rows().map(dict, schema="int64"), "`map`: schema 'int64'", "give Arrow types"),
+    "a schema of a Python type that no column has": (
+        lambda: rows().map(dict, schema={"v": list}), "`map`: column `v`: list is no type", "list<int64>",
+    ),
+    "a schema of text": (lambda: rows().map(dict, schema="int64"), "`map`: schema is 'int64'", "give a dict of types by column"),
     # Durations and windows
     "text for windows": (lambda: rows().key_by("k").window("1h"), ".window('1h'): expected windows, for example ef.tumbling(\"1h\")"),
     "windows of '1 hour'": (lambda: ef.tumbling("1 hour"), "window size '1 hour' is not a duration: write \"500ms\""),

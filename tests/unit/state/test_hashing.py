@@ -24,7 +24,8 @@ GOLDEN = [
     (1, 0x910A2DEC89025CC1),
     (-1, 0xE4D971771B652C20),
     (True, 0x910A2DEC89025CC1),
-    (1.0, 0x88D7C35BBBF3EDED),
+    (1.0, 0x910A2DEC89025CC1),
+    (1.5, 0xD6DAB18E1392608A),
     (float("inf"), 0x249E5410C2F97D99),
     ("", 0x2D06800538D394C2),
     ("evenflow", 0x8A745668129B8DB0),
@@ -170,3 +171,9 @@ def test_consecutive_integers_spread_over_the_groups() -> None:
 def test_a_number_of_groups_that_is_not_a_power_of_two_is_refused(groups: int) -> None:
     with pytest.raises(ValueError, match=f"{groups} key groups: use a power of two"):
         group_of(hash64(pa.array([1])), groups)
+
+
+def test_whole_floats_and_decimals_have_the_hash_of_the_integer() -> None:
+    for number in (0, 7, -7, 2**53, -(2**62)):
+        assert hash_of(float(number), pa.float64()) == hash_of(Decimal(number), pa.decimal128(38, 2)) == hash_of(number, pa.int64())
+    assert hash_of(-0.0, pa.float64()) == hash_of(Decimal("-0.00"), pa.decimal128(5, 2)) == hash_of(0, pa.int64())

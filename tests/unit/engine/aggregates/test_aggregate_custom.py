@@ -118,7 +118,7 @@ def test_the_output_type_is_given_or_inferred(output_type: pa.DataType | None) -
 def test_an_unknown_output_type_is_refused() -> None:
     aggregate = Collect()
     aggregate.output_type = "integer"
-    with pytest.raises(FlowError, match=r"operator `mine`: Collect\.output_type is 'integer': use an Arrow type or its name"):
+    with pytest.raises(FlowError, match=r"operator `mine`: Collect\.output_type: type 'integer' is unknown; there are: int8"):
         bound(aggregate)
 
 

@@ -36,7 +36,7 @@ COLUMNS = [
 
 
 def codec_of(*columns):
-    types = KeyTypes()
+    types = KeyTypes("count")
     types.learn(list(columns))
     return KeyCodec(types)
 

@@ -112,7 +112,11 @@ def test_bad_parallelism_is_refused(workers):
             "`window_end` is a column",
             id="window column's name",
         ),
-        pytest.param(lambda s: s.map(lambda row: row, schema={"n": "int65"}), "operator `map`: schema", id="unknown type"),
+        pytest.param(
+            lambda s: s.map(lambda row: row, schema={"n": "int65"}),
+            "operator `map`: column `n`: type 'int65' is unknown",
+            id="unknown type",
+        ),
         pytest.param(lambda s: s.key_by("a").stateful_map_columns(max, state={}), "at least one column", id="no state"),
         pytest.param(lambda s: s.key_by("a").stateful_map_columns(max, state={"n": "object"}), "fixed size", id="state of objects"),
     ],

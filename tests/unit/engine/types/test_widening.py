@@ -8,7 +8,7 @@ from itertools import product
 import pyarrow as pa
 import pytest
 
-from evenflow.engine.aggregates.widening import value_type, wider
+from evenflow.engine.types.widening import value_type, wider
 
 TYPES = [
     pa.null(), pa.int8(), pa.int32(), pa.int64(), pa.uint8(), pa.uint32(), pa.uint64(), pa.float16(), pa.float32(), pa.float64(),
@@ -56,9 +56,9 @@ def test_what_holds_two_types_holds_each_of_them() -> None:
         (pa.binary(2), pa.binary(3), pa.large_binary()),
         (pa.int64(), pa.string(), None),
         (pa.int64(), pa.bool_(), None),
-        (pa.int64(), pa.decimal128(5, 1), None),
+        (pa.int64(), pa.decimal128(5, 1), pa.decimal128(20, 1)),
         (pa.string(), pa.binary(), None),
-        (pa.timestamp("us"), pa.timestamp("ns"), None),
+        (pa.timestamp("us"), pa.timestamp("ns"), pa.timestamp("ns")),
         (pa.decimal256(76, 0), pa.decimal256(76, 1), None),
     ],
     ids=str,

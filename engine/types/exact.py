@@ -1,0 +1,100 @@
+"""Conversions of columns to wider types, which change no value.
+
+>>> exactly(pa.array([1, None]), pa.float64()).to_pylist()
+[1.0, None]
+>>> exactly(pa.array([1, 2**53 + 1]), pa.float64())
+Traceback (most recent call last):
+    ...
+evenflow.engine.types.exact.Inexact: 9007199254740993 (int64) can't be told exactly as double
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import pyarrow as pa
+
+from .widening import wider
+
+_REFUSALS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
+
+
+class Inexact(ValueError):
+    """The value at `place` of a column would change with the column's type."""
+
+    def __init__(self, column: pa.Array, place: int, kind: pa.DataType) -> None:
+        self.place = place
+        super().__init__(f"{_text(column[place])} ({column.type}) can't be told exactly as {kind}")
+
+
+def exactly(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The column as a type that `wider` gave for its own. Raises Inexact for a value that would change.
+
+    Arrow's checked casts refuse what `wider` can't promise: integers beyond 2**53 as floats, times that a finer unit has no room for.
+    """
+    if column.type == kind:
+        return column
+    if pa.types.is_null(column.type):
+        return pa.nulls(len(column), kind)
+    if pa.types.is_dictionary(column.type):
+        return exactly(column.dictionary_decode(), kind)
+    try:
+        return column.cast(kind)
+    except _REFUSALS as error:
+        raise Inexact(column, _first_refused(column, kind), kind) from error
+
+
+def widened(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows with the types of `schema`, whose columns are theirs, and its metadata. Raises Inexact for a value that would change."""
+    if rows.schema.equals(schema, check_metadata=True):
+        return rows
+    columns = [exactly(column, field.type) for column, field in zip(rows.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def common(schemas: Sequence[pa.Schema]) -> pa.Schema:
+    """The schema that holds all of these, which have the same columns in the same order. Raises NoCommonType naming a column."""
+    return reduce(_common, schemas)
+
+
+class NoCommonType(ValueError):
+    """No type holds a column `name` of these two types."""
+
+    def __init__(self, name: str, left: pa.DataType, right: pa.DataType) -> None:
+        self.name, self.types = name, (left, right)
+        found = " and ".join(sorted((str(left), str(right))))
+        super().__init__(f"column `{name}` is of the types {found} in turn, and no type holds both")
+
+
+def _common(left: pa.Schema, right: pa.Schema) -> pa.Schema:
+    if left.equals(right):
+        return left
+    fields = []
+    for one, other in zip(left, right, strict=True):
+        kind = one.type if one.type == other.type else wider(one.type, other.type)
+        if kind is None:
+            raise NoCommonType(one.name, one.type, other.type)
+        fields.append(pa.field(one.name, kind, one.nullable or other.nullable))
+    return pa.schema(fields, metadata=left.metadata or right.metadata)
+
+
+def _first_refused(column: pa.Array, kind: pa.DataType) -> int:
+    """The place of the first value that can't be cast; there is one."""
+    fits, fails = 0, len(column)
+    while fails - fits > 1:
+        middle = (fits + fails) // 2
+        try:
+            column.slice(fits, middle - fits).cast(kind)
+        except _REFUSALS:
+            fails = middle
+        else:
+            fits = middle
+    return fails - 1
+
+
+def _text(value: pa.Scalar) -> str:
+    try:
+        return f"{value.as_py()!r:.200}"
+    except (ValueError, OverflowError):  # a time that Python has no value for
+        return str(value.cast(pa.int64()))

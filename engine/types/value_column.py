@@ -1,0 +1,153 @@
+"""A column of Python values that come batch by batch: its type so far, which widens when a value needs it.
+
+>>> column = ValueColumn("v")
+>>> for values in ([1, None], [2.5], [3]):
+...     column.learn(array := column.encoded(values))
+...     print(array.type, array.to_pylist())
+int64 [1, None]
+double [2.5]
+double [3.0]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from operator import is_
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from .python_values import REFUSALS, array_of
+from .widening import value_type, wider
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """The first value that doesn't fit the column, at `place` of a batch. `kind`: the column's type before it, None if it has none."""
+
+    name: str
+    place: int
+    value: Any
+    kind: pa.DataType | None
+    declared: bool
+    in_batch: bool
+
+    def problem(self, source: str = "") -> str:
+        """The text for errors, without advice; `source`: whose value it is."""
+        kind, got = _guess(self.value), f"got {shown(self.value)} ({_told(self.value)}){source}"
+        if self.kind is None:
+            return f"column `{self.name}` must have a type that Arrow has, {got}"
+        where = "in schema" if self.declared else "in the rows before" if self.in_batch else "in this stream"
+        told = f"column `{self.name}` is {self.kind} {where}, {got}"
+        if self.declared:
+            return f"{told}, which would change" if kind is not None and wider(self.kind, kind) is not None else told
+        if kind is None:
+            return f"{told}, which has no type in Arrow"
+        if wider(self.kind, kind) is None:
+            return f"{told}, and no type holds {self.kind} and {kind}"
+        return f"{told}, and {wider(self.kind, kind)}, which holds both types, can't hold all values exactly"
+
+
+class ValueColumn:
+    """`declared`: the type that the user gave; a value that would change in it is refused."""
+
+    __slots__ = ("declared", "kind", "name")
+
+    def __init__(self, name: str, declared: pa.DataType | None = None) -> None:
+        self.name, self.declared = name, declared is not None
+        self.kind = declared
+        """The type so far, None before the first value."""
+
+    def encoded(self, values: Sequence[Any], like: pa.DataType | None = None) -> pa.Array:
+        """The values in the column's type, or in a wider one; `like`: a type that the column takes if it has none and all values fit.
+
+        Raises one of `REFUSALS` for values that no type holds.
+        """
+        if self.declared:
+            return array_of(values, self.kind, declared=True)
+        wanted = self.kind
+        if wanted is None and (wanted := _usable(like)) is not None and all(map(is_, values, repeat(None))):
+            wanted = None  # nulls alone say nothing about the values that follow
+        if wanted is None:
+            return array_of(values)
+        try:
+            return array_of(values, wanted)
+        except REFUSALS:
+            guess = array_of(values)
+        if self.kind is None:
+            return guess
+        kind = wider(self.kind, guess.type)
+        if kind is None:
+            raise TypeError(f"no type holds {self.kind} and {guess.type}")
+        return array_of(values, kind)
+
+    def learn(self, array: pa.Array) -> None:
+        """The column has the type of `array`, which `encoded` gave, from now on."""
+        if not self.declared and not pa.types.is_null(array.type):
+            self.kind = array.type
+
+    def first_misfit(self, values: Sequence[Any]) -> Misfit:
+        """The first value that doesn't fit with those before it; there is one."""
+        fits, fails = 0, len(values)
+        while fails - fits > 1:
+            middle = (fits + fails) // 2
+            fits, fails = (middle, fails) if self._type_with(values[:middle]) is not None else (fits, middle)
+        place = fails - 1
+        before = self._type_with(values[:place]) if place else self.kind
+        kind = None if before is None or pa.types.is_null(before) else before
+        return Misfit(self.name, place, values[place], kind, self.declared, in_batch=self.kind is None)
+
+    def _type_with(self, values: Sequence[Any]) -> pa.DataType | None:
+        try:
+            return self.encoded(values).type
+        except REFUSALS:
+            return None
+
+
+def column_of(name: str, values: Any) -> pa.Array:
+    """What a user's function returned as a column: a list, or an array of numpy, pandas or Arrow, which keeps its type.
+
+    Raises TypeError, naming the column, for values of a list that have no type in common, and what Arrow raises.
+    """
+    if isinstance(values, np.ndarray) and values.dtype == object:
+        values = values.tolist()
+    if not isinstance(values, (list, tuple)):
+        column = pa.array(values)
+        return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    made = ValueColumn(name)
+    try:
+        return made.encoded(values)
+    except REFUSALS as error:
+        raise TypeError(made.first_misfit(values).problem()) from error
+
+
+def _usable(like: pa.DataType | None) -> pa.DataType | None:
+    """The type of an input's column as the type of values from it."""
+    if like is None or pa.types.is_null(like) or isinstance(like, pa.BaseExtensionType):
+        return None
+    return value_type(like)
+
+
+def _guess(value: Any) -> pa.DataType | None:
+    """The type of one value, None if it has none."""
+    try:
+        return array_of([value]).type
+    except REFUSALS:
+        return None
+
+
+def _told(value: Any) -> str:
+    """The Python type of a value, and Arrow's, if that says more."""
+    kind = _guess(value)
+    return type(value).__name__ if kind is None or not pa.types.is_nested(kind) else f"{type(value).__name__}, {kind}"
+
+
+def shown(value: Any) -> str:
+    """The text of a value, which may be a user's object."""
+    try:
+        return f"{value!r:.200}"
+    except Exception as error:  # noqa: BLE001 -- a user's __repr__ may raise anything
+        return f"an object whose __repr__ raises {type(error).__name__}"
