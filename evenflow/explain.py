@@ -11,6 +11,7 @@ from .engine.plan.graph import Graph, Node
 from .engine.plan.physical import Plan
 from .engine.sink import Sink
 from .engine.source import Source
+from .engine.updates import kind_of
 from .scheduler.rescaling.memory import words
 
 EXACTLY_ONCE = "exactly once"
@@ -22,7 +23,8 @@ def explain(graph: Graph, plan: Plan) -> str:
     lines = [f"Dataflow {graph.name}", "", "Logical plan"]
     for node in graph.ordered():
         inputs = ", ".join(graph.nodes[e.node].name + ("" if e.port == "out" else f".{e.port}") for e in node.inputs)
-        lines.append(f"  {node.name:<24} {'<- ' + inputs if inputs else 'source':<32} {_describe(node, plan)}".rstrip())
+        kind = "" if isinstance(node.operator, Sink) else kind_of(node.updates)
+        lines.append(f"  {node.name:<24} {'<- ' + inputs if inputs else 'source':<32} {kind:<24} {_describe(node, plan)}".rstrip())
     lines += ["", "Physical plan"]
     for stage in plan.stages:
         chain = " -> ".join(chained.name for chained in stage.chain)

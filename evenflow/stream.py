@@ -338,6 +338,7 @@ class KeyedStream(Transformations["KeyedStream"]):
         if right.flow is not flow:
             raise FlowError(f"{name} of streams of two flows, `{flow.name}` and `{right.flow.name}`: read both in one flow")
         operator = make(right.keys)
+        flow.graph.check_updates(name, operator, (Input(self.node.id, self.port), Input(right.node.id, right.port)))
         sides = (("left", self, JoinSide(LEFT, self.keys)), ("right", right, JoinSide(RIGHT, right.keys)))
         nodes = [flow.graph.add(f"{name}.{what}", side, (Input(keyed.node.id, keyed.port),)) for what, keyed, side in sides]
         return Stream(flow, flow.graph.add(name, operator, tuple(Input(node.id) for node in nodes), operator.keys))

@@ -18,6 +18,7 @@ from ..keyed_state.opening import open_table
 from ..keyed_state.table import Table
 from ..keys.encoding import encode_keys
 from ..needed import Needed
+from ..updates import Updates
 from .base import Context, Emit, Operator
 from .combine import BatchAggregator, Combine, latest
 from .keyed import KeyedInstance, KeyedOperator
@@ -34,6 +35,9 @@ class AggregateRunning(KeyedOperator):
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
         return result_columns(inputs[0], self.keys, self.functions, "aggregate")
+
+    def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
+        return Updates(self.keys) if self.updates else None
 
     def open(self, context: Context) -> AggregateRunningInstance:
         batch_aggregator = BatchAggregator(context.name, self.keys, self.functions, None)

@@ -25,6 +25,7 @@ from ..keys.unkeyed import described, shown
 from ..needed import Needed
 from ..protocol.elements import MIN_TIME
 from ..time.windows import Windows
+from ..updates import Updates
 from .base import Context, Emit, Operator
 from .changed_keys import ChangedKeys, KeyColumns
 from .combine import BatchAggregator, Combine
@@ -45,6 +46,9 @@ class AggregateWindows(KeyedOperator):
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
         return result_columns(inputs[0], self.keys, self.functions, "aggregate", {START: TIMESTAMP, END: TIMESTAMP})
+
+    def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
+        return None if self.emission.once else Updates((*shown(self.keys), START, END))
 
     def open(self, context: Context) -> AggregateWindowsInstance:
         batch_aggregator = BatchAggregator(context.name, self.keys, self.functions, self.windows)

@@ -19,6 +19,7 @@ from ..keys.load import KeyLoad
 from ..left_out import LeftOut
 from ..needed import Needed
 from ..source import Source
+from ..updates import Updates
 
 
 class Emit(Protocol):
@@ -65,6 +66,13 @@ class Operator(ABC):
 
     stays_with_input: ClassVar[bool] = False
     """Whether it always runs in the workers of the operator before it."""
+
+    takes_updates: ClassVar[bool] = True
+    """True if its results are right when its input is a stream of updates; a user's function answers for itself."""
+
+    def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
+        """The updates that leave by `ports`, None for an append-only stream. A function may change the key of its input's updates."""
+        return next((Updates(None, before.origin) for before in inputs if before is not None), None)
 
     def combined(self) -> tuple[Operator, Operator] | None:
         """For an aggregate that can be combined before the exchange: the combiner, and the operator to run after the exchange."""

@@ -12,6 +12,7 @@ from ..batch import Batch
 from ..columns import Columns
 from ..errors import RecordError
 from ..needed import Needed
+from ..updates import Updates
 from .base import Context, Emit, Operator, OperatorInstance
 
 
@@ -20,6 +21,9 @@ class Cast(Operator):
     """Converts the columns in `types` to their types there; all other columns, and the order, stay."""
 
     types: Mapping[str, pa.DataType]
+
+    def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
+        return inputs[0]
 
     def open(self, context: Context) -> CastInstance:
         return CastInstance(self, context)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 
 from ..batch import Batch
 from ..errors import RecordError
+from ..updates import Updates
 from .base import Context, Emit, Operator, OperatorInstance
 
 
@@ -20,6 +22,12 @@ class Explode(Operator):
 
     column: str
     position: str | None = None
+
+    def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
+        before = inputs[0]
+        if before is None or before.key is None:
+            return before
+        return replace(before, key=(*before.key, self.position) if self.position is not None else None)
 
     def open(self, context: Context) -> ExplodeInstance:
         return ExplodeInstance(self, context)

@@ -19,6 +19,7 @@ from ..expression import columns_of, true_where
 from ..functions.error_policy import ErrorPolicy, OnError, Refused, function_name
 from ..functions.user_function import call_rows
 from ..needed import Needed
+from ..updates import Updates
 from .base import Context, Emit
 from .function import FunctionInstance, FunctionOperator
 
@@ -35,6 +36,9 @@ class Filter(FunctionOperator):
 
     predicate: Predicate
     on_error: OnError = "stop"
+
+    def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
+        return inputs[0]
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
         return inputs[0]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..batch import Batch
 from ..columns import Columns
 from ..joins.sides import Side
+from ..updates import Updates
 from .base import Context, Emit, Operator, OperatorInstance
 
 
@@ -19,6 +20,9 @@ class JoinSide(Operator):
     keys: tuple[str, ...]
 
     stays_with_input = True
+
+    def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
+        return inputs[0]
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
         return inputs[0]

@@ -12,6 +12,7 @@ from ..errors import RecordError
 from ..functions.error_policy import ErrorPolicy, function_name
 from ..functions.rows_encoder import RowsEncoder
 from ..functions.user_function import call_rows
+from ..updates import Updates
 from .base import Context, Emit
 from .function import FunctionInstance, FunctionOperator
 
@@ -24,6 +25,9 @@ class KeyBy(FunctionOperator):
 
     function: Callable[[dict[str, Any]], Any]
     column: str
+
+    def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
+        return inputs[0]
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
         return inputs[0].having({self.column: None})

@@ -15,6 +15,7 @@ from ..keyed_state.base import KeyedState
 from ..keys.encoding import encode_keys, key_column, key_groups, key_values
 from ..keys.largest import largest
 from ..protocol.split_route import Dealt
+from ..updates import Updates
 from .base import Context, Operator, OperatorInstance
 
 HOTTEST = 32
@@ -27,6 +28,8 @@ class KeyedOperator(Operator):
 
     keys: tuple[str, ...]
 
+    takes_updates = False
+
     needs_columns: ClassVar[bool] = False
     """Whether every instance must know the columns of its inputs, also without a row of its own: it then also gets batches without rows."""
 
@@ -34,6 +37,9 @@ class KeyedOperator(Operator):
     def dealable(self) -> tuple[Dealt, ...]:
         """The sides whose rows may be dealt over several workers when a hot key is split: only joins have any."""
         return ()
+
+    def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
+        return None
 
     @abstractmethod
     def open(self, context: Context) -> KeyedInstance:

@@ -8,7 +8,7 @@ checkpoint, and is read anew by every attempt.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ from ..errors import RecordError, shown
 from ..joins.join_columns import right_names
 from ..keys.encoding import comparable, encode_keys, key_column
 from ..source import Source
+from ..updates import Updates
 from .base import Context, Emit, Operator, OperatorInstance
 from .lookup_table import LookupTable, TableOrigin, TableShape, loaded
 from .refresh import Refresh
@@ -72,6 +73,10 @@ class Lookup(Operator):
             if problem := never_equal(mine, stream.type_of(mine), theirs, table.type_of(theirs)):
                 return problem
         return named_twice([*stream.types, *self._beside(stream).values()])
+
+    def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
+        before = inputs[0]
+        return before if before is None or self.unique else replace(before, key=None)
 
     def open(self, context: Context) -> LookupInstance:
         return LookupInstance(self, loaded(self.table, self.shape, context.name), context)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from ..columns import Columns
+from ..updates import Updates
 from .base import Context, Operator, OperatorInstance
 
 
@@ -19,6 +20,9 @@ class OwnTime(Operator):
     ticks: ClassVar[bool] = False
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        return inputs[0]
+
+    def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
         return inputs[0]
 
     @abstractmethod

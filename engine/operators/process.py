@@ -41,6 +41,8 @@ class Process(FunctionOperator, KeyedOperator):
     schema: pa.Schema | None = None
     on_error: OnError = "stop"
 
+    takes_updates = True
+
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
         return UNKNOWN if self.schema is None else Columns.of(self.schema)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -11,6 +11,7 @@ from ..batch import Batch
 from ..columns import Columns
 from ..errors import RecordError
 from ..needed import Needed
+from ..updates import Updates
 from .base import Context, Emit, Operator, OperatorInstance
 
 
@@ -27,6 +28,14 @@ class Project(Operator):
         there = self.select if self.select is not None else tuple(dict.fromkeys((*known.types, *names)))
         types = {names.get(name, name): known.type_of(name) for name in there if name not in self.drop}
         return Columns(types, self.select is not None or known.complete)
+
+    def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
+        before = inputs[0]
+        if before is None or before.key is None:
+            return before
+        kept = all(name not in self.drop and (self.select is None or name in self.select) for name in before.key)
+        renamed = self.rename or {}
+        return replace(before, key=tuple(renamed.get(name, name) for name in before.key) if kept else None)
 
     def open(self, context: Context) -> ProjectInstance:
         return ProjectInstance(self, context)

@@ -45,6 +45,8 @@ class StatefulMapColumns(FunctionOperator, KeyedOperator):
     columns: tuple[str, ...] | None = None
     on_error: OnError = "stop"
 
+    takes_updates = True
+
     def open(self, context: Context) -> StatefulMapColumnsInstance:
         return StatefulMapColumnsInstance(self, context)
 

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..errors import FlowError
 from ..functions.error_policy import DEAD_LETTERS
+from ..operators.aggregate_windows import AggregateWindows
 from ..operators.base import Operator
 from ..operators.function import FunctionOperator
 from ..sink import Sink
 from ..source import Source
+from ..updates import Updates
 from .worker_bounds import UNBOUND, WorkerBounds
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
@@ -33,7 +35,7 @@ class Node:
     """An operator, a source or a sink of the flow.
 
     `keys`: the columns by which its input is partitioned, None if it takes any records. `parallelism`: None for the flow's default;
-    `bounds`: limits for automatic scaling.
+    `bounds`: limits for automatic scaling. `updates`: the updates that it emits, None for append-only rows.
     """
 
     id: int
@@ -44,6 +46,7 @@ class Node:
     parallelism: int | None = None
     named: bool = False
     bounds: WorkerBounds = UNBOUND
+    updates: Updates | None = None
 
 
 @dataclass(slots=True)
@@ -56,7 +59,11 @@ class Graph:
     def add(
         self, name: str, operator: Operator | Source | Sink, inputs: tuple[Input, ...] = (), keys: tuple[str, ...] | None = None
     ) -> Node:
-        """A new node; a name that is taken gets a number behind it (`map_2`)."""
+        """A new node; a name that is taken gets a number behind it (`map_2`).
+
+        Raises FlowError for an operator whose input is a stream of updates and must not be.
+        """
+        self.check_updates(name, operator, inputs)
         taken = {node.name for node in self.nodes.values()}
         unique, count = name, 1
         while unique in taken:
@@ -65,6 +72,9 @@ class Graph:
         node = Node(len(self.nodes), unique, operator, inputs, keys)
         if isinstance(operator, Source):
             node.parallelism = operator.parallelism
+        elif isinstance(operator, Operator):
+            updates = operator.changes([self.updates_of(edge) for edge in inputs])
+            node.updates = replace(updates, origin=node.id) if updates is not None and updates.origin is None else updates
         self.nodes[node.id] = node
         return node
 
@@ -78,6 +88,22 @@ class Graph:
                 raise FlowError(f"two operators of the flow `{self.name}` are named `{name}`: choose another name for one of them")
             other.name = f"{name}_{other.id}"
         node.name, node.named = name, True
+
+    def updates_of(self, edge: Input) -> Updates | None:
+        """The updates that an input gets, None for append-only rows: side outputs carry rows as they came."""
+        above = self.nodes.get(edge.node)
+        if above is None or not isinstance(above.operator, Operator) or edge.port not in above.operator.ports:
+            return None
+        return above.updates
+
+    def check_updates(self, name: str, operator: Operator | Source | Sink, inputs: tuple[Input, ...]) -> None:
+        """Raises FlowError, naming the ways out, if one of `inputs` is a stream of updates and the operator can't take updates."""
+        if not isinstance(operator, Operator) or operator.takes_updates:
+            return
+        for edge in inputs:
+            updates = self.updates_of(edge)
+            if updates is not None and updates.origin is not None:
+                raise FlowError(_over_updates(name, updates, self.nodes[updates.origin]))
 
     def consumers(self, node: Node) -> list[tuple[Node, str]]:
         """The readers of the node's output, and the port of each."""
@@ -147,3 +173,19 @@ def check_name(name: str, what: str) -> None:
     """Raises FlowError unless `name` can name an actor, a metric and a file."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise FlowError(f"{what} name {name!r}: use letters, digits, `_`, `.` and `-` only")
+
+
+def _over_updates(name: str, updates: Updates, origin: Node) -> str:
+    """The error of an operator over the updates of `origin`, with the ways out."""
+    assert isinstance(origin.operator, Operator)
+    key, final = ", ".join(updates.key or ()), 'emit="final"'
+    if isinstance(origin.operator, AggregateWindows):
+        what, out = "each key and window", f"say {final} in `{origin.name}`, without lateness=,"
+    else:
+        what = "each key"
+        out = f'say {final} in `{origin.name}`, or aggregate there in windows, as in .window(ef.tumbling("1m")).aggregate(...),'
+    return (
+        f".{name}() can't take a stream of updates{f' of {key}' if key else ''}: operator `{origin.name}` emits the row of {what} again "
+        f"whenever it changes, and .{name}() would count it each time. To count the last row of {what} only, {out} or keep it in a "
+        "stateful_map or process"
+    )

@@ -167,6 +167,6 @@ def test_explain_shows_the_columns_that_are_read():
     flow.read(ef.read_csv("bids.csv", name="all")).write(ef.to_list([], name="rows"))
     flow.read(ef.read_parquet("bids/", name="counted")).window(ef.rows(2)).aggregate(n=ef.count()).write(ef.to_list([], name="n"))
     lines = {line.split()[0]: line for line in flow.explain().splitlines() if " source" in line}
-    assert lines["bids"].endswith("source                           reads at, auction, price")
-    assert lines["all"].endswith("source")
-    assert lines["counted"].endswith("reads one column")
+    assert lines["bids"].endswith("append-only              reads at, auction, price")
+    assert lines["all"].endswith("append-only")
+    assert lines["counted"].endswith("append-only              reads one column")

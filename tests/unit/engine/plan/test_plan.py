@@ -97,7 +97,7 @@ def test_branches_of_a_stream_stay_in_its_stage():
 
 def test_every_channel_has_an_id_of_its_own_that_both_ends_know():
     flow = ef.Dataflow("f")
-    read(flow).key_by("k").aggregate(n=ef.count()).key_by("n").aggregate(m=ef.count(), emit="final").write(ef.to_list([]))
+    read(flow).key_by("k").aggregate(n=ef.count(), emit="final").key_by("n").aggregate(m=ef.count(), emit="final").write(ef.to_list([]))
     plan = flow.plan(3)
     receiving = {(id_, task.name) for task in plan.tasks for id_ in task.inputs}
     sending = {(id_, task.name) for task in plan.tasks for exchange in task.exchanges for id_ in exchange.channels}
