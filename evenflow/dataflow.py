@@ -18,6 +18,7 @@ from .engine.plan.planner import plan
 from .engine.sink import Sink
 from .engine.source import Source
 from .explain import explain, to_mermaid
+from .scheduler.checkpoints.fitting import Allowed
 from .scheduler.checkpoints.run_claim import RESUME, RunClaim, Wish
 from .scheduler.config import JobConfig
 from .stream import Stream
@@ -78,6 +79,7 @@ class Dataflow:
         config: JobConfig | None = None,
         from_savepoint: str | Path | None = None,
         allow_lost_state: bool = False,
+        allow_new_state: bool = False,
         resume: Literal["auto", "required", "never"] = "auto",
         takeover: bool = False,
         detached: bool = False,
@@ -88,7 +90,8 @@ class Dataflow:
         `runtime="ray"` uses the Ray cluster to which this process is connected, or the one that RAY_ADDRESS names, or starts one on this
         machine; `"local"` runs everything in one thread of this process. `from_savepoint` is a folder that `job.savepoint(path)` wrote, or
         the folder of a checkpoint: the job continues from there, with this flow's parallelism. Operators are matched by their names, and
-        state that matches none is an error unless `allow_lost_state`.
+        their aggregates by theirs. State that matches none is an error unless `allow_lost_state`, which discards it; an aggregate that the
+        saved state of its operator doesn't have is one unless `allow_new_state`, which starts it empty.
 
         With CheckpointConfig(dir=...) the same program, started again after its process or its machine was lost, or the job failed or
         was cancelled or stopped, continues its unfinished run from the newest complete checkpoint, and says so in one line of the log: no
@@ -99,8 +102,8 @@ class Dataflow:
 
         A `detached` job survives this process, on a cluster that does too;
         `ef.connect(name)` gives a handle of it in any process, and the job runs on when that process ends. `ui=True` starts the
-        live web page (`evenflow ui`), which ends with this process, and prints its address. Raises FlowError if the flow can't run,
-        ConnectorError if a source can't be read or a sink can't be written.
+        live web page (`evenflow ui`), which ends with this process, and prints its address. Raises FlowError if the flow can't run or
+        doesn't fit the saved state, ConnectorError if a source can't be read or a sink can't be written.
         """
         config = _config(config, parallelism)
         start = _runtime(runtime)
@@ -112,10 +115,13 @@ class Dataflow:
         if config.checkpoint.dir is not None:  # the workers' working directory may be another
             folder = folder_or_url(config.checkpoint.dir, "CheckpointConfig(dir=...)")
             config = replace(config, checkpoint=replace(config.checkpoint, dir=folder))
-        savepoint = None if from_savepoint is None else _savepoint(from_savepoint, allow_lost_state=allow_lost_state)
+        allowed = Allowed(allow_lost_state, allow_new_state)
+        savepoint = None if from_savepoint is None else _savepoint(from_savepoint, allowed)
         physical = self.plan(config=config)
         _check_resume(resume, config, from_savepoint)
-        wish = Wish(resume, takeover, allow_lost_state, from_savepoint is not None)
+        wish = Wish(resume, takeover, allowed, from_savepoint is not None)
+        if savepoint is not None:
+            savepoint.check(physical)  # before a sink empties its folder
         sources = physical.sources
         sinks = {node.name: node.operator for node in self.graph if isinstance(node.operator, Sink)}
         if detached:
@@ -148,10 +154,10 @@ class Dataflow:
         return job
 
 
-def _savepoint(path: str | Path, *, allow_lost_state: bool) -> Savepoint:
+def _savepoint(path: str | Path, allowed: Allowed) -> Savepoint:
     from .actors.job.first_manifest import Savepoint
 
-    return Savepoint(folder_or_url(path, "from_savepoint=..."), allow_lost_state)
+    return Savepoint(folder_or_url(path, "from_savepoint=..."), allowed)
 
 
 def _check_resume(resume: str, config: JobConfig, savepoint: str | Path | None) -> None:

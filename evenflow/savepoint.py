@@ -15,8 +15,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from .actors.task.saved_state import SAVEPOINT
 from .connectors.remote import folder_or_url
-from .engine.aggregates.partial_aggregates import INPUT, PANE, ROWS
+from .engine.aggregates.partial_aggregates import INPUT, PANE, PART, ROWS
 from .engine.errors import ConnectorError, RequestError
 from .engine.joins.sides import KEY, other, side_of
 from .engine.keyed_state.objects import STATE
@@ -42,13 +42,15 @@ from .state.store import CheckpointStore
 class SavedOperator:
     """An operator in a savepoint: `keys` and `size` (bytes) of its files; `chain`: the operators that ran in the same workers.
 
-    In a checkpoint's folder a key counts once for the whole state, and again for each later checkpoint in which it changed.
+    In a checkpoint's folder a key counts once for the whole state, and again for each later checkpoint in which it changed. `state`: what
+    the state is made of, by name: aggregates with their functions, or the states of a `KeyedFunction` with their kinds.
     """
 
     workers: int
     chain: tuple[str, ...]
     keys: int
     size: int
+    state: Mapping[str, str] = field(default_factory=dict)
 
 
 class SavedJob:
@@ -69,9 +71,9 @@ class SavedJob:
         """The keyed state of an operator, with the key columns in front.
 
         `stateful_map` and `process`: a column `state`, as Arrow types it, or as text where the keys' states are of several kinds.
-        `stateful_map_columns`: its state columns. Aggregates: `rows`, the number of aggregated rows, then the parts of the accumulators,
-        `0.0`, `0.1`, `1.0`... Windows also have `pane`, the start of the pane in event time; a key may have several rows in one pane, which
-        add up.
+        `stateful_map_columns`: its state columns. Aggregates: `rows`, the number of aggregated rows, then the parts of each aggregate,
+        named by it: `total.0`, `total.1`... Windows also have `pane`, the start of the pane in event time; a key may have several rows in
+        one pane, which add up.
 
         Raises RequestError if there is no state of that operator, ConnectorError if a file is damaged.
         """
@@ -84,7 +86,7 @@ class SavedJob:
             ]
         except CorruptStateError as error:
             raise ConnectorError(f"the savepoint {self._url} is damaged: {error}") from error
-        return _table(chunks)
+        return _table(chunks, tuple(self.operators[operator].state))
 
     def _chunks(self, operator: str, worker: int, entry: TaskEntry) -> Iterator[pa.RecordBatch]:
         """The state of a worker, without its copies of rows of split keys, which are at the key's home."""
@@ -102,7 +104,8 @@ class SavedJob:
         entries = self._manifest.tasks[name]
         files = [file for entry in entries for file in entry.files]
         chain = self._manifest.operators.get(name, ())
-        return SavedOperator(len(entries), chain, sum(file.keys for file in files), sum(file.size for file in files))
+        parts = self._manifest.state[name].parts if name in self._manifest.state else {}
+        return SavedOperator(len(entries), chain, sum(file.keys for file in files), sum(file.size for file in files), parts)
 
     def __repr__(self) -> str:
         return f"<SavedJob {self.job!r}, checkpoint {self.checkpoint}: {', '.join(self.operators)}>"
@@ -113,10 +116,10 @@ def read_savepoint(path: str | Path) -> SavedJob:
     return SavedJob(folder_or_url(path, "read_savepoint(...)"))
 
 
-def _table(chunks: list[pa.RecordBatch]) -> pa.Table:
+def _table(chunks: list[pa.RecordBatch], aggregates: tuple[str, ...]) -> pa.Table:
     """The chunks of one operator as a table; column types may have widened from chunk to chunk."""
     if chunks[0].schema.names[-1] != STATE:
-        return pa.concat_tables([_renamed(chunk) for chunk in chunks], promote_options="permissive")
+        return pa.concat_tables([_renamed(chunk, aggregates) for chunk in chunks], promote_options="permissive")
     keys = pa.concat_tables([pa.table(chunk.drop_columns([STATE])) for chunk in chunks], promote_options="permissive")
     packed = [value for chunk in chunks for value in chunk.column(STATE).to_pylist()]
     return keys.append_column("state", _typed([None if value is None else unpack_value(value) for value in packed]))
@@ -129,10 +132,14 @@ def _typed(states: list[Any]) -> pa.Array:
         return pa.array([None if state is None else repr(state) for state in states], pa.string())
 
 
-def _renamed(chunk: pa.RecordBatch) -> pa.Table:
+def _renamed(chunk: pa.RecordBatch, aggregates: tuple[str, ...]) -> pa.Table:
     """The chunk with column names for users: the engine's own begin with two underscores."""
     aggregated = INPUT in (chunk.schema.metadata or {})
-    names = ["rows" if aggregated and name.startswith(ROWS) else name.removeprefix("__") for name in chunk.schema.names]
+    parts = [match for name in chunk.schema.names if aggregated and (match := PART.fullmatch(name)) is not None]
+    own = len({match[1] for match in parts}) - len(aggregates)  # a session's bounds come before its aggregates
+    named = dict(enumerate(aggregates, own))
+    new = {match[0]: f"{named.get(int(match[1]), match[1])}.{match[2]}" for match in parts}
+    names = ["rows" if aggregated and name.startswith(ROWS) else new.get(name, name.removeprefix("__")) for name in chunk.schema.names]
     table = pa.Table.from_batches([chunk]).rename_columns(names).replace_schema_metadata(None)
     if not aggregated or PANE not in chunk.schema.names:
         return table

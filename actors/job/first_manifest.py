@@ -6,23 +6,28 @@ Invariant: a job that began from a savepoint never begins from nothing; if it ne
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...engine.plan.physical import Plan
 from ...engine.protocol.ids import CheckpointNumber
+from ...scheduler.checkpoints.fitting import Allowed
 from ...scheduler.checkpoints.manifest import Manifest
 from ...state.errors import CorruptStateError
-from ..task.saved_state import SAVEPOINT, SavedState
+from ..task.saved_state import SAVEPOINT, SavedState, fitting_manifest
 
 _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """What a job begins from. `allow_lost_state`: state of operators that the flow no longer has is left behind."""
+    """The savepoint that a job begins from, and what may differ from its state."""
 
     path: str
-    allow_lost_state: bool = False
+    allowed: Allowed = field(default_factory=Allowed)
+
+    def check(self, plan: Plan) -> None:
+        """Raises FlowError if it can't be read, or `plan` can't restore it."""
+        fitting_manifest(self.path, plan, self.allowed)
 
 
 class FirstManifest:
@@ -35,7 +40,7 @@ class FirstManifest:
         """The savepoint's. Raises FlowError if it can't be read, or state of it fits nowhere."""
         if self._savepoint is None:
             return None
-        return self._saved.open_savepoint(self._savepoint.path, plan, allow_lost=self._savepoint.allow_lost_state)
+        return self._saved.open_savepoint(self._savepoint.path, plan, self._savepoint.allowed)
 
     def instead_of(self, checkpoint: CheckpointNumber, problem: str, plan: Plan) -> Manifest | None:
         """The one before `checkpoint`, which is damaged, or else what the job began from, perhaps nothing.

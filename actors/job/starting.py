@@ -13,11 +13,12 @@ from collections.abc import Callable
 
 from ...engine.errors import FlowError, RequestError
 from ...engine.plan.physical import Plan
+from ...scheduler.checkpoints.fitting import check_fits
 from ...scheduler.checkpoints.manifest import Manifest
 from ...scheduler.checkpoints.run_claim import BEATING, ENDED, LEASE, End, Life, RunClaim, Sign, Wish, life
 from ...state.errors import StateError
 from ...state.store import CheckpointStore
-from ..task.saved_state import SavedState, check_fits
+from ..task.saved_state import SavedState
 from .this_process import runs, this_owner
 
 _LOG = logging.getLogger(__name__)
@@ -82,8 +83,8 @@ class Starting:
             )
         if found is not None:
             before, manifest = found
-            check_fits(manifest, self._plan, f"its unfinished run in {self._url}", allow_lost=wish.allow_lost_state)
-            claim = RunClaim(before.run, start, newest + 1, before.after, resumes=True, owner=me, nonce=start)
+            check_fits(manifest, self._plan, f"its unfinished run in {self._url}", wish.allowed)
+            claim = RunClaim(before.run, start, newest + 1, before.after, resumes=True, owner=me, nonce=start, allowed=wish.allowed)
             return claim, manifest
         last = SavedState(self._url, 1, RunClaim()).last
         return RunClaim(secrets.token_hex(8), start, newest + 1, last, owner=me, nonce=start), None

@@ -14,8 +14,9 @@ from typing import Any, NoReturn
 from ...engine.errors import FlowError, JobFailedError
 from ...engine.plan.physical import Plan
 from ...engine.protocol.ids import NO_CHECKPOINT, CheckpointNumber, WorkerId
+from ...scheduler.checkpoints.fitting import Allowed, check_fits
 from ...scheduler.checkpoints.manifest import Manifest
-from ...scheduler.checkpoints.restore import restored_tasks, unmatched
+from ...scheduler.checkpoints.restore import restored_tasks
 from ...scheduler.checkpoints.restored_task import RestoredTask
 from ...scheduler.checkpoints.retention import Needs, retained
 from ...scheduler.checkpoints.run_claim import BEATING, BEGUN, ENDED, End, RunClaim, Sign
@@ -40,6 +41,16 @@ class TakenOverError(SupersededError):
 def stop_here(why: SupersededError) -> NoReturn:
     """The usual end of a coordinator that is superseded: an error, wherever it was."""
     raise why
+
+
+def fitting_manifest(path: str, plan: Plan, allowed: Allowed) -> Manifest:
+    """The manifest of a savepoint (or of a checkpoint's folder). Raises FlowError if it can't be read, or `plan` can't restore it."""
+    try:
+        manifest = Manifest.from_bytes(CheckpointStore(path).manifest(SAVEPOINT))
+    except CorruptStateError as error:
+        raise FlowError(f"job `{plan.name}` can't begin from {path}: {error}") from error
+    check_fits(manifest, plan, path, allowed)
+    return manifest
 
 
 class SavedState:
@@ -166,13 +177,9 @@ class SavedState:
         if self._store is not None:
             self._store.declare_void(max(after, self._claim.after))
 
-    def open_savepoint(self, path: str, plan: Plan, *, allow_lost: bool) -> Manifest:
+    def open_savepoint(self, path: str, plan: Plan, allowed: Allowed) -> Manifest:
         """The manifest of a savepoint (or of a checkpoint's folder). Raises FlowError if it can't be read, or state of it fits nowhere."""
-        try:
-            manifest = Manifest.from_bytes(CheckpointStore(path).manifest(SAVEPOINT))
-        except CorruptStateError as error:
-            raise FlowError(f"job `{plan.name}` can't begin from {path}: {error}") from error
-        check_fits(manifest, plan, f"the savepoint {path}", allow_lost=allow_lost)
+        manifest = fitting_manifest(path, plan, allowed)
         self._from = manifest, path
         return manifest
 
@@ -182,6 +189,7 @@ class SavedState:
             return {}
         if self._from is not None and self._from[0] is manifest:
             return restored_tasks(manifest, plan, self._from[1], NO_CHECKPOINT)
+        check_fits(manifest, plan, f"checkpoint {manifest.checkpoint}", self._claim.allowed)
         return restored_tasks(manifest, plan, self._store.url if self._store is not None else "", manifest.checkpoint)
 
     def complete(self, manifest: Manifest) -> str | None:
@@ -346,13 +354,3 @@ class SavedState:
         except Exception as error:  # noqa: BLE001 -- a file system's library may raise anything, and somebody waits for the savepoint
             return f"{type(error).__name__}: {error}"
         return None
-
-
-def check_fits(manifest: Manifest, plan: Plan, where: str, *, allow_lost: bool) -> None:
-    """Raises FlowError if `manifest`, found at `where`, has state of an operator that the plan doesn't have, unless `allow_lost`."""
-    lost = unmatched(manifest, plan)
-    if lost and not allow_lost:
-        raise FlowError(
-            f"job `{plan.name}`: {where} has state of {', '.join(f'`{name}`' for name in lost)}, and the flow has no such "
-            "operator: name it with .named(...), or say allow_lost_state=True"
-        )

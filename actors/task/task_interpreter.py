@@ -87,8 +87,8 @@ class TaskInterpreter:
     def _restore_state(self, restored: RestoredTask, keys: RestoredKeys, saved: SavedState) -> None:
         for chain in restored.chains:
             for chunk in resolved(saved.chunks(restored.checkpoint, file) for file in reversed(chain.files)):
-                self.task.install(Batch(chunk), keys, chain.worker)
-        if keys.same and restored.checkpoint:
+                self.task.install(Batch(chunk), keys, chain.worker, restored.change)
+        if keys.same and restored.checkpoint and restored.change is None:  # else the next checkpoint must hold the whole state
             self.task.go_on_from(restored.checkpoint, restored.chains[0].files)
 
     @property

@@ -7,8 +7,9 @@ an exchange, and its state can be split, moved and merged.
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -50,6 +51,10 @@ class AggregateFunction(ABC):
     def beside(self, keys: tuple[str, ...]) -> AggregateFunction:
         """The same aggregate in an operator whose results have the key columns `keys`."""
         return self
+
+    @abstractmethod
+    def describe(self) -> str:
+        """The function with its arguments, as a user writes it. A checkpoint stores it, to tell what state it holds."""
 
     @abstractmethod
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
@@ -165,3 +170,24 @@ def seen_in(codes: Codes, groups: int) -> npt.NDArray[np.bool_]:
     seen = np.zeros(groups, np.bool_)
     seen[codes] = True
     return seen
+
+
+def described_parts(functions: Mapping[str, AggregateFunction]) -> tuple[dict[str, str], str, frozenset[str]]:
+    """The aggregates for a `StateDescription`: what each is, what they are called, and which can't be added to saved state."""
+    anything = pa.schema([("", pa.null())])
+    closed = frozenset(name for name, function in functions.items() if "" in function.reads(anything))
+    return {name: function.describe() for name, function in functions.items()}, "aggregate", closed
+
+
+def call(name: str, *arguments: Any, **named: Any) -> str:
+    """A call as text.
+
+    >>> call("quantile", "delay", 0.9, exact=True)
+    'quantile("delay", 0.9, exact=True)'
+    """
+    texts = [*map(_literal, arguments), *(f"{key}={_literal(value)}" for key, value in named.items())]
+    return f"{name}({', '.join(texts)})"
+
+
+def _literal(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..batch import Batch
-from .base import Accumulator, AggregateFunction, Codes, Parts
+from .base import Accumulator, AggregateFunction, Codes, Parts, call
 from .column import InputColumn
 from .kept_values import AllValuesAccumulator, sorted_in_groups, with_ties_in_order
 from .ragged import Ragged
@@ -21,6 +21,9 @@ class Collect(AggregateFunction):
     """The non-null values of a column. Without event time they are in their own order."""
 
     column: str
+
+    def describe(self) -> str:
+        return call("collect", self.column)
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         source = InputColumn.of(schema, "collect", self.column, operator)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch
-from .base import Accumulator, AggregateFunction, Codes, Parts
+from .base import Accumulator, AggregateFunction, Codes, Parts, call
 from .column import InputColumn, column_of
 
 
@@ -18,6 +18,9 @@ class Count(AggregateFunction):
     """Rows of each group, or with a column its non-null values."""
 
     column: str | None = None
+
+    def describe(self) -> str:
+        return call("count") if self.column is None else call("count", self.column)
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         if self.column is not None:

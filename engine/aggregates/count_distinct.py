@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ..batch import Batch
 from ..keys.encoding import compact
-from .base import Accumulator, AggregateFunction, Codes, Parts
+from .base import Accumulator, AggregateFunction, Codes, Parts, call
 from .column import InputColumn
 from .kept_values import ListAccumulator
 from .ragged import Ragged, joined
@@ -26,6 +26,9 @@ class CountDistinct(AggregateFunction):
     """The number of distinct non-null values of a column. All NaN are one value, and -0.0 is 0.0."""
 
     column: str
+
+    def describe(self) -> str:
+        return call("count_distinct", self.column)
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         source = InputColumn.of(schema, "count_distinct", self.column, operator)

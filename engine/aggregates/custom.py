@@ -27,7 +27,7 @@ from ..batch import Batch
 from ..errors import FlowError, ProtocolError, RecordError, shown
 from ..types.names import type_named
 from ..types.python_values import REFUSALS, array_of
-from .base import Accumulator, AggregateFunction, Codes, Parts, objects, sampled_bytes
+from .base import Accumulator, AggregateFunction, Codes, Parts, call, objects, sampled_bytes
 
 _IMMUTABLE = (int, float, str, bytes, bool, type(None))
 
@@ -61,6 +61,10 @@ class Aggregate(AggregateFunction):
     @abstractmethod
     def finish(self, accumulator: Any) -> Any:
         """The result. The accumulator must not change: more rows may follow."""
+
+    def describe(self) -> str:
+        settings = {name: value for name, value in sorted(vars(self).items()) if type(value) in _IMMUTABLE}
+        return call(type(self).__name__, **settings)
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         return CustomAccumulator(self, operator)

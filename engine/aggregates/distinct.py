@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from ...state.hashing import UnhashableKey, hash64
 from ..batch import Batch
-from .base import Accumulator, AggregateFunction, Array, Codes, Parts
+from .base import Accumulator, AggregateFunction, Array, Codes, Parts, call
 from .column import InputColumn
 from .sketch import SketchAccumulator, cut, entries_of, first_of_runs, sketch_sizes
 from .untyped import UntypedAccumulator
@@ -36,6 +36,9 @@ class ApproxDistinct(AggregateFunction):
 
     column: str
     relative_error: float
+
+    def describe(self) -> str:
+        return call("approx_distinct", self.column, relative_error=self.relative_error)
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         source = InputColumn.of(schema, "approx_distinct", self.column, operator)

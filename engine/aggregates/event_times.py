@@ -26,6 +26,9 @@ class EventTimeBound(AggregateFunction):
     latest: bool
     column: str | None = None
 
+    def describe(self) -> str:
+        return "the latest event time" if self.latest else "the earliest event time"
+
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         return EventTimeBoundAccumulator(operator, self.latest)
 

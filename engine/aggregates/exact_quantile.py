@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch
-from .base import Accumulator, AggregateFunction, Codes, Parts
+from .base import Accumulator, AggregateFunction, Codes, Parts, call
 from .column import InputColumn
 from .kept_values import AllValuesAccumulator, sorted_in_groups
 from .ragged import Ragged
@@ -33,6 +33,9 @@ class Quantile(AggregateFunction):
     q: float
     name: str = "quantile"
     """The name of the function that made it, for errors."""
+
+    def describe(self) -> str:
+        return call("median", self.column) if self.name == "median" else call("quantile", self.column, self.q)
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         source = InputColumn.of(schema, self.name, self.column, operator)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..batch import Batch
-from .base import Accumulator, AggregateFunction, Array, Codes, Parts, seen_in
+from .base import Accumulator, AggregateFunction, Array, Codes, Parts, call, seen_in
 from .column import InputColumn
 from .untyped import UntypedAccumulator
 from .values import FixedValues, Values, values_of
@@ -22,6 +22,9 @@ class Extreme(AggregateFunction):
 
     column: str
     largest: bool
+
+    def describe(self) -> str:
+        return call("max" if self.largest else "min", self.column)
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         source = InputColumn.of(schema, "max" if self.largest else "min", self.column, operator)

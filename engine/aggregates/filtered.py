@@ -45,6 +45,10 @@ class Filtered(AggregateFunction):
     def beside(self, keys: tuple[str, ...]) -> AggregateFunction:
         return Filtered(self.function.beside(keys), self.condition)
 
+    def describe(self) -> str:
+        condition = repr(self.condition) if isinstance(self.condition, str) else str(self.condition)
+        return f"{self.function.describe()} where {condition}"
+
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         columns = None if self.function.whole_rows else list(self.function.reads(schema))
         return FilteredAccumulator(self.function.bind(schema, operator), RowsWhere(self.condition, operator), columns)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ..batch import Batch
 from ..errors import RecordError
-from .base import Accumulator, AggregateFunction, Codes, Parts
+from .base import Accumulator, AggregateFunction, Codes, Parts, call
 from .column import InputColumn
 from .exact import ExactAddends
 from .untyped import UntypedAccumulator
@@ -69,6 +69,9 @@ class Sum(AggregateFunction):
 
     column: str
 
+    def describe(self) -> str:
+        return call("sum", self.column)
+
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         source = InputColumn.of(schema, "sum", self.column, operator)
         if source.untyped:
@@ -84,6 +87,9 @@ class Mean(AggregateFunction):
     """The mean of a column, float64."""
 
     column: str
+
+    def describe(self) -> str:
+        return call("mean", self.column)
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         source = InputColumn.of(schema, "mean", self.column, operator)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch
-from .base import Accumulator, AggregateFunction, Array, Codes, Parts, seen_in
+from .base import Accumulator, AggregateFunction, Array, Codes, Parts, call, seen_in
 from .column import InputColumn
 from .untyped import UntypedAccumulator
 from .values import Values, values_of
@@ -30,6 +30,9 @@ class Ordered(AggregateFunction):
 
     column: str
     last: bool
+
+    def describe(self) -> str:
+        return call("last" if self.last else "first", self.column)
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         source = InputColumn.of(schema, "last" if self.last else "first", self.column, operator)

@@ -7,6 +7,7 @@ type comes late or widens, existing partial aggregates are converted at once.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -16,7 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch
+from ..errors import RecordError
 from ..keys.encoding import Keys, encode_keys, joined_keys
+from ..state_description import PartsChange
 from .base import Accumulator, AggregateFunction, Codes, Parts
 from .binding import Binding
 from .ragged import joined
@@ -27,6 +30,9 @@ concatenated.
 """
 
 PANE = "__pane"
+PART = re.compile(r"__(\d+)\.(\d+)")
+"""The names of the columns of the parts: the number of the aggregate, then that of its part."""
+
 INPUT = b"evenflow.input"
 """Schema metadata of partial aggregates: the Arrow schema of the columns that were aggregated."""
 
@@ -168,6 +174,36 @@ class PartialAggregator:
             at += width
         carried = tuple(parts) if came.input.equals(now.input) else now.carried(tuple(parts), came)
         return PartialAggregates(tuple(rows.columns[: len(self.keys)]), counts, carried), panes
+
+    def adapted(self, batch: Batch, change: PartsChange) -> Batch:
+        """Rearrange what `to_batch` made of the aggregates `change.then` for those of this instance.
+
+        An aggregate that is new holds nothing. Raises RecordError for state that keeps all columns, if a new aggregate reads another one.
+        """
+        rows, own = batch.rows, [name for name in self.functions if name not in change.now]
+        then = [*own, *change.then]
+        saved: dict[str, list[pa.Array]] = {name: [] for name in then}
+        for name, column in zip(rows.schema.names, rows.columns, strict=True):
+            place = PART.fullmatch(name)
+            if place is not None and name not in self.keys:
+                saved[then[int(place[1])]].append(column)
+        came = pa.ipc.read_schema(pa.py_buffer(rows.schema.metadata[INPUT]))
+        read = {name for function in self.functions.values() for name in function.reads(pa.schema([]))}
+        known = pa.schema([*came, *((name, pa.null()) for name in sorted(read) if name not in came.names)])
+        for name, function in self.functions.items():
+            if name in saved and function.reads(known) != function.reads(came):
+                problem = f"aggregate `{name}` keeps all columns of rows, and a new aggregate reads one that its saved rows don't have"
+                raise RecordError(self.operator, f"{problem}: name the operator differently, and say allow_lost_state=True")
+        binding = Binding(self.operator, self.functions, known)
+        head = [name for name in rows.schema.names if name in self.keys or name == PANE]
+        counts = next(name for name in rows.schema.names if name.startswith(ROWS) and name not in self.keys)
+        names, columns = [*head, f"{ROWS}{binding.label}"], [*map(rows.column, head), rows.column(counts)]
+        for i, (name, accumulator) in enumerate(zip(self.functions, binding.accumulators, strict=True)):
+            parts = saved[name] if name in saved else accumulator.to_arrow(accumulator.empty(rows.num_rows))
+            names += [f"__{i}.{j}" for j in range(len(parts))]
+            columns += parts
+        schema = pa.schema([(n, c.type) for n, c in zip(names, columns, strict=True)], metadata={INPUT: binding.written})
+        return Batch(pa.RecordBatch.from_arrays(columns, schema=schema), batch.times)
 
     def nbytes(self, partial: PartialAggregates) -> int:
         """Estimate of the bytes that they take."""

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch
-from .base import Accumulator, AggregateFunction, Array, Codes, Parts
+from .base import Accumulator, AggregateFunction, Array, Codes, Parts, call
 from .column import InputColumn
 from .sketch import SketchAccumulator, cut, entries_of, first_of_runs
 from .untyped import UntypedAccumulator
@@ -39,6 +39,9 @@ class ApproxQuantile(AggregateFunction):
     column: str
     q: float
     relative_error: float
+
+    def describe(self) -> str:
+        return call("approx_quantile", self.column, self.q, relative_error=self.relative_error)
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         source = InputColumn.of(schema, "approx_quantile", self.column, operator)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from ..errors import FlowError
-from .base import Accumulator, AggregateFunction, Parts
+from .base import Accumulator, AggregateFunction, Parts, call
 from .column import InputColumn
 from .first_rows import FirstRowsAccumulator, Order
 from .ragged import Ragged
@@ -37,6 +37,11 @@ class Top(AggregateFunction):
 
     def beside(self, keys: tuple[str, ...]) -> AggregateFunction:
         return replace(self, keys=keys)
+
+    def describe(self) -> str:
+        by = [(name, "descending" if falls else "ascending") for name, falls in self.order.by]
+        columns = {} if self.columns is None else {"columns": list(self.columns)}
+        return call("top", self.order.n, by=by, ties=self.order.ties, **columns)
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         columns = [InputColumn.of(schema, "top", name, operator) for name in self.reads(schema)]
@@ -68,6 +73,9 @@ class ByExtreme(AggregateFunction):
 
     def reads(self, schema: pa.Schema) -> tuple[str, ...]:
         return (self.by,) if self.by == self.column else (self.by, self.column)
+
+    def describe(self) -> str:
+        return call("max_by" if self.largest else "min_by", self.column, self.by)
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         name = "max_by" if self.largest else "min_by"

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from ..batch import Batch
 from ..keys.encoding import compact
-from .base import Accumulator, AggregateFunction, Codes, Parts
+from .base import Accumulator, AggregateFunction, Codes, Parts, call
 from .column import InputColumn
 from .double_double import DoubleDouble
 from .kept_values import Ints, ListAccumulator
@@ -45,6 +45,9 @@ class Variance(AggregateFunction):
 
     column: str
     root: bool
+
+    def describe(self) -> str:
+        return call("stddev" if self.root else "variance", self.column)
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         source = InputColumn.of(schema, "stddev" if self.root else "variance", self.column, operator)

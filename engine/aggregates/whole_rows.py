@@ -36,6 +36,9 @@ class WholeRows(AggregateFunction):
     def needs(self) -> frozenset[str] | None:
         return None
 
+    def describe(self) -> str:
+        return "whole rows"
+
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         return WholeRowsAccumulator(operator, [InputColumn.of(schema, "rows", name, operator) for name in schema.names])
 

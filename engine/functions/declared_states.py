@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, MutableSequence
 from copy import deepcopy
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from ..errors import FlowError
 from ..keyed_state.key_record import KeyRecord
@@ -26,6 +26,9 @@ class Bound(Protocol):
 
 class KeyState(ABC):
     """`ttl`: the state expires this many microseconds of event time after its last write; None for never."""
+
+    kind: ClassVar[str]
+    """What it is called in a checkpoint's description."""
 
     def __init__(self, ttl: Duration | None) -> None:
         self.ttl = None if ttl is None else microseconds(ttl, "ttl")
@@ -85,6 +88,8 @@ class KeyState(ABC):
 class ValueState(KeyState):
     """One value; `default` (a copy, if it is mutable) for a key without a value."""
 
+    kind = "value"
+
     def __init__(self, default: Any = None, ttl: Duration | None = None) -> None:
         super().__init__(ttl)
         self.default = default
@@ -102,6 +107,8 @@ class ValueState(KeyState):
 class ListState(KeyState):
     """A list; empty for a key without one."""
 
+    kind = "list"
+
     def of(self, function: Bound) -> Any:
         return _Items(self, function)
 
@@ -113,6 +120,8 @@ class ListState(KeyState):
 
 class MapState(KeyState):
     """A dict; empty for a key without one."""
+
+    kind = "map"
 
     def of(self, function: Bound) -> Any:
         return _Entries(self, function)

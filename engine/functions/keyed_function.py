@@ -72,6 +72,11 @@ class TimedFunction(ABC):
         raise NotImplementedError(f"{type(self).__name__} sets timers: it must define on_timer(self, key, time, context)")
 
     @classmethod
+    def declared_states(cls) -> dict[str, str]:
+        """The kind of each state, by its name."""
+        return {name: state.kind for base in reversed(cls.__mro__) for name, state in vars(base).items() if isinstance(state, KeyState)}
+
+    @classmethod
     def lives(cls) -> dict[str, int]:
         """The time to live, in microseconds, of each state that has one."""
         states = {name: state for base in reversed(cls.__mro__) for name, state in vars(base).items() if isinstance(state, KeyState)}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from ..errors import FlowError
+from ..state_description import seconds_text
 from ..time.duration import Duration, microseconds
 
 
@@ -86,3 +87,11 @@ def _signed(duration: Duration) -> int | None:
         return microseconds(duration)
     except FlowError:
         return None
+
+
+def described_within(within: Between | Always) -> str:
+    """Which times go together, exactly, for a `StateDescription`."""
+    if isinstance(within, Always):
+        return "always"
+    upper = f"the column `{within.upper}`" if isinstance(within.upper, str) else seconds_text(within.upper)
+    return f"between {seconds_text(within.lower)} and {upper}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +12,14 @@ import pyarrow as pa
 
 from ..batch import Batch
 from ..functions.key_rows import Array
+from ..state_description import PartsChange
 from .base import KeyedState
 
 
 class StateArrays(KeyedState):
-    """Used by one thread. `read`, then `write`, or `undo` also after a `write` that failed."""
+    """Used by one thread. `read`, then `write`, or `undo` also after a `write` that failed. `types`: those of the state's columns."""
+
+    types: Mapping[str, np.dtype[Any]]
 
     @abstractmethod
     def read(self, columns: Sequence[pa.Array]) -> dict[str, Array]:
@@ -30,6 +34,14 @@ class StateArrays(KeyedState):
     @abstractmethod
     def undo(self) -> None:
         """Give up the batch: the states are as they were before `read`."""
+
+    def adapted(self, chunk: Batch, change: PartsChange) -> Batch:
+        """A new column holds zeros, as for a new key."""
+        rows = chunk.rows
+        keys = rows.select([name for name in rows.schema.names if not name.startswith("__") or name[2:] not in change.then])
+        arrays = {name: np.zeros(rows.num_rows, dtype) for name, dtype in self.types.items()}
+        arrays |= arrays_of(chunk, [name for name in change.now if name in change.then])
+        return batch_of(keys.schema.names, keys.columns, arrays)
 
     @abstractmethod
     def sweep(self, part: int, parts: int, expired: Callable[[Mapping[str, Array]], npt.NDArray[np.bool_]]) -> None:

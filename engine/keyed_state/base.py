@@ -19,6 +19,7 @@ from ..batch import Batch
 from ..errors import RecordError
 from ..protocol.routing import Move
 from ..snapshots.changes import Changes
+from ..state_description import PartsChange
 
 
 class StateTransfer(ABC):
@@ -83,11 +84,18 @@ class KeyedState(ABC):
     def check(self, schema: pa.Schema) -> None:
         """Raises TypeError if a chunk of this schema is state of another kind that could be installed by mistake."""
 
-    def restore(self, chunk: Batch, operator: str) -> None:
-        """`install` a chunk of a checkpoint or a savepoint. Raises RecordError, naming `operator`, if it is not state of this kind."""
+    def adapted(self, chunk: Batch, change: PartsChange) -> Batch:
+        """Rearrange a chunk that was saved with the parts `change.then`: new parts start empty, those that are gone are dropped."""
+        raise TypeError(f"its parts were {', '.join(change.then)}, and are {', '.join(change.now)}")
+
+    def restore(self, chunk: Batch, operator: str, change: PartsChange | None = None) -> None:
+        """`install` a chunk of a checkpoint or a savepoint; `change`: its parts differ from this state's.
+
+        Raises RecordError, naming `operator`, if it is not state of this kind.
+        """
         try:
             self.check(chunk.rows.schema)
-            self.install(chunk)
+            self.install(chunk if change is None else self.adapted(chunk, change))
         except (RecordError, MemoryError):
             raise
         except Exception as error:

@@ -29,7 +29,7 @@ class MemoryArrays(StateArrays):
     """`keys` names the key columns, `state` the state's with their types."""
 
     def __init__(self, context: Context, keys: tuple[str, ...], state: Mapping[str, np.dtype[Any]]) -> None:
-        self._context, self._keys = context, keys
+        self._context, self._keys, self.types = context, keys, state
         self._slots = KeySlots(context.name, keys)
         self._arrays = {name: np.zeros(0, dtype) for name, dtype in state.items()}
         self._where, self._fresh = np.zeros(0, np.int64), np.zeros(0, np.int64)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ..aggregates.partial_aggregates import PANE, PartialAggregates, PartialAggregator
 from ..batch import Batch
+from ..state_description import PartsChange
 from .base import KeyedState
 
 Installed: TypeAlias = Callable[[PartialAggregates | None, npt.NDArray[np.int64] | None], None]
@@ -56,6 +57,9 @@ class Panes(KeyedState):
     def _installed(self, partial: PartialAggregates | None, panes: npt.NDArray[np.int64] | None) -> None:
         if self._note is not None:
             self._note(partial, panes)
+
+    def adapted(self, chunk: Batch, change: PartsChange) -> Batch:
+        return self.aggregator.adapted(chunk, change)
 
     def install(self, chunk: Batch) -> None:
         partial, panes = self.aggregator.from_batch(chunk)

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pyarrow as pa
+
 from ..batch import Batch
 from ..operators.base import Context
+from ..state_description import PartsChange
 from .key_record import KeyRecord, pack_records, unpack_records
-from .objects import StateObjects
+from .objects import STATE, StateObjects
 from .timers import Timers
 
 AT_ONCE = 1_024
@@ -38,6 +41,18 @@ class StateRecords(StateObjects):
                 for time in sorted(record.timers):
                     self.timers.add(time, key)
                 self._note_expiry(key, record)
+
+    def adapted(self, chunk: Batch, change: PartsChange) -> Batch:
+        """Forget the values of states that the function no longer has."""
+        packed = chunk.rows.column(STATE).to_pylist()
+        records = unpack_records(packed)
+        for record in records:
+            for name in set(record.values) - set(change.now):
+                del record.values[name]
+                record.written.pop(name, None)
+        place = chunk.rows.schema.get_field_index(STATE)
+        rows = chunk.rows.set_column(place, chunk.rows.schema.field(place), pa.array(list(pack_records(records)), pa.binary()))
+        return chunk.with_rows(rows.filter(pa.array([bool(record) for record in records])))
 
     def settle(self, records: dict[Any, Any], key: Any, record: KeyRecord) -> bool:
         """Keep the record among those that were read, or forget it if it is empty. Returns whether it was forgotten."""

@@ -18,6 +18,7 @@ from ..aggregates import ragged
 from ..aggregates.partial_aggregates import PANE, PartialAggregates, PartialAggregator
 from ..batch import Batch
 from ..keys.encoding import encode_keys
+from ..state_description import PartsChange
 from .base import KeyedState
 
 Codes = npt.NDArray[Any]
@@ -73,6 +74,9 @@ class Series(KeyedState):
     @abstractmethod
     def take_before(self, position: int) -> Iterator[tuple[PartialAggregates, Positions]]:
         """Remove and return all rows at lower positions, in pieces. Take all pieces before the next call."""
+
+    def adapted(self, chunk: Batch, change: PartsChange) -> Batch:
+        return self.aggregator.adapted(chunk, change)
 
     def install(self, chunk: Batch) -> None:
         """Rows are added to their keys' series."""

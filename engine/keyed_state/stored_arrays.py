@@ -21,7 +21,7 @@ class StoredArrays(StoredState, StateArrays):
     """`keys` names the key columns, `state` the state's with their types. It writes nothing unless all of it fits."""
 
     def __init__(self, context: Context, keys: tuple[str, ...], state: Mapping[str, np.dtype[Any]]) -> None:
-        self._keys = keys
+        self._keys, self.types = keys, state
         self._dtype = np.dtype(list(state.items()))
         super().__init__(StoredRows(context, keys, self._batch))
         self._read: Places = [], []

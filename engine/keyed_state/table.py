@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ..aggregates.partial_aggregates import PANE, PartialAggregates, PartialAggregator
 from ..batch import Batch
+from ..state_description import PartsChange
 from .base import KeyedState
 
 
@@ -24,6 +25,9 @@ class Table(KeyedState):
     @abstractmethod
     def everything(self) -> Iterator[PartialAggregates]:
         """All keys, in pieces, so that they needn't all be in memory at once. Nothing is merged meanwhile."""
+
+    def adapted(self, chunk: Batch, change: PartsChange) -> Batch:
+        return self.aggregator.adapted(chunk, change)
 
     def install(self, chunk: Batch) -> None:
         partial, _ = self.aggregator.from_batch(chunk)

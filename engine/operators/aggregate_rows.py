@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..aggregates.base import AggregateFunction, read_by
+from ..aggregates.base import AggregateFunction, described_parts, read_by
 from ..aggregates.kept_values import in_groups
 from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator
 from ..batch import Batch
@@ -23,6 +23,7 @@ from ..keyed_state.series import Codes, Found, Rows, Series, joined
 from ..keys.encoding import Keys, compact, encode_keys
 from ..keys.unkeyed import described, shown
 from ..needed import Needed
+from ..state_description import StateDescription, columns_text
 from ..time.row_windows import RowWindows
 from .base import Context, Emit
 from .keyed import KeyedInstance, KeyedOperator
@@ -50,6 +51,10 @@ class AggregateRows(KeyedOperator):
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
         return result_columns(inputs[0], self.keys, self.functions, "aggregate", {END_ROW: pa.int64()})
+
+    def state_description(self) -> StateDescription:
+        traits = {"keys": columns_text(shown(self.keys)), "windows": self.windows.describe()}
+        return StateDescription("aggregates in windows of rows", traits, *described_parts(self.functions))
 
     def open(self, context: Context) -> AggregateRowsInstance:
         aggregator = PartialAggregator(context.name, self.keys, self.functions)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..aggregates.base import AggregateFunction, read_by
+from ..aggregates.base import AggregateFunction, described_parts, read_by
 from ..aggregates.partial_aggregates import PartialAggregates
 from ..batch import Batch
 from ..columns import Columns
@@ -18,6 +18,7 @@ from ..keyed_state.opening import open_table
 from ..keyed_state.table import Table
 from ..keys.encoding import encode_keys
 from ..needed import Needed
+from ..state_description import StateDescription, columns_text
 from ..updates import Updates
 from .base import Context, Emit, Operator
 from .combine import BatchAggregator, Combine, latest
@@ -38,6 +39,9 @@ class AggregateRunning(KeyedOperator):
 
     def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
         return Updates(self.keys) if self.updates else None
+
+    def state_description(self) -> StateDescription:
+        return StateDescription("running aggregates", {"keys": columns_text(self.keys)}, *described_parts(self.functions))
 
     def open(self, context: Context) -> AggregateRunningInstance:
         batch_aggregator = BatchAggregator(context.name, self.keys, self.functions, None)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..aggregates.base import AggregateFunction, read_by
+from ..aggregates.base import AggregateFunction, described_parts, read_by
 from ..aggregates.event_times import EventTimeBound
 from ..aggregates.partial_aggregates import PartialAggregates
 from ..batch import Batch
@@ -26,12 +26,13 @@ from ..keys.encoding import encode_keys
 from ..keys.unkeyed import described, shown
 from ..needed import Needed
 from ..protocol.elements import MIN_TIME
+from ..state_description import StateDescription, columns_text
 from ..time.sessions import SessionWindows
 from .base import Context, Emit, Operator
 from .combine import BatchAggregator, Combine
 from .keyed import KeyedInstance, KeyedOperator
 from .result_columns import result_columns
-from .window_bounds import END, START, TIMESTAMP, timestamps
+from .window_bounds import END, START, TIMESTAMP, described_windows, timestamps
 
 _BOUNDS: Mapping[str, AggregateFunction] = {"__first": EventTimeBound(latest=False), "__last": EventTimeBound(latest=True)}
 """The times of a session's first and last row, which are aggregates like the user's."""
@@ -47,6 +48,10 @@ class AggregateSessions(KeyedOperator):
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
         return result_columns(inputs[0], self.keys, self.functions, "aggregate", {START: TIMESTAMP, END: TIMESTAMP})
+
+    def state_description(self) -> StateDescription:
+        traits = {"keys": columns_text(shown(self.keys)), "windows": described_windows(self.windows)}
+        return StateDescription("aggregates in sessions", traits, *described_parts(self.functions))
 
     def open(self, context: Context) -> AggregateSessionsInstance:
         batch_aggregator = BatchAggregator(context.name, self.keys, {**_BOUNDS, **self.functions}, self.windows)

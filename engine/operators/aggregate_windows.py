@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..aggregates.base import AggregateFunction, read_by
+from ..aggregates.base import AggregateFunction, described_parts, read_by
 from ..aggregates.partial_aggregates import PartialAggregates
 from ..batch import Batch
 from ..columns import Columns
@@ -24,6 +24,7 @@ from ..keys.encoding import encode_keys
 from ..keys.unkeyed import described, shown
 from ..needed import Needed
 from ..protocol.elements import MIN_TIME
+from ..state_description import StateDescription, columns_text, seconds_text
 from ..time.windows import Windows
 from ..updates import Updates
 from .base import Context, Emit, Operator
@@ -32,7 +33,7 @@ from .combine import BatchAggregator, Combine
 from .emission import ONCE, Emission
 from .keyed import KeyedInstance, KeyedOperator
 from .result_columns import result_columns
-from .window_bounds import END, START, TIMESTAMP, bounds_of
+from .window_bounds import END, START, TIMESTAMP, bounds_of, described_windows
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +50,11 @@ class AggregateWindows(KeyedOperator):
 
     def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
         return None if self.emission.once else Updates((*shown(self.keys), START, END))
+
+    def state_description(self) -> StateDescription:
+        traits = {"keys": columns_text(shown(self.keys)), "windows": described_windows(self.windows)}
+        traits["lateness"] = seconds_text(self.emission.lateness)
+        return StateDescription("aggregates in windows", traits, *described_parts(self.functions))
 
     def open(self, context: Context) -> AggregateWindowsInstance:
         batch_aggregator = BatchAggregator(context.name, self.keys, self.functions, self.windows)

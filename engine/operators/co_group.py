@@ -21,12 +21,13 @@ from ..functions.window import Window
 from ..joins.block import Block
 from ..joins.sides import LEFT, RIGHT, Side
 from ..joins.window_rows import Complete
+from ..state_description import StateDescription
 from ..time.sessions import SessionWindows
 from ..time.windows import Windows
 from .base import Context, Emit
 from .function import FunctionOperator
 from .two_inputs import TwoInputs
-from .window_bounds import END, START, timestamps
+from .window_bounds import END, START, described_windows, timestamps
 from .window_calls import WindowCalls
 from .windows_of_two import WindowsOfTwo
 
@@ -42,6 +43,9 @@ class CoGroup(FunctionOperator, TwoInputs):
     function: CoGroupFunction
     schema: pa.Schema | None = None
     on_error: OnError = "stop"
+
+    def state_description(self) -> StateDescription:
+        return StateDescription("a co_group", {**self.key_traits(), "windows": described_windows(self.windows)})
 
     def open(self, context: Context) -> CoGroupInstance:
         return CoGroupInstance(self, context)

@@ -12,6 +12,7 @@ from ..batch import Batch
 from ..columns import Columns
 from ..joins.key_types import KeyKinds
 from ..joins.sides import LEFT, side_of
+from ..state_description import StateDescription, columns_text
 from .base import Context, Emit
 from .process import Process, ProcessInstance
 from .two_inputs import keys_problem
@@ -28,6 +29,10 @@ class CoProcess(Process):
 
     def problem(self, inputs: Sequence[Columns]) -> str | None:
         return keys_problem(self.left_keys, self.right_keys, inputs)
+
+    def state_description(self) -> StateDescription:
+        traits = {"keys of left": columns_text(self.left_keys), "keys of right": columns_text(self.right_keys)}
+        return StateDescription("a co_process", traits, self.function.declared_states(), "state")
 
     def open(self, context: Context) -> CoProcessInstance:
         return CoProcessInstance(self, context)

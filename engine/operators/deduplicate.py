@@ -22,6 +22,7 @@ from ..keyed_state.opening import open_arrays
 from ..keys.encoding import encode_keys
 from ..needed import Needed
 from ..protocol.elements import MAX_TIME, MIN_TIME
+from ..state_description import StateDescription, columns_text, seconds_text
 from .base import Context, Emit
 from .keyed import KeyedInstance, KeyedOperator
 
@@ -44,6 +45,10 @@ class Deduplicate(KeyedOperator):
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
         return inputs[0]
+
+    def state_description(self) -> StateDescription:
+        ttl = "none" if self.ttl is None else seconds_text(self.ttl)
+        return StateDescription("a deduplicate", {"columns": columns_text(self.keys), "ttl": ttl})
 
     def open(self, context: Context) -> DeduplicateInstance:
         return DeduplicateInstance(self, context)

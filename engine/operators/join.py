@@ -24,10 +24,11 @@ from ..joins.row_log import Bounds
 from ..joins.rows import Reached
 from ..joins.segment import Found
 from ..joins.sides import LEFT, RIGHT, Side
-from ..joins.within import Always, Between
+from ..joins.within import Always, Between, described_within
 from ..keys.encoding import encode_keys
 from ..protocol.elements import MAX_TIME, MIN_TIME
 from ..protocol.split_route import Dealt
+from ..state_description import StateDescription
 from ..time.event_time import EventTime
 from .base import Context, Emit
 from .pairing import NULLS_OF, Pairing
@@ -52,6 +53,9 @@ class Join(Pairing):
     def problem(self, inputs: Sequence[Columns]) -> str | None:
         upper = self.within.upper if isinstance(self.within, Between) else None
         return super().problem(inputs) or (bound_problem(upper, inputs[0]) if isinstance(upper, str) else None)
+
+    def state_description(self) -> StateDescription:
+        return StateDescription("a join", {**self.key_traits(), "join": self.how, "times": described_within(self.within)})
 
     def open(self, context: Context) -> JoinInstance:
         return JoinInstance(self, context)

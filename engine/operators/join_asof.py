@@ -18,6 +18,7 @@ from ..joins.newest import newest, superseded
 from ..joins.sides import LEFT, RIGHT, Side
 from ..protocol.elements import MAX_TIME
 from ..protocol.split_route import Dealt
+from ..state_description import StateDescription, seconds_text
 from .base import Context, Emit
 from .pairing import NULLS_OF, Pairing
 from .two_inputs import TwoInputsInstance
@@ -34,6 +35,10 @@ class JoinAsof(Pairing):
     @property
     def dealable(self) -> tuple[Dealt, ...]:
         return ("left",)
+
+    def state_description(self) -> StateDescription:
+        age = "none" if self.max_age is None else seconds_text(self.max_age)
+        return StateDescription("a join_asof", {**self.key_traits(), "join": self.how, "max_age": age})
 
     def open(self, context: Context) -> JoinAsofInstance:
         return JoinAsofInstance(self, context)

@@ -15,6 +15,7 @@ from ..keyed_state.base import KeyedState
 from ..keys.encoding import encode_keys, key_column, key_groups, key_values
 from ..keys.largest import largest
 from ..protocol.split_route import Dealt
+from ..state_description import StateDescription
 from ..updates import Updates
 from .base import Context, Operator, OperatorInstance
 
@@ -40,6 +41,10 @@ class KeyedOperator(Operator):
 
     def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
         return None
+
+    @abstractmethod
+    def state_description(self) -> StateDescription:
+        """What its state is made of, for checkpoints."""
 
     @abstractmethod
     def open(self, context: Context) -> KeyedInstance:

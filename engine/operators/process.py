@@ -21,6 +21,7 @@ from ..keyed_state.key_record import KeyRecord
 from ..keyed_state.records import AT_ONCE, StateRecords
 from ..keys.encoding import key_values
 from ..protocol.elements import MAX_TIME, MIN_TIME
+from ..state_description import StateDescription, columns_text
 from .base import Context, Emit
 from .function import FunctionOperator
 from .keyed import KeyedOperator
@@ -45,6 +46,9 @@ class Process(FunctionOperator, KeyedOperator):
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
         return UNKNOWN if self.schema is None else Columns.of(self.schema)
+
+    def state_description(self) -> StateDescription:
+        return StateDescription("a process", {"keys": columns_text(self.keys)}, self.function.declared_states(), "state")
 
     def open(self, context: Context) -> ProcessInstance:
         return ProcessInstance(self, context)

@@ -7,7 +7,7 @@ aggregate.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +20,7 @@ from ..errors import RecordError
 from ..functions.error_policy import OnError, function_name
 from ..functions.window import Window
 from ..keys.unkeyed import described
+from ..state_description import StateDescription
 from .aggregate_sessions import AggregateSessions
 from .aggregate_windows import AggregateWindows
 from .base import Context, Emit
@@ -48,6 +49,9 @@ class ProcessWindows(FunctionOperator, KeyedOperator):
     @property
     def keys(self) -> tuple[str, ...]:  # type: ignore[override]
         return self.keeps.keys
+
+    def state_description(self) -> StateDescription:
+        return replace(self.keeps.state_description(), kind="rows in windows", parts={})
 
     def open(self, context: Context) -> ProcessWindowsInstance:
         return ProcessWindowsInstance(self, context)

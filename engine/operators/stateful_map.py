@@ -20,6 +20,7 @@ from ..functions.error_policy import ErrorPolicy, OnError, Refused, function_nam
 from ..functions.rows_encoder import RowsEncoder
 from ..keyed_state.objects import StateObjects
 from ..keys.encoding import key_values
+from ..state_description import StateDescription, columns_text
 from .base import Context
 from .function import FunctionOperator
 from .keyed import KeyedOperator
@@ -42,6 +43,9 @@ class StatefulMap(FunctionOperator, KeyedOperator):
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
         return UNKNOWN if self.schema is None else Columns.of(self.schema)
+
+    def state_description(self) -> StateDescription:
+        return StateDescription("a stateful_map", {"keys": columns_text(self.keys)})
 
     def open(self, context: Context) -> StatefulMapInstance:
         return StatefulMapInstance(self, context)

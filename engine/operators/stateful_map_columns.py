@@ -21,6 +21,7 @@ from ..keyed_state.arrays import StateArrays
 from ..keyed_state.opening import open_arrays
 from ..keys.encoding import Keys, encode_keys, key_values
 from ..needed import Needed
+from ..state_description import StateDescription, columns_text
 from ..types.arrays import exactly_as
 from ..types.exact import Inexact, exactly
 from ..types.value_column import column_of
@@ -46,6 +47,10 @@ class StatefulMapColumns(FunctionOperator, KeyedOperator):
     on_error: OnError = "stop"
 
     takes_updates = True
+
+    def state_description(self) -> StateDescription:
+        parts = {name: dtype.str.lstrip("<|=") for name, dtype in self.state.items()}
+        return StateDescription("a stateful_map_columns", {"keys": columns_text(self.keys)}, parts, "the state's column")
 
     def open(self, context: Context) -> StatefulMapColumnsInstance:
         return StatefulMapColumnsInstance(self, context)

@@ -19,6 +19,7 @@ from ..joins.sides import LEFT, RIGHT, Side, key_names, side_of
 from ..keyed_state.join_rows import JoinRows
 from ..keys.encoding import key_hashes
 from ..protocol.elements import MIN_TIME
+from ..state_description import columns_text
 from .base import Context, Emit
 from .keyed import KeyedInstance, KeyedOperator
 
@@ -47,6 +48,10 @@ class TwoInputs(KeyedOperator):
     def knowing(self, inputs: Sequence[Columns]) -> TwoInputs:
         found = zip((LEFT, RIGHT), (known.schema() for known in inputs), strict=True)
         return replace(self, schemas={side: schema for side, schema in found if schema is not None})
+
+    def key_traits(self) -> dict[str, str]:
+        """The keys of both inputs, for `state_description`."""
+        return {"keys of left": columns_text(self.left_keys), "keys of right": columns_text(self.right_keys)}
 
     def problem(self, inputs: Sequence[Columns]) -> str | None:
         return keys_problem(self.left_keys, self.right_keys, inputs)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from ..batch import Batch
 from ..columns import Columns
 from ..errors import RecordError
-from ..updates import Updates
 from .base import Context, Emit, Operator, OperatorInstance
 
 

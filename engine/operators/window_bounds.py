@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from ..batch import Batch, Times
 from ..errors import RecordError
+from ..state_description import seconds_text
 from ..time.event_time import shown_time
 from ..time.sessions import SessionWindows
 from ..time.windows import Windows
@@ -39,3 +40,12 @@ def timed(batch: Batch, windows: Windows | SessionWindows, operator: str) -> Tim
             record=batch.slice(int(np.flatnonzero(batch.times == outside)[0]), 1).to_rows()[0],
         )
     return batch.times
+
+
+def described_windows(windows: Windows | SessionWindows) -> str:
+    """The windows with all that decides which row is in which of them, for a `StateDescription`."""
+    if isinstance(windows, SessionWindows):
+        return f"sessions, {seconds_text(windows.gap)} apart"
+    kind = "tumbling" if windows.size == windows.slide else f"sliding every {seconds_text(windows.slide)},"
+    offset = windows.offset % windows.slide
+    return f"{kind} {seconds_text(windows.size)}{f', offset {seconds_text(offset)}' if offset else ''}"

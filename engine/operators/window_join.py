@@ -21,11 +21,12 @@ from ..joins.row_log import RowLog
 from ..joins.sides import LEFT, RIGHT, Side
 from ..joins.window_rows import Complete, Groups
 from ..protocol.split_route import Dealt
+from ..state_description import StateDescription
 from ..time.sessions import SessionWindows
 from ..time.windows import Windows
 from .base import Context, Emit
 from .pairing import NULLS_OF, Pairing
-from .window_bounds import END, START, TIMESTAMP, timestamps
+from .window_bounds import END, START, TIMESTAMP, described_windows, timestamps
 from .windows_of_two import WindowsOfTwo
 
 
@@ -47,6 +48,9 @@ class WindowJoin(Pairing):
 
     def problem(self, inputs: Sequence[Columns]) -> str | None:
         return super().problem(inputs) or bounds_problem(super().known_columns(inputs).types)
+
+    def state_description(self) -> StateDescription:
+        return StateDescription("a join in windows", {**self.key_traits(), "join": self.how, "windows": described_windows(self.windows)})
 
     def open(self, context: Context) -> WindowJoinInstance:
         return WindowJoinInstance(self, context)

@@ -12,6 +12,7 @@ from ..operators.read import Read
 from ..protocol.routing import RoutingTable
 from ..protocol.split_route import Dealt
 from ..source import Source
+from ..state_description import StateDescription
 from .channel_spec import ChannelSpec
 from .columns import Inputs
 from .task_spec import ChainedOperator, TaskSpec
@@ -117,6 +118,12 @@ class Plan:
     def tables(self) -> dict[str, RoutingTable]:
         """The routing table that each stage with keyed state begins with."""
         return {e.target: e.table for task in self.tasks for e in task.exchanges if e.table is not None}
+
+    @property
+    def state(self) -> dict[str, StateDescription]:
+        """What the state of each stage with keyed state is made of."""
+        heads = {stage.name: stage.chain[0].operator for stage in self.stages}
+        return {name: head.state_description() for name, head in heads.items() if isinstance(head, KeyedOperator)}
 
     def knowing(self, inputs: Inputs) -> Plan:
         """The same plan with operators that know these columns of their inputs."""

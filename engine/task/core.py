@@ -26,6 +26,7 @@ from ..protocol.handover_step import HandoverStep
 from ..protocol.ids import NO_CHECKPOINT, ChannelId, CheckpointNumber, StepVersion
 from ..protocol.restored_keys import RestoredKeys
 from ..protocol.routing import Move
+from ..state_description import PartsChange
 from .alignment import Alignment
 from .awaited_columns import AwaitedColumns
 from .event_time import EventTime
@@ -195,16 +196,18 @@ class TaskCore:
                 if index in split.others:
                     keyed.state.expect(Move(split.home, index, copies=((key, split.dealt),)))
 
-    def install(self, chunk: Batch, keys: RestoredKeys, saved_by: int) -> None:
-        """Take those rows of a chunk of the state that worker `saved_by` had that belong here."""
+    def install(self, chunk: Batch, keys: RestoredKeys, saved_by: int, change: PartsChange | None = None) -> None:
+        """Take those rows of a chunk of the state that worker `saved_by` had that belong here; `change`: its parts were others."""
         keyed = self.chain.keyed
         if keyed is None:
             raise ProtocolError(f"task {self.spec.name}: it has no keyed state to restore")
-        hashes = key_hashes(keyed.key_columns(chunk.rows), keyed.context.name)
+        columns = keyed.key_columns(chunk.rows)
+        self.chain.restored_types.learn(columns)
+        hashes = key_hashes(columns, keyed.context.name)
         side = side_of(chunk.rows.schema).dealt if is_side(chunk.rows.schema) else None
         mine = keys.of(self.spec.index, saved_by, hashes, side)
         if mine.any() or not chunk.num_rows:
-            keyed.state.restore(chunk if mine.all() else chunk.filter(mine), keyed.context.name)
+            keyed.state.restore(chunk if mine.all() else chunk.filter(mine), keyed.context.name, change)
             self._await_columns(keyed)
 
     def go_on_from(self, checkpoint: CheckpointNumber, files: Sequence[StateFile]) -> None:

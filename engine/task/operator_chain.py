@@ -29,6 +29,7 @@ from ..protocol.effects import OperatorProblem, Outcome, Work
 from ..protocol.elements import MAX_TIME, MIN_TIME
 from ..protocol.ids import CheckpointNumber
 from .outputs import Outputs
+from .restored_types import RestoredTypes
 from .time_domains import TASK, TimeDomains
 
 LATE_PORTS = frozenset(("late", *LATE.values()))
@@ -55,6 +56,7 @@ class OperatorChain:
         """Whether time that passes without records means anything to it."""
         self._ticked = -TICK
         self.operators: list[OperatorInstance] = []
+        self.restored_types = RestoredTypes()
         self._emitters = [_Emitter(chained.name) for chained in spec.chain]
         self._refused = Sample()
         self._put_off = deque[Callable[[], None]]()
@@ -93,6 +95,8 @@ class OperatorChain:
         self._catch_up()
 
     def _take(self, position: int, batch: Batch) -> None:
+        if self.restored_types.waits and not position and self.keyed is not None:
+            self.restored_types.check(self.keyed, batch.rows)
         try:
             self.operators[position].process(batch, self._emitters[position])
         except NoPythonValueError as error:

@@ -185,6 +185,7 @@ class Checkpoints:
             dict(tables),
             {name: list(items) for name, items in self._committables.items()},
             undelivered,
+            state=plan.state,
         )
 
     def end(self, now: float, manifest: Manifest | None) -> dict[str, list[Any]]:

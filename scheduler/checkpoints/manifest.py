@@ -1,7 +1,7 @@
 """A manifest: everything that a complete checkpoint is made of, as it is written beside the state files.
 
-A magic line, the XXH3 checksum of the rest (16 bytes), and a msgpack map. It is refused whole if one bit is wrong. Since format 2 the files
-of a worker are a chain; format 1, in which each had one file or none, is read too.
+A magic line, the XXH3 checksum of the rest (16 bytes), and a msgpack map. It is refused whole if one bit is wrong. Since format 3 it
+describes what each operator's state is made of; older formats are refused, because their state could be restored wrongly.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ import xxhash
 from ...engine.protocol.ids import Attempt, CheckpointNumber
 from ...engine.protocol.routing import RoutingTable
 from ...engine.protocol.split_route import SplitRoute
+from ...engine.state_description import StateDescription
 from ...state.errors import CorruptStateError
 from ...state.files import StateFile
 
-MAGIC = b"evenflow manifest 2\n"
-_FORMAT_1 = b"evenflow manifest 1\n"
+MAGIC = b"evenflow manifest 3\n"
+_OLDER = (b"evenflow manifest 1\n", b"evenflow manifest 2\n")
 _DIGEST = 16
 
 
@@ -61,6 +62,8 @@ class Manifest:
     committables: Mapping[str, list[Any]]
     undelivered: tuple[tuple[str, Any], ...] = ()
     run: str = ""
+    state: Mapping[str, StateDescription] = field(default_factory=dict)
+    """What the state of each stage with keyed state is made of."""
 
     @property
     def files(self) -> list[StateFile]:
@@ -100,6 +103,7 @@ class Manifest:
                 "committables": dict(self.committables),
                 "undelivered": list(self.undelivered),
                 "run": self.run,
+                "state": {stage: description.packed() for stage, description in self.state.items()},
             }
         )
         return MAGIC + xxhash.xxh3_128(body).digest() + body
@@ -107,7 +111,12 @@ class Manifest:
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest:
         """What `to_bytes` wrote. Raises CorruptStateError for anything else."""
-        if not data.startswith((MAGIC, _FORMAT_1)):
+        if data.startswith(_OLDER):
+            raise CorruptStateError(
+                "the manifest was written by an older version of evenflow, which didn't note what the state is made of: finish the job "
+                "with that version, or start it from the beginning"
+            )
+        if not data.startswith(MAGIC):
             raise CorruptStateError("the manifest is not one of this version of evenflow, or it was cut short")
         digest, body = data[len(MAGIC) : len(MAGIC) + _DIGEST], data[len(MAGIC) + _DIGEST :]
         if xxhash.xxh3_128(body).digest() != digest:
@@ -126,6 +135,7 @@ class Manifest:
                 fields["committables"],
                 tuple((name, payload) for name, payload in fields["undelivered"]),
                 fields["run"],
+                {stage: StateDescription.unpacked(packed) for stage, packed in fields["state"].items()},
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise CorruptStateError(f"the manifest lacks something: {error!r}") from error

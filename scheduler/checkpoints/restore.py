@@ -19,13 +19,14 @@ from ...engine.protocol.elements import MIN_TIME
 from ...engine.protocol.ids import CheckpointNumber, WorkerId, worker_id
 from ...engine.protocol.restored_keys import RestoredKeys
 from ...engine.protocol.routing import RoutingTable
+from ...engine.state_description import parts_change
 from .manifest import Manifest, TaskEntry
 from .restored_task import RestoredChain, RestoredTask
 
 
 def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: CheckpointNumber) -> dict[WorkerId, RestoredTask]:
     """By worker. Raises FlowError for a source that can't run with another number of workers than it had."""
-    tables = plan.tables
+    tables, now = plan.tables, plan.state
     tasks: dict[WorkerId, RestoredTask] = {}
     for stage in plan.stages:
         entries = manifest.tasks.get(stage.name)
@@ -33,13 +34,14 @@ def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: Checkpo
             continue
         positions = _positions(stage, entries)
         watermark = min((entry.watermark for entry in entries if not entry.finished), default=MIN_TIME)
+        change = parts_change(manifest.state[stage.name], now[stage.name]) if stage.name in manifest.state and stage.name in now else None
         times = earliest_of([entry.own_times for entry in entries if not entry.finished])
         for index in range(stage.parallelism):
             table, before = tables.get(stage.name), manifest.tables.get(stage.name)
             same = before == table and len(entries) == stage.parallelism
             keys = RestoredKeys(table, before, same) if table is not None else None
             chains = _chains(index, entries, keys) if keys is not None else ()
-            tasks[worker_id(stage.name, index)] = RestoredTask(url, checkpoint, watermark, positions[index], chains, keys, times)
+            tasks[worker_id(stage.name, index)] = RestoredTask(url, checkpoint, watermark, positions[index], chains, keys, times, change)
     return tasks
 
 
@@ -75,16 +77,6 @@ def plan_at(manifest: Manifest, plan: Plan) -> Plan:
         if entries and len(entries) != stage.parallelism:
             plan = rescale(plan, plan.stage_of(stage.name), len(entries), plan.tables).plan
     return plan.with_tables(fitting_tables(manifest, plan))
-
-
-def unmatched(manifest: Manifest, plan: Plan) -> list[str]:
-    """Operators of the manifest that have state or a position, and that the plan has no stage for."""
-    names = {stage.name for stage in plan.stages}
-    return sorted(
-        stage
-        for stage, entries in manifest.tasks.items()
-        if stage not in names and any(entry.files or entry.position is not None for entry in entries)
-    )
 
 
 def _positions(stage: Stage, entries: tuple[TaskEntry, ...]) -> list[Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from ...engine.protocol.elements import MIN_TIME
 from ...engine.protocol.ids import CheckpointNumber
 from ...engine.protocol.restored_keys import RestoredKeys
+from ...engine.state_description import PartsChange
 from ...state.files import StateFile
 
 
@@ -26,7 +27,7 @@ class RestoredTask:
 
     `chains`: those that may have such rows. `keys.same`: its state is what its only chain adds up to. `keys` None: it has no keyed state.
     `watermark` in microseconds, as `own_times` of operators with an event time of their own; `position` None: the source starts from the
-    beginning.
+    beginning. `change`: the parts of its state are others than those that were saved.
     """
 
     url: str
@@ -36,3 +37,4 @@ class RestoredTask:
     chains: tuple[RestoredChain, ...] = ()
     keys: RestoredKeys | None = None
     own_times: Mapping[str, int] = field(default_factory=dict)
+    change: PartsChange | None = None

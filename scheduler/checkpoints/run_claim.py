@@ -23,6 +23,8 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
+from .fitting import Allowed
+
 BEAT = 5.0
 """Seconds between two signs of life."""
 
@@ -38,11 +40,11 @@ RESUME = ("auto", "required", "never")
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the user said about a start: `resume`, `takeover`, `allow_lost_state`, and if it begins from a savepoint; see `Dataflow.run`."""
+    """The arguments of `Dataflow.run` about a start. `allowed`: which state may differ. `from_savepoint`: True if it begins from one."""
 
     resume: str = "auto"
     takeover: bool = False
-    allow_lost_state: bool = False
+    allowed: Allowed = field(default_factory=Allowed)
     from_savepoint: bool = False
 
 
@@ -82,7 +84,8 @@ class RunClaim:
     """The claim of a term. `run`: names the run, `start` the start of the program that claimed it.
 
     `after`: the newest checkpoint when the run began; those up to it are other runs'. `resumes`: this start continues the run. `nonce`
-    tells two claims of the same process apart. The default has no folder, and claims nothing.
+    tells two claims of the same process apart. `allowed`: what may differ from the state of the run; it is not written. The default has no
+    folder, and claims nothing.
     """
 
     run: str = ""
@@ -92,6 +95,7 @@ class RunClaim:
     resumes: bool = False
     owner: Owner | None = None
     nonce: str = field(default="", compare=False)
+    allowed: Allowed = field(default_factory=Allowed, compare=False)
 
     def of_term(self, term: int) -> RunClaim:
         """The same start's claim of another term."""
@@ -99,7 +103,7 @@ class RunClaim:
 
     def to_bytes(self) -> bytes:
         """As it is written: JSON, for people too."""
-        return json.dumps({name: value for name, value in asdict(self).items() if name != "term"}, indent=1).encode()
+        return json.dumps({name: value for name, value in asdict(self).items() if name not in {"term", "allowed"}}, indent=1).encode()
 
     @classmethod
     def from_bytes(cls, term: int, data: bytes) -> RunClaim:

@@ -15,6 +15,7 @@ import evenflow as ef
 from evenflow.actors.task.saved_state import SavedState, SupersededError
 from evenflow.engine.errors import FlowError
 from evenflow.engine.protocol.routing import RoutingTable
+from evenflow.scheduler.checkpoints.fitting import Allowed
 from evenflow.scheduler.checkpoints.manifest import Manifest, TaskEntry
 from evenflow.scheduler.checkpoints.run_claim import RunClaim
 from evenflow.scheduler.checkpoints.terms import first_attempt
@@ -51,7 +52,7 @@ def test_manifest_that_can_not_be_read_is_passed_over_and_said(url, tmp_path, ca
     saved = SavedState(url, 3, RunClaim("run"))
     for checkpoint in (1, 2):
         saved.complete(manifest(checkpoint))
-    (tmp_path / "checkpoints" / "checkpoint-00000002" / "manifest").write_bytes(b"evenflow manifest 1\nand nothing else")
+    (tmp_path / "checkpoints" / "checkpoint-00000002" / "manifest").write_bytes(b"evenflow manifest 3\nand nothing else")
     with caplog.at_level(logging.WARNING):
         assert saved.newest().checkpoint == 1
     assert "checkpoint 2 is left out: the manifest is not what was written" in caplog.text
@@ -131,7 +132,7 @@ def test_savepoint_is_a_copy_without_what_its_job_commits(url, tmp_path):
     saved, folder = SavedState(url, 2, RunClaim("run")), tmp_path / "savepoint"
     saved.complete(manifest(1, written(url, 1)))
     assert saved.copy(saved.newest(), str(folder)) is None
-    opened = SavedState(None, 2, RunClaim("another")).open_savepoint(str(folder), plan(), allow_lost=False)
+    opened = SavedState(None, 2, RunClaim("another")).open_savepoint(str(folder), plan(), Allowed())
     assert (opened.checkpoint, dict(opened.committables), len(opened.files)) == (1, {}, 1)
     assert saved.copy(saved.newest(), str(folder)) == f"{folder} is not empty: give the savepoint a folder of its own"
 
@@ -207,11 +208,11 @@ def test_state_that_fits_nowhere_is_refused_unless_it_may_be_lost(url):
     SavedState(url, 2, RunClaim("run")).complete(manifest(1, StateFile("count-0.state", 1, "", 1)))
     folder = f"{url}/checkpoint-00000001"
     for name, allowed in (("count", False), ("total", True)):
-        assert SavedState(None, 2, RunClaim("")).open_savepoint(folder, plan(name), allow_lost=allowed).checkpoint == 1
+        assert SavedState(None, 2, RunClaim("")).open_savepoint(folder, plan(name), Allowed(lost_state=allowed)).checkpoint == 1
     with pytest.raises(FlowError, match=r"has state of `count`, and the flow has no such operator: name it with .named"):
-        SavedState(None, 2, RunClaim("")).open_savepoint(folder, plan("total"), allow_lost=False)
+        SavedState(None, 2, RunClaim("")).open_savepoint(folder, plan("total"), Allowed())
     with pytest.raises(FlowError, match=r"job `f` can't begin from .*/nowhere: .* is gone"):
-        SavedState(None, 2, RunClaim("")).open_savepoint(f"{url}/nowhere", plan(), allow_lost=False)
+        SavedState(None, 2, RunClaim("")).open_savepoint(f"{url}/nowhere", plan(), Allowed())
 
 
 def of_term(term, checkpoint):

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.engine.protocol.routing import RoutingTable
+from evenflow.engine.state_description import StateDescription
 from evenflow.scheduler.checkpoints.manifest import MAGIC, Manifest, TaskEntry
 from evenflow.state.errors import CorruptStateError
 from evenflow.state.files import StateFile
@@ -40,9 +41,11 @@ MANIFESTS = st.builds(
     st.lists(st.tuples(NAMES, POSITIONS), max_size=3).map(tuple),
     NAMES,
 )
+STATE = StateDescription("running aggregates", {"keys": "k"}, {"n": "count()"})
 MANIFEST = Manifest(
     "delays", 7, 2, 1_700_000_000.0, 16, {"count": ("count", "to_list")}, {"count": (TaskEntry(None, 5, (StateFile("f", 9, "aa", 3),)),)},
     {"count": RoutingTable(np.zeros(16, np.uint16))}, {"to_list": [b"rows"]}, (("to_list", [6, [b"earlier rows"]]),), "run",
+    {"count": STATE},
 )  # fmt: skip
 
 
@@ -72,12 +75,13 @@ def test_anything_else_is_refused(content):
         Manifest.from_bytes(content)
 
 
-def test_manifest_of_format_1_is_read():
+def test_manifests_of_older_versions_are_refused_with_the_way_out():
     whole = MANIFEST.to_bytes()
-    assert whole.startswith(b"evenflow manifest 2\n")
-    assert Manifest.from_bytes(whole.replace(b"manifest 2", b"manifest 1", 1)) == MANIFEST
+    for older in (b"manifest 1", b"manifest 2"):
+        with pytest.raises(CorruptStateError, match=r"older version of evenflow.*finish the job with that version"):
+            Manifest.from_bytes(whole.replace(b"manifest 3", older, 1))
     with pytest.raises(CorruptStateError, match="not one of this version"):
-        Manifest.from_bytes(whole.replace(b"manifest 2", b"manifest 3", 1))
+        Manifest.from_bytes(whole.replace(b"manifest 3", b"manifest 4", 1))
 
 
 def test_own_files_are_those_that_no_other_checkpoint_has():

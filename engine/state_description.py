@@ -1,0 +1,105 @@
+"""Describes what the state of a keyed operator is made of, so that a checkpoint is never restored into another kind of state.
+
+A checkpoint's manifest holds the description of each operator, and a job compares it with its own before it starts. Invariant: state with
+equal descriptions has the same meaning. The texts are stored, so changing one makes older checkpoints unfit.
+
+>>> then = StateDescription("running aggregates", {"keys": "k"}, {"x": 'sum("x")', "y": 'max("y")'})
+>>> now = StateDescription("running aggregates", {"keys": "k"}, {"y": 'max("y")', "x": 'mean("x")', "n": "count()"})
+>>> found = compared(then, now)
+>>> found.unfit, found.new, found.lost
+(('aggregate `x` was sum("x") and is mean("x")',), ('aggregate `n` (count())',), ())
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class StateDescription:
+    """`kind`: the kind of state; `traits`: what must be equal, by what it is called.
+
+    `parts`: the pieces that are matched by name, in the order in which they are saved, each with what it is; `noun`: what they are called.
+    `closed`: parts that can't be added to a state that was saved without them. It is not stored.
+    """
+
+    kind: str
+    traits: Mapping[str, str] = field(default_factory=dict)
+    parts: Mapping[str, str] = field(default_factory=dict)
+    noun: str = "aggregate"
+    closed: frozenset[str] = frozenset()
+
+    def packed(self) -> list[Any]:
+        """The description as a manifest stores it."""
+        return [self.kind, list(map(list, self.traits.items())), list(map(list, self.parts.items())), self.noun]
+
+    @staticmethod
+    def unpacked(fields: list[Any]) -> StateDescription:
+        """The inverse of `packed`. Raises ValueError or TypeError for anything else."""
+        kind, traits, parts, noun = fields
+        return StateDescription(str(kind), dict(traits), dict(parts), str(noun))
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """`unfit`: differences that can't be bridged; `new`, `lost`: parts that only one of both has, as text."""
+
+    unfit: tuple[str, ...]
+    new: tuple[str, ...]
+    lost: tuple[str, ...]
+
+
+def compared(then: StateDescription, now: StateDescription) -> Compared:
+    """Compare the state of a checkpoint with that of an operator of the same name."""
+    if then.kind != now.kind:
+        return Compared((f"the saved state is that of {then.kind}, the operator's that of {now.kind}",), (), ())
+    names = dict.fromkeys([*then.traits, *now.traits])
+    traits = [(name, then.traits.get(name, "none"), now.traits.get(name, "none")) for name in names]
+    unfit = [
+        f"the saved state is of {name} {before}, the operator's of {name} {after}" for name, before, after in traits if before != after
+    ]
+    for name, is_now in now.parts.items():
+        was = then.parts.get(name, is_now)
+        if was != is_now:
+            unfit.append(f"{now.noun} `{name}` was {was} and is {is_now}")
+        elif name not in then.parts and name in now.closed:
+            unfit.append(f"{now.noun} `{name}` ({is_now}) is new, and keeps all columns of rows, which the state doesn't have")
+    return Compared(tuple(unfit), _only_in(now, then), _only_in(then, now))
+
+
+def _only_in(these: StateDescription, others: StateDescription) -> tuple[str, ...]:
+    return tuple(f"{these.noun} `{name}` ({what})" for name, what in these.parts.items() if name not in others.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class PartsChange:
+    """The names of the parts of saved state, `then`, and of the operator that restores it, `now`, each in order."""
+
+    then: tuple[str, ...]
+    now: tuple[str, ...]
+
+
+def parts_change(then: StateDescription, now: StateDescription) -> PartsChange | None:
+    """How chunks of saved state must be rearranged; None if they can be restored as they are."""
+    return None if list(then.parts) == list(now.parts) else PartsChange(tuple(then.parts), tuple(now.parts))
+
+
+def seconds_text(microseconds: int) -> str:
+    """A time span in seconds, exact.
+
+    >>> seconds_text(90_000_000), seconds_text(1_234_567_000_001)
+    ('90 s', '1234567.000001 s')
+    """
+    whole, rest = divmod(abs(microseconds), 1_000_000)
+    return f"{'-' if microseconds < 0 else ''}{whole}{f'.{rest:06}'.rstrip('0') if rest else ''} s"
+
+
+def columns_text(names: tuple[str, ...]) -> str:
+    """Column names as one text that tells different names apart.
+
+    >>> columns_text(("user", "a,b"))
+    "user, 'a,b'"
+    """
+    return ", ".join(name if name.isidentifier() else repr(name) for name in names) or "none"

@@ -1,0 +1,365 @@
+"""Programs with state: a savepoint restored into a changed program, and state of every type that can and can't be saved."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from decimal import Decimal
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+
+import evenflow as ef
+
+SLEEP = time.sleep
+FIRST, ALL = 14, 30
+ROWS = [
+    {
+        "seq": i,
+        "k": "abc"[i % 3],
+        "x": 10 + 7 * i % 11,
+        "y": 1000 - i,
+        "d": Decimal(f"{i % 5}.25"),
+        "word": "xyzzy"[i % 5] * (1 + i % 2),
+        "at": i * (1 if i % 7 else 2) + (40 if i > 18 else 0),
+    }
+    for i in range(ALL)
+]
+FEED: dict[str, Any] = {"until": ALL, "reached": threading.Event()}
+
+
+@pytest.fixture(autouse=True)
+def jobs_may_be_waited_for(no_waiting_and_no_cluster, monkeypatch):
+    monkeypatch.setattr(time, "sleep", SLEEP)
+
+
+def feed(partition, position):
+    place = position or 0
+    while place < ALL:
+        if place < FEED["until"]:
+            yield ROWS[place], place + 1
+            place += 1
+        else:
+            FEED["reached"].set()
+            yield None
+
+
+class Longest(ef.Aggregate):
+    output_type = "string"
+
+    def create(self):
+        return ""
+
+    def add(self, accumulator, row):
+        return max(accumulator, row["word"], key=lambda word: (len(word), word))
+
+    def merge(self, a, b):
+        return max(a, b, key=lambda word: (len(word), word))
+
+    def finish(self, accumulator):
+        return accumulator
+
+
+def program(build, out) -> ef.Dataflow:
+    flow = ef.Dataflow("shop")
+    source = ef.from_generator(feed, event_time="at", unit="s", max_delay="1m", poll_every="5ms")
+    build(flow.read(source)).write(ef.to_list(out))
+    return flow
+
+
+def settings(tmp_path, backend="memory") -> ef.JobConfig:
+    (tmp_path / "state").mkdir(exist_ok=True)
+    state = ef.StateConfig(backend, dir=str(tmp_path / "state")) if backend != "memory" else ef.StateConfig()
+    checkpoint = ef.CheckpointConfig(str(tmp_path / "checkpoints"), interval=None)
+    return ef.JobConfig(network=ef.NetworkConfig(source_rows=3, linger=0), state=state, checkpoint=checkpoint)
+
+
+def saved(build, tmp_path, backend="memory", path="savepoint") -> str:
+    """A savepoint of a job that has read the first rows."""
+    FEED.update(until=FIRST, reached=threading.Event())
+    job = program(build, []).run(runtime="local", config=settings(tmp_path, backend))
+    assert FEED["reached"].wait(60)
+    url = job.savepoint(tmp_path / path)
+    job.cancel()
+    FEED["until"] = ALL
+    return url
+
+
+def restored(build, url, tmp_path, backend="memory", **allowed) -> list[dict[str, Any]]:
+    """The rows of a job that begins from a savepoint."""
+    out: list[dict[str, Any]] = []
+    program(build, out).run(runtime="local", config=settings(tmp_path, backend), from_savepoint=url, **allowed).wait("60s")
+    return out
+
+
+def whole(build, tmp_path) -> list[dict[str, Any]]:
+    """The rows of a job that reads everything without a stop."""
+    out: list[dict[str, Any]] = []
+    program(build, out).run(runtime="local", config=settings(tmp_path)).wait("60s")
+    return out
+
+
+def functions(since: int | None = None) -> dict[str, ef.AggregateFunction]:
+    """Every aggregate function, over the rows from `since` on."""
+    where = {} if since is None else {"where": pc.field("seq") >= since}
+    return {
+        "n": ef.count(**where),
+        "words": ef.count("word", **where),
+        "total": ef.sum("x", **where),
+        "cents": ef.sum("d", **where),
+        "mean": ef.mean("x", **where),
+        "variance": ef.variance("x", **where),
+        "stddev": ef.stddev("x", **where),
+        "low": ef.min("x", **where),
+        "high": ef.max("y", **where),
+        "first": ef.first("word", **where),
+        "last": ef.last("word", **where),
+        "best": ef.max_by("word", "x", **where),
+        "worst": ef.min_by("word", "x", **where),
+        "top": ef.top(2, by=[("x", "descending"), ("seq", "ascending")], columns=["x", "seq"], **where),
+        "distinct": ef.count_distinct("word", **where),
+        "median": ef.median("x", **where),
+        "quantile": ef.quantile("y", 0.25, **where),
+        "all": ef.collect("seq", **where),
+        "some": ef.approx_distinct("x", **where),
+        "about": ef.approx_quantile("x", 0.5, **where),
+    }
+
+
+OF_WHOLE_ROWS = {"longest": Longest(), "rows": ef.top(1, by="y")}
+
+KINDS = {
+    "at the end": lambda aggregates: lambda rows: rows.key_by("k").aggregate(emit="final", **aggregates).named("shop"),
+    "updates": lambda aggregates: lambda rows: rows.key_by("k").aggregate(**aggregates).named("shop"),
+    "windows": lambda aggregates: lambda rows: rows.key_by("k").window(ef.tumbling("20s")).aggregate(**aggregates).named("shop"),
+    "sliding windows": lambda aggregates: lambda rows: rows.window(ef.sliding("20s", every="10s")).aggregate(**aggregates).named("shop"),
+    "sessions": lambda aggregates: lambda rows: rows.key_by("k").window(ef.session("6s")).aggregate(**aggregates).named("shop"),
+    "windows of rows": lambda aggregates: lambda rows: rows.key_by("k").window(ef.rows(6, every=4)).aggregate(**aggregates).named("shop"),
+}
+
+
+def newest(rows: list[dict[str, Any]]) -> dict[Any, dict[str, Any]]:
+    """The last row of each key and window."""
+    bounds = ("k", "window_start", "window_end", "window_end_row")
+    return {tuple(row.get(name) for name in bounds): row for row in rows}
+
+
+@pytest.mark.parametrize("backend", ["memory", "lmdb"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("change", ["reordered", "fewer", "more", "others"])
+def test_savepoint_gives_each_aggregate_its_own_state(kind, change, backend, tmp_path):
+    build, pick = KINDS[kind], random.Random(f"{kind} {change}")
+    old = new = list(functions())
+    if change in ("fewer", "others"):
+        new = pick.sample(new, 13)
+    if change in ("more", "others"):
+        old = pick.sample(old, 11)
+    then = {**{name: functions()[name] for name in pick.sample(old, len(old))}, **OF_WHOLE_ROWS}
+    now = {**{name: functions()[name] for name in pick.sample(new, len(new))}, **OF_WHOLE_ROWS}
+    url = saved(build(then), tmp_path, backend)
+    got = restored(
+        build(now), url, tmp_path, backend, allow_lost_state=change in ("fewer", "others"), allow_new_state=change in ("more", "others")
+    )
+    expected = {name: (function if name in then else functions(since=FIRST)[name]) for name, function in now.items()}
+    right = newest(whole(build(expected), tmp_path))
+    assert got
+    assert {key: right[key] for key in newest(got)} == newest(got)
+    assert list(got[0])[-len(now) :] == list(now)
+
+
+BASE = {"x": ef.sum("x"), "y": ef.max("y")}
+CHANGED = {
+    "another function": ({"x": ef.max("x"), "y": ef.max("y")}, r'aggregate `x` was sum\("x"\) and is max\("x"\)'),
+    "another column": ({"x": ef.sum("y"), "y": ef.max("y")}, r'aggregate `x` was sum\("x"\) and is sum\("y"\)'),
+    "exchanged": ({"x": ef.max("y"), "y": ef.sum("x")}, r'aggregate `x` was sum\("x"\) and is max\("y"\); aggregate `y` was'),
+    "mean for sum": ({"x": ef.mean("x"), "y": ef.max("y")}, r'aggregate `x` was sum\("x"\) and is mean\("x"\)'),
+    "a condition": ({"x": ef.sum("x", where=pc.field("x") > 3), "y": ef.max("y")}, r'aggregate `x` was sum\("x"\) and is sum\("x"\) where'),
+    "new": ({**BASE, "n": ef.count()}, r"aggregate `n` \(count\(\)\) is not in the saved state: say allow_new_state=True"),
+    "gone": ({"y": ef.max("y")}, r'aggregate `x` \(sum\("x"\)\) is saved.*say allow_lost_state=True'),
+    "renamed": ({"sum": ef.sum("x"), "y": ef.max("y")}, r"`sum`.*allow_new_state=True.*`x`.*allow_lost_state=True"),
+    "whole rows": ({**BASE, "best": ef.top(2, by="x")}, r"aggregate `best` \(top.* is new, and keeps all columns of rows"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_savepoint_is_refused_before_the_start_by_changed_aggregates(kind, tmp_path):
+    url = saved(KINDS[kind](BASE), tmp_path)
+    for name, (aggregates, message) in CHANGED.items():
+        with pytest.raises(ef.FlowError, match=message):
+            restored(KINDS[kind](aggregates), url, tmp_path)
+        assert name
+
+
+def test_a_sink_keeps_its_rows_when_a_savepoint_is_refused(tmp_path):
+    url = saved(KINDS["updates"](BASE), tmp_path)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "precious.parquet").write_bytes(b"rows")
+    flow = ef.Dataflow("shop")
+    rows = flow.read(ef.from_generator(feed, event_time="at", unit="s"))
+    rows.key_by("k").aggregate(x=ef.max("x")).named("shop").write(ef.write_parquet(tmp_path / "out", overwrite=True))
+    with pytest.raises(ef.FlowError, match=r"`x` was sum"):
+        flow.run(runtime="local", from_savepoint=url)
+    assert (tmp_path / "out" / "precious.parquet").read_bytes() == b"rows"
+
+
+class Seen(ef.KeyedFunction):
+    n = ef.value_state(0)
+
+    def on_row(self, key, row, context):
+        self.n += 1
+        yield {"k": key, "n": self.n}
+
+
+class SeenAndLast(ef.KeyedFunction):
+    last = ef.value_state()
+    n = ef.value_state(0)
+
+    def on_row(self, key, row, context):
+        self.n, self.last = self.n + 1, row["seq"]
+        yield {"k": key, "n": self.n, "last": self.last}
+
+
+class SeenAsMap(Seen):
+    n = ef.map_state()
+
+
+def running_columns(state, rows):
+    n = rows.running_count(state["n"])
+    return {name: rows.last(n) if name == "n" else column for name, column in state.items()}, {"k": rows["k"], "n": n}
+
+
+OPERATORS = {
+    "keys": (
+        lambda rows: rows.key_by("k").deduplicate("x"),
+        lambda rows: rows.key_by("word").deduplicate("x"),
+        "the saved state is of columns k, x, the operator's of columns word, x",
+    ),
+    "times to live": (
+        lambda rows: rows.deduplicate("k", ttl="1s"),
+        lambda rows: rows.deduplicate("k"),
+        "the saved state is of ttl 1 s, the operator's of ttl none",
+    ),
+    "key columns": (
+        lambda rows: rows.key_by("k").aggregate(n=ef.count()),
+        lambda rows: rows.key_by("k", "word").aggregate(n=ef.count()),
+        "the saved state is of keys k, the operator's of keys k, word",
+    ),
+    "sizes of windows": (
+        lambda rows: rows.key_by("k").window(ef.tumbling("1m")).aggregate(n=ef.count()),
+        lambda rows: rows.key_by("k").window(ef.tumbling("2m")).aggregate(n=ef.count()),
+        "the saved state is of windows tumbling 60 s, the operator's of windows tumbling 120 s",
+    ),
+    "lateness": (
+        lambda rows: rows.key_by("k").window(ef.tumbling("1m")).aggregate(n=ef.count()),
+        lambda rows: rows.key_by("k").window(ef.tumbling("1m")).aggregate(n=ef.count(), lateness="1m"),
+        "the saved state is of lateness 0 s, the operator's of lateness 60 s",
+    ),
+    "windows and none": (
+        lambda rows: rows.key_by("k").window(ef.tumbling("1m")).aggregate(n=ef.count()),
+        lambda rows: rows.key_by("k").aggregate(n=ef.count()),
+        "the saved state is that of aggregates in windows, the operator's that of running aggregates",
+    ),
+    "operators": (
+        lambda rows: rows.key_by("k").stateful_map(lambda state, row: (1, row)),
+        lambda rows: rows.key_by("k").process(Seen()),
+        "the saved state is that of a stateful_map, the operator's that of a process",
+    ),
+    "kinds of states": (
+        lambda rows: rows.key_by("k").process(Seen()),
+        lambda rows: rows.key_by("k").process(SeenAsMap()),
+        "state `n` was value and is map",
+    ),
+    "types of columns": (
+        lambda rows: rows.key_by("k").stateful_map_columns(running_columns, state={"n": "int64"}),
+        lambda rows: rows.key_by("k").stateful_map_columns(running_columns, state={"n": "float64"}),
+        "the state's column `n` was i8 and is f8",
+    ),
+    "joins": (
+        lambda rows: rows.key_by("k").join(rows.key_by("k"), ef.between(0, "1m")),
+        lambda rows: rows.key_by("k").join(rows.key_by("k"), ef.between(0, "1m"), how="left"),
+        "the saved state is of join inner, the operator's of join left",
+    ),
+    "times of joins": (
+        lambda rows: rows.key_by("k").join(rows.key_by("k"), ef.between(0, "1m")),
+        lambda rows: rows.key_by("k").join(rows.key_by("k"), ef.between(0, "2m")),
+        "the saved state is of times between 0 s and 60 s, the operator's of times between 0 s and 120 s",
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "message"), OPERATORS.values(), ids=OPERATORS)
+def test_an_operator_with_another_kind_of_state_is_refused_by_name(before, after, message, tmp_path):
+    url = saved(lambda rows: before(rows).named("shop"), tmp_path)
+    with pytest.raises(ef.FlowError, match=f"operator `shop`: {message}.*allow_lost_state=True"):
+        restored(lambda rows: after(rows).named("shop"), url, tmp_path)
+
+
+def test_a_function_gets_a_new_state_and_loses_one_if_the_program_says_so(tmp_path):
+    url = saved(lambda rows: rows.key_by("k").process(Seen()).named("shop"), tmp_path)
+    with pytest.raises(ef.FlowError, match=r"state `last` \(value\) is not in the saved state: say allow_new_state=True"):
+        restored(lambda rows: rows.key_by("k").process(SeenAndLast()).named("shop"), url, tmp_path)
+    got = restored(lambda rows: rows.key_by("k").process(SeenAndLast()).named("shop"), url, tmp_path, allow_new_state=True)
+    assert {row["k"]: (row["n"], row["last"]) for row in got} == {"a": (10, 27), "b": (10, 28), "c": (10, 29)}
+
+    url = saved(lambda rows: rows.key_by("k").process(SeenAndLast()).named("shop"), tmp_path, path="second")
+    with pytest.raises(ef.FlowError, match=r"state `last` \(value\) is saved.*say allow_lost_state=True"):
+        restored(lambda rows: rows.key_by("k").process(Seen()).named("shop"), url, tmp_path)
+    got = restored(lambda rows: rows.key_by("k").process(Seen()).named("shop"), url, tmp_path, allow_lost_state=True)
+    assert {row["k"]: row["n"] for row in got} == {"a": 10, "b": 10, "c": 10}
+
+
+@pytest.mark.parametrize("backend", ["memory", "lmdb"])
+def test_a_columns_function_gets_a_column_of_zeros_and_keeps_the_others(backend, tmp_path):
+    def columns(*names):
+        return lambda rows: rows.key_by("k").stateful_map_columns(running_columns, state=dict.fromkeys(names, "int64")).named("shop")
+
+    url = saved(columns("gone", "n"), tmp_path, backend)
+    got = restored(columns("n", "new"), url, tmp_path, backend, allow_new_state=True, allow_lost_state=True)
+    assert newest(got) == {(k, None, None, None): {"k": k, "n": 10} for k in "abc"}
+
+
+def test_a_job_that_began_with_new_aggregates_saves_them_and_goes_on_from_its_own_savepoint(tmp_path):
+    url = saved(KINDS["at the end"](BASE), tmp_path)
+    more = {"n": ef.count(), **BASE}
+    FEED.update(until=FIRST + 5, reached=threading.Event())
+    job = program(KINDS["at the end"](more), []).run(runtime="local", config=settings(tmp_path), from_savepoint=url, allow_new_state=True)
+    assert FEED["reached"].wait(60)
+    url = job.savepoint(tmp_path / "second")
+    job.cancel()
+    FEED["until"] = ALL
+    got = restored(KINDS["at the end"](more), url, tmp_path)
+    right = whole(KINDS["at the end"]({**more, "n": ef.count(where=pc.field("seq") >= FIRST)}), tmp_path)
+    assert newest(got) == newest(right)
+
+
+def test_an_operator_without_state_yet_may_be_changed(tmp_path):
+    FEED.update(until=0, reached=threading.Event())
+    job = program(KINDS["updates"](BASE), []).run(runtime="local", config=settings(tmp_path))
+    assert FEED["reached"].wait(60)
+    url = job.savepoint(tmp_path / "empty")
+    job.cancel()
+    FEED["until"] = ALL
+    got = restored(KINDS["updates"]({"y": ef.sum("x")}), url, tmp_path)
+    assert newest(got)["a", None, None, None]["y"] == sum(row["x"] for row in ROWS if row["k"] == "a")
+
+
+@pytest.mark.parametrize("backend", ["memory", "lmdb"])
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda rows: rows.key_by("k").aggregate(n=ef.count()),
+        lambda rows: rows.key_by("k").window(ef.session("9s")).aggregate(n=ef.count()),
+        lambda rows: rows.key_by("k").stateful_map(lambda state, row: ((state or 0) + 1, row)),
+        lambda rows: rows.deduplicate("k"),
+        lambda rows: rows.key_by("k").join(rows.key_by("k"), ef.always()),
+    ],
+    ids=["aggregate", "sessions", "stateful_map", "deduplicate", "join"],
+)
+def test_keys_of_another_type_than_the_saved_ones_end_the_job_at_once(build, backend, tmp_path):
+    url = saved(lambda rows: build(rows).named("shop"), tmp_path, backend)
+    with pytest.raises(
+        ef.RecordError, match=r"operator `shop`: the key column `\w+` is int64, and is string in the state that was restored"
+    ):
+        restored(lambda rows: build(rows.map(lambda row: row | {"k": ord(row["k"])})).named("shop"), url, tmp_path, backend)
