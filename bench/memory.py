@@ -57,7 +57,7 @@ def run(*, minutes: float, slow_sink: bool, say: Callable[[str], None]) -> Run:
     if slow_sink:
         job.cancel()  # rows in flight would take the sink long
     else:
-        job.stop()
+        job.stop(drain=True)
     job.wait(60)
     judged = [sample for sample in samples if sample[0] >= minutes * WARM_UP_SHARE]
     growth = slope([x for x, _ in judged], [y for _, y in judged])

@@ -159,7 +159,7 @@ def measure(strategy: str, rate: float, number: int) -> Move:
             begun, begun_watch = time.time(), time.monotonic()
             report = job.migrate(OPERATOR, groups=MOVED, to=1, strategy=strategy, timeout=WAIT)
             time.sleep(AFTER)
-        job.stop()
+        job.stop(drain=True)
         job.wait(WAIT)
     took = report.seconds or 0.0
     ended, trace = begun + took, sink.trace()

@@ -94,7 +94,7 @@ def live(spares: int) -> tuple[Scaling, Scaling]:
         report = job.scale(OPERATOR, workers, timeout=WAIT)
         spans.append((begun, report.seconds or 0.0))
     time.sleep(AFTER)
-    job.stop()
+    job.stop(drain=True)
     job.wait(WAIT)
     out, back = (scaling_of(sink.trace(), begun, took, busy) for begun, took in spans)
     return out, back
@@ -114,7 +114,7 @@ def restarted() -> Scaling:
         job, after = start(name, ef.JobConfig(parallelism=3, checkpoint=ef.CheckpointConfig(folder, interval=None)), saved)
         took = time.time() - begun
         time.sleep(AFTER)
-        job.stop()
+        job.stop(drain=True)
         job.wait(WAIT)
     return scaling_of(np.concatenate([before.trace(), after.trace()]), begun, took, busy)
 

@@ -42,7 +42,7 @@ def measure_job(minutes: float, rate: float, backend: str, folder: Path, say: Ca
     job = flow.run(config=config)
     try:
         watch, moved = _watched(job, minutes, folder, say)
-        job.stop()
+        job.stop(drain=True)
         job.wait("10m")
     finally:
         job.cancel()  # if it has not ended

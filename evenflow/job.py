@@ -346,9 +346,15 @@ class Job:
         """Where Prometheus reads the job's metrics; None on the local runtime."""
         return self.status().metrics_url
 
-    def stop(self) -> None:
-        """End gracefully: sources stop reading, and all records that they have read are processed and committed. Returns at once."""
-        self._runtime.ask(Stop())
+    def stop(self, *, drain: bool = False) -> None:
+        """Stop the job in order, and return at once: sources stop reading, and all records that they have read are processed and committed.
+
+        Results that are not due are not emitted: open windows, pending timers, unmatched rows. With CheckpointConfig(dir=...) they stay in
+        a last checkpoint, from which another run goes on without losing or repeating a row; without it they are discarded.
+        `drain=True` ends the stream instead: windows and timers fire, as when a bounded source has been read, and nothing is left to go on
+        from.
+        """
+        self._runtime.ask(Stop(drain))
 
     def cancel(self, *, discard: bool = False) -> None:
         """End without processing the rest; uncommitted rows are dropped. Returns at once.

@@ -92,7 +92,7 @@ def watch(job: ef.Job, found: dict[str, list[Row]], seconds: float) -> None:
             live.update(picture(job, found), refresh=True)
             time.sleep(0.5)
     try:
-        job.stop()
+        job.stop(drain=True)
         job.wait()
     except KeyboardInterrupt:
         job.cancel()

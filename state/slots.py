@@ -119,7 +119,7 @@ class Slots:
 
     def remove(self, where: Where) -> None:
         """Remove the keys at these slots, and free the slots."""
-        if self._found is not None:
+        if self._found is not None and len(where):  # before the first key, no columns of keys are known
             self._removed.append(self.keys(where))
             self._removals += len(where)
             if self._removals > max(_FIRST, self.capacity):

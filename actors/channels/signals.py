@@ -3,8 +3,8 @@
 A code is never given to another kind, and `from_fields(*to_fields(signal))` is the signal again.
 
 >>> barrier = BY_TYPE[Barrier]
->>> barrier.to_fields(Barrier(7, 5)), barrier.from_fields(7, 5)
-((7, 5), Barrier(checkpoint=7, base=5))
+>>> barrier.to_fields(Barrier(7, 5)), barrier.from_fields(7, 5, 0)
+((7, 5, 0), Barrier(checkpoint=7, base=5, last=False))
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ def _numbered(signal: Any) -> tuple[Any, ...]:
     return signal.version, signal.number
 
 
-def _barrier(checkpoint: Any, base: Any) -> Barrier:
-    return Barrier(CheckpointNumber(number(checkpoint, "checkpoint")), CheckpointNumber(number(base, "base")))
+def _barrier(checkpoint: Any, base: Any, last: Any) -> Barrier:
+    numbers = CheckpointNumber(number(checkpoint, "checkpoint")), CheckpointNumber(number(base, "base"))
+    return Barrier(*numbers, last=bool(number(last, "last", 0, 1)))
 
 
 def _version(value: Any) -> StepVersion:
@@ -63,7 +64,7 @@ BATCH = 0
 KINDS = (
     SignalKind(1, Watermark, lambda s: (s.time,), lambda time: Watermark(number(time, "watermark", MIN_TIME, MAX_TIME))),
     SignalKind(2, LatencyMark, lambda s: (s.created,), lambda created: LatencyMark(number(created, "latency mark"))),
-    SignalKind(3, Barrier, lambda s: (s.checkpoint, s.base), _barrier),
+    SignalKind(3, Barrier, lambda s: (s.checkpoint, s.base, int(s.last)), _barrier),
     SignalKind(4, End, lambda _: (), lambda: End()),
     SignalKind(5, Marker, lambda s: (s.version,), lambda version: Marker(_version(version))),
     SignalKind(9, TransferStart, lambda s: (s.version,), lambda version: TransferStart(_version(version))),

@@ -26,6 +26,7 @@ from ...scheduler.job.effects import (
     Ended,
     FindOlder,
     RememberStart,
+    RememberStop,
     Reserve,
     RestoreSinks,
     Retire,
@@ -120,7 +121,7 @@ class JobInterpreter:
         match effect:
             case Tell():
                 self._workers.tell(effect.worker, effect.command)
-            case Save() | Commit() | RestoreSinks() | FindOlder() | Discard() | CopySavepoint() | RememberStart():
+            case Save() | Commit() | RestoreSinks() | FindOlder() | Discard() | CopySavepoint() | RememberStart() | RememberStop():
                 self._storage.put(effect)
             case Deploy():
                 self._workers.deploy(effect)

@@ -35,7 +35,18 @@ from ...scheduler.checkpoints.storage_answers import (
 )
 from ...scheduler.checkpoints.terms import first_attempt
 from ...scheduler.config import JobConfig
-from ...scheduler.job.effects import Commit, CopySavepoint, Discard, FindOlder, RememberStart, RestoreSinks, Save, StorageEffect
+from ...scheduler.job.effects import (
+    Commit,
+    CopySavepoint,
+    Discard,
+    FindOlder,
+    RememberStart,
+    RememberStop,
+    RestoreSinks,
+    Save,
+    StopMode,
+    StorageEffect,
+)
 from ...state.errors import EvenflowError
 from ..task.saved_state import SavedState, SupersededError
 from .first_manifest import FirstManifest, Savepoint
@@ -92,6 +103,7 @@ class JobStorage:
             attempt=first_attempt(self._saved.term),
             completed=known.completed,
             running_since=known.running_since,
+            stop=StopMode(known.stop) if known.stop else None,
         )
 
     def restored(self, manifest: Manifest | None, plan: Plan) -> dict[WorkerId, RestoredTask]:
@@ -131,7 +143,9 @@ class JobStorage:
                 self._saved.hold(effect.manifest.checkpoint)
                 threading.Thread(target=self._copy, args=(effect, later), name=f"{self._plan.name}/savepoint", daemon=True).start()
             case RememberStart():
-                self._remember_start(effect.since)
+                self._remember("when it began to run", running_since=effect.since)
+            case RememberStop():
+                self._remember("that it is to stop", stop=effect.mode.value)
             case _:
                 assert_never(effect)
         return None
@@ -206,11 +220,11 @@ class JobStorage:
             self._saved.let_go(checkpoint)
         later(SavepointCopied(checkpoint, problem))
 
-    def _remember_start(self, since: float) -> None:
+    def _remember(self, what: str, **fields: Any) -> None:
         try:
-            self._memory.keep(replace(self._memory.record, running_since=since))
-        except Exception as error:  # noqa: BLE001 -- only the seconds that a status shows depend on it
-            _LOG.warning("job `%s`: when it began to run could not be noted: %s", self._plan.name, error)
+            self._memory.keep(replace(self._memory.record, **fields))
+        except Exception as error:  # noqa: BLE001 -- only a coordinator that takes this one's place would miss it
+            _LOG.warning("job `%s`: %s could not be noted: %s", self._plan.name, what, error)
 
     def _sweep(self) -> None:
         self._tidy(lambda sink: sink.sweep(), "what nobody will commit")

@@ -19,13 +19,14 @@ from dataclasses import dataclass
 class RunRecord:
     """`term`: that of the newest coordinator (`scheduler/checkpoints/terms.py`). `committed`: the newest checkpoint that sinks may have
     committed. `completed`: how many there were. `running_since`: seconds since the epoch when all workers had started, None if
-    they have not yet.
+    they have not yet. `stop`: how the job was asked to stop, empty if it was not.
     """
 
     term: int = 0
     committed: int = 0
     completed: int = 0
     running_since: float | None = None
+    stop: str = ""
 
 
 class RunMemory:

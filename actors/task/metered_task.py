@@ -86,7 +86,8 @@ class MeteredTask(TaskInterpreter):
         if self.over:
             return IDLE
         now = self._now()
-        until = max(self.source.reader.ready_in(), self._gather_until - now) if self.source.reader is not None else IDLE
+        reader = self.source.reader if not self.task.stopped else None
+        until = max(reader.ready_in(), self._gather_until - now) if reader is not None else IDLE
         if self.task.giving:
             until = min(until, max(0.0, self._give_at - now))
         return min(until, max(SAVING, self._save_at - now)) if self.task.saving else until

@@ -94,7 +94,7 @@ class TaskInterpreter:
     @property
     def is_source(self) -> bool:
         """Whether it has a source to poll now."""
-        return self.source.reader is not None and not self.over and not self.source.paused
+        return self.source.reader is not None and not self.over and not self.source.paused and not self.task.stopped
 
     def receive(self, channel: ChannelId, element: Element) -> None:
         """Take an element that has come in."""
@@ -173,7 +173,7 @@ class TaskInterpreter:
                 self._work(self.task.resume)
             case BeginCheckpoint():
                 if self.source.reader is not None:
-                    self._work(lambda now: self.task.barrier(command.checkpoint, now, command.base))
+                    self._work(lambda now: self.task.barrier(command.checkpoint, now, command.base, last=command.last))
             case StopSource():
                 if self.source.reader is not None:
                     self._work(self.task.exhausted)

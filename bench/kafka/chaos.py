@@ -162,7 +162,7 @@ def run(
             wait_until(job, chaos.recovered, END_SECONDS)
             writer.stop()
             _catch_up(job, broker, written["counts"], writer.rows)
-            job.stop()
+            job.stop(drain=True)
             job.wait(END_SECONDS)
         finally:
             with suppress(ef.EvenflowError):  # which `wait` has raised already

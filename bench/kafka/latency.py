@@ -85,7 +85,7 @@ def _latencies(bootstrap: str, mode: Mode, seconds: int) -> npt.NDArray[np.float
             created, came = _read(bootstrap, names["counts"], total)
         finally:
             writer.join(PATIENCE)
-            job.stop()
+            job.stop(drain=True)
             job.wait(PATIENCE)
     measured = created >= created.min() + WARM_UP * 1_000_000_000
     return np.asarray((came[measured] - created[measured]) / 1e6, np.float64)

@@ -114,7 +114,7 @@ def moved(query: str, rate: float) -> dict[str, Change]:
             took = job.migrate(operator, groups=MOVED, to=1 - number, strategy=name, timeout=WAIT).seconds
         spans[name] = at, took or 0.0
     await_full(time.time() + FULL)
-    job.stop()
+    job.stop(drain=True)
     job.wait(WAIT)
     trace = sink.trace()
     return {name: change_of(trace, at, took, busy) for name, (at, took) in spans.items()}
@@ -132,7 +132,7 @@ def restarted(query: str, rate: float) -> Change:
         job, after, _ = start(query, rate, folder, begun, f"{folder}/saved")
         took = time.time() - at
         await_full(time.time() + 2 * FULL)
-        job.stop()
+        job.stop(drain=True)
         job.wait(WAIT)
     return change_of(np.concatenate([before.trace(), after.trace()]), at, took, busy)
 

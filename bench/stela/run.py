@@ -137,7 +137,7 @@ def once(nodes: Nodes, topology: str, direction: str, policy: str, pace: float, 
             report = job.scale_out(policy=policy, timeout=WAIT) if direction == "more" else job.scale_in(policy=policy, timeout=WAIT)[0]
             time.sleep(after)
             ended = time.time()
-            job.stop()
+            job.stop(drain=True)
             job.wait(WAIT)
         except ef.EvenflowError as error:
             raise BenchmarkError(f"benchmark stela: {case_name(topology, direction, policy)}: {error}") from error

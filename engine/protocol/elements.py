@@ -35,11 +35,13 @@ class LatencyMark:
 class Barrier:
     """Records before it belong to checkpoint `checkpoint` or an earlier one, records after it to a later one.
 
-    `base`: the newest complete checkpoint, since which only changes need to be saved; 0: everything must be saved.
+    `base`: the newest complete checkpoint, since which only changes need to be saved; 0: everything must be saved. `last`: nothing
+    follows it on the channel, not even an `End`: the job stops there, with whatever its operators still hold.
     """
 
     checkpoint: CheckpointNumber
     base: CheckpointNumber = NO_CHECKPOINT
+    last: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,8 @@ class TaskCore:
         self.handovers: Handovers | None = None
         self.rows_in = 0
         self.finished = False
+        self.stopped = False
+        """Whether the last barrier has passed: it reads, takes and emits nothing more, but its state is still to be saved."""
         self._time = EventTime(spec.inputs)
         self._awaited: AwaitedColumns | None = None
         self._alignment = Alignment(spec.name)
@@ -111,9 +113,14 @@ class TaskCore:
         self._finish()
         return self._take()
 
-    def barrier(self, checkpoint: CheckpointNumber, now: float, base: CheckpointNumber = NO_CHECKPOINT) -> list[Effect]:
-        """A source task begins checkpoint `checkpoint` here, between two polls; `base` is the newest that is complete."""
-        barrier = Barrier(checkpoint, base)
+    def barrier(
+        self, checkpoint: CheckpointNumber, now: float, base: CheckpointNumber = NO_CHECKPOINT, *, last: bool = False
+    ) -> list[Effect]:
+        """A source task begins checkpoint `checkpoint` here, between two polls; `base` is the newest that is complete.
+
+        `last`: the job stops there, so the task must not be polled again.
+        """
+        barrier = Barrier(checkpoint, base, last)
         self._begin(now, "begin", barrier)
         self._pass_barrier(barrier)
         return self._take()
@@ -247,7 +254,7 @@ class TaskCore:
     def idle(self, now: float) -> list[Effect]:
         """Nothing is waiting to be processed: let the buffers go."""
         self.outputs.now = now
-        if self.chain.ticks and not self.finished and not self.outputs.paused:
+        if self.chain.ticks and not self.finished and not self.stopped and not self.outputs.paused:
             self.chain.tick()
         self.outputs.flush()
         return self._take()
@@ -285,7 +292,7 @@ class TaskCore:
     def _take(self) -> list[Effect]:
         self.outputs.take(self._out)
         effects, self._out = self._out, []
-        if self.chain.works_outside and not self.finished:
+        if self.chain.works_outside and not self.finished and not self.stopped:
             effects.extend(self.chain.outside())
         if self._awaited is not None and not self.finished:
             problem = self._awaited.problem(self.outputs.now)
@@ -418,6 +425,8 @@ class TaskCore:
         if barrier is None:
             return
         self._pass_barrier(barrier)
+        if barrier.last:  # also if an input has ended, so that event time could go on: the next run goes on from here
+            return
         for channel, element in self._alignment.release():
             self._receive(channel, element)
         if self._time.channels:
@@ -427,6 +436,7 @@ class TaskCore:
         self.outputs.broadcast(barrier)
         self.outputs.take(self._out)
         prepared = Prepared(barrier.checkpoint, self.chain.prepare(barrier.checkpoint), self.watermark, own_times=self.chain.own_times)
+        self.stopped = barrier.last
         at_once = self._checkpoints.begin(barrier, prepared)
         if at_once is not None:
             self._out.append(at_once)

@@ -41,7 +41,7 @@ COMMANDS = {
     "status": Command(_JOBS, "a job's state, workers and checkpoints"),
     "metrics": Command(_JOBS, "figures of a job's workers: rows, shares of time, watermark, latency"),
     "checkpoints": Command(_JOBS, "a job's checkpoints: duration, size, why one failed"),
-    "stop": Command(_JOBS, "end a job gracefully: records that were read are processed and committed"),
+    "stop": Command(_JOBS, "stop a job in order, at a last checkpoint: records that were read are processed and committed"),
     "cancel": Command(_JOBS, "end a job without processing the rest"),
     "top": Command("evenflow.cli.top", "live view of a job: rates, key groups, load against the floor, decisions"),
     "logs": Command("evenflow.cli.logs", "what the processes of a job have printed, on whatever node they are"),

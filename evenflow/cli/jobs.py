@@ -15,6 +15,10 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     """All commands but `jobs` take one job."""
     if name != "jobs":
         add_job(parser)
+    if name == "stop":
+        parser.add_argument(
+            "--drain", action="store_true", help="also fire open windows and timers: the job is over then, and no other run goes on from it"
+        )
     if name == "metrics":
         parser.add_argument("--totals", action="store_true", help="also each worker's totals, and the lag of its event time")
 
@@ -67,12 +71,13 @@ def show_checkpoints(arguments: argparse.Namespace) -> None:
 
 
 def stop(arguments: argparse.Namespace) -> None:
-    """Let a job's sources end."""
+    """Stop a job at a barrier, or drain it."""
     from .. import connect
     from ..drawing.terminal import console
 
-    connect(arguments.job).stop()
-    console().print(f"{arguments.job} is stopping: records that were read are processed and committed")
+    connect(arguments.job).stop(drain=arguments.drain)
+    rest = "open windows and timers fire" if arguments.drain else "open windows and timers stay in its last checkpoint, if it has a folder"
+    console().print(f"{arguments.job} is stopping: records that were read are processed and committed; {rest}", soft_wrap=True)
 
 
 def cancel(arguments: argparse.Namespace) -> None:

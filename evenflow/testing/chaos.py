@@ -6,7 +6,7 @@ once it was taken for lost. The job needs `CheckpointConfig(dir=...)`, a short i
 
     with Chaos(job, every="5s", move=["counts"], scale=["counts"]) as chaos:
         time.sleep(60)
-    job.stop()
+    job.stop(drain=True)
     job.wait()
     print(chaos.table())
 """

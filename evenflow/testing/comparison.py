@@ -54,13 +54,14 @@ def check(
         flow = make_flow()
         try:
             result = simulate(flow, seed, parallelism=workers, config=config, save_state=save_state, actions=actions)
-            _compare(flow, workers, expected, result)
+            compare(flow, workers, expected, result)
         except Exception as error:
             error.add_note(f"run it again: check(make_flow, seeds=[{seed}], parallelism={workers}, ...)")
             raise
 
 
-def _compare(flow: Dataflow, parallelism: int, expected: dict[str, list[Row]], result: SimulationResult) -> None:
+def compare(flow: Dataflow, parallelism: int, expected: dict[str, list[Row]], result: SimulationResult) -> None:
+    """Raises SimulationError with how a run of `flow` differs from the rows that the oracle gives."""
     differences = [*_unfinished(result), *_differences(flow, parallelism, expected, result)]
     if differences:
         raise SimulationError("\n  ".join([f"the flow `{flow.name}` with seed {result.seed} and {parallelism} workers:", *differences]))

@@ -165,7 +165,10 @@ class Coordinator:
         terms, newest = storage.take_over(storage.claim())
         storage.discard_unfinished(storage.committed)
         attempt = first_attempt(terms.term)
-        begin = RestorePoint(newest, False, storage.last, takes_over=True, committed=storage.committed, attempt=attempt)
+        manifest, first = (newest, False) if newest is not None else (storage.first, storage.first is not None)
+        begin = RestorePoint(
+            manifest, first, storage.last, takes_over=True, committed=storage.committed, attempt=attempt, stop=storage.stop
+        )
         after = Coordinator(self._around, terms, begin)
         after.begin()
         return after

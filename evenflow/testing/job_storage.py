@@ -25,7 +25,17 @@ from ..scheduler.checkpoints.storage_answers import (
     StorageAnswer,
 )
 from ..scheduler.checkpoints.terms import Terms
-from ..scheduler.job.effects import Commit, CopySavepoint, Discard, FindOlder, RememberStart, RestoreSinks, Save, StorageEffect
+from ..scheduler.job.effects import (
+    Commit,
+    CopySavepoint,
+    Discard,
+    FindOlder,
+    RememberStart,
+    RememberStop,
+    RestoreSinks,
+    Save,
+    StorageEffect,
+)
 from ..state.errors import StoreUnavailableError
 from .ledger import Ledger
 from .network import SimulationError
@@ -98,6 +108,9 @@ class SimulatedStorage:
             case CopySavepoint():
                 return iter((SavepointCopied(effect.manifest.checkpoint),))
             case RememberStart():
+                return iter(())
+            case RememberStop():
+                self._storage.stop = effect.mode
                 return iter(())
             case _:
                 assert_never(effect)

@@ -1,6 +1,6 @@
 """What connects simulated workers: channels that keep the order, and mailboxes in which messages overtake each other.
 
-Invariant of a channel, checked as elements are sent: watermarks and barriers only rise, and nothing follows the end.
+Invariant of a channel, checked as elements are sent: watermarks and barriers only rise, and nothing follows the end or the last barrier.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Channel:
             if element.checkpoint <= self._barrier:
                 self._refuse(element, f"behind barrier {self._barrier}")
             self._barrier = element.checkpoint
-        self.ended = isinstance(element, End)
+        self.ended = isinstance(element, End) or (isinstance(element, Barrier) and element.last)
 
     def _check_columns(self, batch: Batch) -> None:
         """A batch without rows is sent only to tell a join new columns."""

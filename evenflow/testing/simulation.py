@@ -17,7 +17,7 @@ from __future__ import annotations
 from bisect import bisect
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from random import Random
 from typing import Any
@@ -28,7 +28,7 @@ from ..engine.operators.read import Read
 from ..engine.operators.write import Write
 from ..engine.plan.physical import Plan
 from ..engine.plan.task_spec import TaskSpec
-from ..engine.protocol.ids import Attempt, ChannelId, WorkerId
+from ..engine.protocol.ids import NO_CHECKPOINT, Attempt, ChannelId, WorkerId
 from ..engine.sink import Sink
 from ..engine.source import Source
 from ..scheduler.checkpoints.restore import restored_tasks
@@ -67,6 +67,7 @@ class SimulationResult:
 
     `rows`: what each sink got, by operator name, in the order in which it was delivered. `late_records`: records that came too late, by
     operator with windows. `actions`: how often each kind of action was picked. `moved`: whether keys have moved, or workers come or gone.
+    `stopped`: whether the job stopped at a barrier, at `now` of its clock, so that another run can go on with `storage`.
     """
 
     seed: int
@@ -76,6 +77,9 @@ class SimulationResult:
     late_records: Mapping[str, int]
     actions: Mapping[str, int]
     moved: bool = False
+    stopped: bool = False
+    now: float = 0.0
+    storage: Storage = field(default_factory=Storage)
 
 
 def simulate(
@@ -87,19 +91,20 @@ def simulate(
     save_state: bool = False,
     actions: Sequence[Action] = ACTIONS,
     max_steps: int = 200_000,
+    after: SimulationResult | None = None,
 ) -> SimulationResult:
     """Run `flow` as `seed` decides; its sinks are replaced by lists, which the result holds.
 
     Without `config` the seed also chooses batch sizes, key groups, how often checkpoints are taken, and whether aggregates are
     combined before the shuffle. `actions` is what may happen; add accidents to it. With `save_state` checkpoints hold the state, and the
-    job survives them. Raises what a user's function or a source raised,
+    job survives them. `after`: the run from whose last checkpoint this one begins. Raises what a user's function or a source raised,
     as `job.wait()` does, and SimulationError if the job gets stuck, takes more than `max_steps`, or leaves something behind.
     Sources that follow a clock of their own (`generate(rate=...)`) make runs differ.
     """
     random = Random(seed)  # noqa: S311 -- the point is that it can be repeated
     config = replace(config, parallelism=parallelism) if config is not None else random_config(random, parallelism)
     config = saving(config, random) if save_state else config
-    simulation = _Simulation(lambda workers: flow.plan(config=replace(config, parallelism=workers)), config, random, actions)
+    simulation = _Simulation(lambda workers: flow.plan(config=replace(config, parallelism=workers)), config, random, actions, after)
     try:
         return simulation.run(seed, max_steps)
     except Exception as error:
@@ -135,7 +140,14 @@ def saving(config: JobConfig, random: Random) -> JobConfig:
 
 
 class _Simulation:
-    def __init__(self, replan: Callable[[int], Plan], config: JobConfig, random: Random, actions: Sequence[Action]) -> None:
+    def __init__(
+        self,
+        replan: Callable[[int], Plan],
+        config: JobConfig,
+        random: Random,
+        actions: Sequence[Action],
+        after: SimulationResult | None,
+    ) -> None:
         plan = replan(config.parallelism)
         self.trace: deque[tuple[str, str]] = deque(maxlen=TRACE)
         self._of_worker = [action.choices_of for action in actions if isinstance(action, OfWorker)]
@@ -143,24 +155,33 @@ class _Simulation:
         self._sources = [c.operator.source for stage in plan.stages for c in stage.chain if isinstance(c.operator, Read)]
         self._rows: dict[str, list[dict[str, Any]]] = {}
         sinks = self._list_sinks(plan)
-        self._storage, self._ledger, self._credit, self._sinks = Storage(), Ledger(), config.network.credit_batches, sinks
+        storage, clock = (after.storage.for_next_run(), Clock(after.now)) if after is not None else (Storage(), Clock())
+        self._storage, self._ledger, self._credit, self._sinks = storage, Ledger(), config.network.credit_batches, sinks
         self._channels: dict[ChannelId, Channel] = {}
         self._workers: dict[WorkerId, Worker] = {}
         self._touched: set[str] = set()
         self._nodes = SimulatedNodes()
         around = Surroundings(
-            plan, config, sinks, self._storage, self._ledger, Clock(), Counts(), self._workers,
+            plan, config, sinks, self._storage, self._ledger, clock, Counts(), self._workers,
             self._deploy, self._spawn, self._retire, self._nodes, replan,
         )  # fmt: skip
         self.counts = around.counts
-        self.world = World(random, self._channels, self._workers, Coordinator(around, Terms(), RestorePoint()), around.clock)
+        self.world = World(
+            random,
+            self._channels,
+            self._workers,
+            Coordinator(around, Terms(), RestorePoint(storage.first, storage.first is not None, storage.last)),
+            around.clock,
+        )
         self._schedule = _Schedule(random)
 
     def _deploy(self, wanted: Deploy) -> None:
         """New workers and channels in place of the old ones: whatever was under way between those is gone with them."""
         for worker in self._workers.values():
             worker.close()
-        tasks = restored_tasks(wanted.manifest, wanted.plan, "", wanted.manifest.checkpoint) if wanted.manifest is not None else {}
+        manifest = wanted.manifest
+        begins = manifest is None or manifest is self._storage.first
+        tasks = restored_tasks(manifest, wanted.plan, "", NO_CHECKPOINT if begins else manifest.checkpoint) if manifest is not None else {}
         self._channels.clear()
         self._channels.update((spec.id, Channel(spec, self._touched)) for spec in wanted.plan.channels)
         self._workers.clear()
@@ -209,7 +230,9 @@ class _Simulation:
         if core.error is not None:
             raise core.error
         moved = bool(core.migrations.history or core.record.rescales or world.restarts)
-        return SimulationResult(seed, core.state, self._rows, core.checkpoints.completed, self._late_records(), dict(picked), moved)
+        stopped = any(worker.task.stopped for worker in world.workers.values())
+        late, completed = self._late_records(), core.checkpoints.completed
+        return SimulationResult(seed, core.state, self._rows, completed, late, dict(picked), moved, stopped, world.now, self._storage)
 
     def _run(self, picked: Counter[str], max_steps: int) -> None:
         world, alone = self.world, 0

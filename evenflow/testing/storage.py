@@ -7,6 +7,7 @@ import os
 import posixpath
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from random import Random
 
 from ..engine.batch import Batch
@@ -14,6 +15,7 @@ from ..engine.protocol.ids import NO_CHECKPOINT, Attempt, CheckpointNumber
 from ..scheduler.checkpoints.manifest import Manifest, TaskEntry
 from ..scheduler.checkpoints.retention import Needs, retained
 from ..scheduler.checkpoints.terms import Terms, first_attempt
+from ..scheduler.job.effects import StopMode
 from ..state.errors import CorruptStateError, StoreUnavailableError
 from ..state.files import StateFile
 from .network import SimulationError
@@ -40,6 +42,10 @@ class Storage:
         """How often something could not be written."""
         self.committed = NO_CHECKPOINT
         """The newest checkpoint that may have been committed."""
+        self.stop: StopMode | None = None
+        """How the job was asked to stop."""
+        self.first: Manifest | None = None
+        """What the run began from, which another run has left."""
         self.looks_until_failure = self.commits_failed = 0
         """After how many looks at a sink it can't commit, 0 if it can; how often it could not."""
         self.retractions = 0
@@ -87,7 +93,7 @@ class Storage:
 
     def completed(self, checkpoint: int) -> bool:
         """Whether the checkpoint has ever had a manifest."""
-        return checkpoint in self._attempts
+        return checkpoint in self._attempts or (self.first is not None and checkpoint == self.first.checkpoint)
 
     def note_committed(self, checkpoint: CheckpointNumber) -> None:
         """The sinks are about to commit it: what the cluster knows of a coordinator that is lost."""
@@ -142,6 +148,13 @@ class Storage:
         newest = self.newest(before)
         terms = self._begun[term] = before.followed_by(term, newest.checkpoint if newest is not None else 0)
         return terms, newest
+
+    def for_next_run(self) -> Storage:
+        """The same folder for the run that goes on from its newest checkpoint, as from a savepoint."""
+        after, newest = Storage(), self.newest(self._begun[max(self._begun)])
+        after.first = replace(newest, undelivered=()) if newest is not None else None
+        after._files = self._files
+        return after
 
     def put(self, checkpoint: int, path: str, chunks: list[Batch]) -> StateFile:
         """Keep the chunks of one worker. Raises OSError while it is full, as all that writes does."""
@@ -205,7 +218,8 @@ class Storage:
     @property
     def last(self) -> CheckpointNumber:
         """The number of the newest checkpoint that is there; 0 if there is none."""
-        return CheckpointNumber(max([*self._manifests, *self._void], default=0))
+        first = self.first.checkpoint if self.first is not None else 0
+        return CheckpointNumber(max([*self._manifests, *self._void, first]))
 
     def declare_void(self, after: int) -> None:
         """Checkpoints after `after` can no longer be restored."""

@@ -213,12 +213,12 @@ class Worker:
         return f"input from {', '.join(sorted(set(waiting))) or 'nobody'}"
 
     def leftovers(self) -> list[str]:
-        """What a task that has finished must not have any more."""
+        """What a task that has finished, or stopped, must not have any more."""
         task, channels = self.task, self.channels
         held = task.held_elements
-        panes = [o.context.name for o in task.operators if isinstance(o, AggregateWindowsInstance) and o.state]
+        panes = [o.context.name for o in task.operators if isinstance(o, AggregateWindowsInstance) and o.state and not task.stopped]
         return [
-            *(["is not finished"] if not task.finished else []),
+            *(["is not finished"] if not task.finished and not task.stopped else []),
             *(["has rows or signals in its buffers"] if task.outputs.wait else []),
             *([f"holds back {held} elements"] if held else []),
             *(f"has panes in `{name}`" for name in panes),

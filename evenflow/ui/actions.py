@@ -39,7 +39,7 @@ Action = Rebalance | Move | Scale | ScaleOut | ScaleIn | TakeCheckpoint | TakeSa
 Body = Mapping[str, Any]
 
 
-def request_of(seen: Seen, body: Body) -> Action:
+def request_of(seen: Seen, body: Body) -> Action:  # noqa: C901 -- a line for each kind
     """The request that a page sent. Raises RequestError, naming the field, for one that can't be."""
     action = body.get("action")
     match action:
@@ -60,6 +60,8 @@ def request_of(seen: Seen, body: Body) -> Action:
             return TakeSavepoint(path if "://" in path else str(Path(path).absolute()))
         case "stop":
             return Stop()
+        case "drain":
+            return Stop(drain=True)
         case "sample":
             return _sample(seen, body)
     raise RequestError(f"{action!r:.50} is nothing that a page can ask for")
@@ -84,8 +86,11 @@ def previewed(seen: Seen, body: Body) -> Callable[[], Answer]:
             text = f"The job saves its state and commits what its sinks have written. {_last_checkpoint(seen)}"
         case TakeSavepoint(path):
             text = f"The job's whole state is saved into {path}, a folder that every node of the cluster must reach; the job runs on."
-        case Stop():
-            text = "The sources end; what they have read is processed and committed. Then the job is over."
+        case Stop(drain):
+            rest = (
+                "Open windows and timers fire, and" if drain else "Open windows and timers don't fire: a last checkpoint keeps them. Then"
+            )
+            text = f"The sources read no more; what they have read is processed and committed. {rest} the job is over."
         case Sample(worker):
             text = f"py-spy looks at the stacks of {worker}'s process for {SAMPLED_SECONDS} s, and stops it a moment for each look."
         case _:

@@ -39,7 +39,11 @@ class Checkpointing:
         self._manifest: Manifest | None = None
         self._committing: CheckpointNumber | None = None
         self._last = 0
-        """The checkpoint behind the last element of every worker, once it is being committed."""
+        """The checkpoint behind which nothing comes, once it is being committed."""
+        self._stop = NO_CHECKPOINT
+        """The checkpoint at whose barrier the job stops, once that has begun."""
+        self._passed = False
+        """Whether that barrier has passed every worker."""
 
     @property
     def saving(self) -> bool:
@@ -48,8 +52,8 @@ class Checkpointing:
 
     @property
     def ending(self) -> bool:
-        """Whether every worker has sent its last element, and what is left to do is to save and to commit it."""
-        return self._job.all_finished and not self._job.state.final
+        """Whether every worker has sent its last element or barrier, and what is left to do is to save and to commit it."""
+        return (self._job.all_finished or self._passed) and not self._job.state.final
 
     @property
     def under_way(self) -> bool:
@@ -65,7 +69,8 @@ class Checkpointing:
     def due(self) -> bool:
         """Whether a checkpoint is to begin now."""
         by_time = self._next_at is not None and self._job.now >= self._next_at
-        return self._job.state is JobState.RUNNING and self.free and (by_time or self._asked is not None)
+        wanted = by_time or self._asked is not None
+        return self._job.state is JobState.RUNNING and not self._job.stop_wanted and self.free and wanted
 
     def started(self) -> None:
         """All workers of an attempt have started."""
@@ -75,6 +80,7 @@ class Checkpointing:
     def reset(self) -> None:
         """The job goes back: whatever was under way does not count, and a late answer about a commit changes nothing."""
         pending, self._committing, self._manifest = self._job.checkpoints.pending, None, None
+        self._stop, self._passed = NO_CHECKPOINT, False
         self._job.checkpoints.reset(self._job.now)
         if pending is not None and self._job.settings.save_state:
             self._discard(pending.number, "the job went back to its last checkpoint")
@@ -96,16 +102,26 @@ class Checkpointing:
 
     def begin_if_due(self) -> bool:
         """Begin a checkpoint if it is time to and nothing is being moved; whether it was begun."""
-        job = self._job
-        sources = sorted(job.reading)
-        if not self.due or job.in_step or not sources:
+        if not self.due or self._job.in_step or not self._job.reading:
             return False
-        number = job.checkpoints.begin(job.now, self._asked or "the interval is over")
+        self._begin(self._asked or "the interval is over")
+        return True
+
+    def begin_last(self) -> bool:
+        """Begin the checkpoint at whose barrier the job stops, unless one is under way, or a commit; whether it was begun."""
+        if not self.free:
+            return False
+        self._stop = self._begin("the job stops", last=True)
+        return True
+
+    def _begin(self, reason: str, *, last: bool = False) -> CheckpointNumber:
+        job = self._job
+        number = job.checkpoints.begin(job.now, reason)
         self._asked = None
         newest = job.checkpoints.newest
         base = newest.checkpoint if newest is not None and number != self._whole else NO_CHECKPOINT
-        job.emit(*(Tell(worker, BeginCheckpoint(number, base)) for worker in sources))
-        return True
+        job.emit(*(Tell(worker, BeginCheckpoint(number, base, last)) for worker in sorted(job.reading)))
+        return number
 
     def note(self, worker: WorkerId, report: Prepared | CheckpointFailed | Finished) -> None:
         """A worker has prepared a checkpoint, could not save its state, or has sent its last element."""
@@ -123,6 +139,7 @@ class Checkpointing:
         pending = job.checkpoints.pending
         if pending is None or not job.checkpoints.passed(job.workers):
             return
+        self._passed = pending.number == self._stop
         if pending.problem is not None:
             self._give_up(pending.problem)
         elif job.settings.save_state:
@@ -169,11 +186,15 @@ class Checkpointing:
             self._lifecycle.fail(answer.error)
         elif answer.checkpoint == self._last:
             self._lifecycle.end(JobState.FINISHED)
+        elif answer.checkpoint == self._stop:
+            self._close_run()
 
     def tick(self) -> None:
         """Time has passed: give a checkpoint up that takes too long, go back if it never passes everybody, begin the next."""
         job = self._job
         pending, timeout = job.checkpoints.pending, job.settings.checkpoint_timeout
+        if pending is not None and pending.number == self._stop and not pending.saving:
+            return  # what was read is processed, however long that takes: without this checkpoint the job can't stop
         if pending is not None and job.now - pending.begun > timeout:
             if pending.saving:
                 job.checkpoints.explain(f"its manifest has not been written within {timeout:g} s; its folder does not answer")
@@ -192,6 +213,14 @@ class Checkpointing:
         reports = self._job.checkpoints.reports(self._job.workers)
         return [replace(one, state=CheckpointState.COMMITTING, seconds=None) if one.number == self._committing else one for one in reports]
 
+    def _close_run(self) -> None:
+        """The sinks have committed what came before the barrier: save the same state once more, with nothing to be committed.
+
+        The run that goes on from there commits, and delivers, nothing a second time.
+        """
+        self._job.checkpoints.begin_closing(self._job.now)
+        self._save()
+
     def _save(self) -> None:
         job = self._job
         self._manifest = job.checkpoints.manifest(job.plan, job.attempt, job.now, job.migrations.tables, self.deliveries.pending)
@@ -205,6 +234,7 @@ class Checkpointing:
         if manifest is not None and (path := self.savepoints.due(number)) is not None:
             job.emit(CopySavepoint(path, manifest))
         self._plan_next()
+        last = last or (number == self._stop and manifest is None)
         self._commit(Commit(number, committables, job.checkpoints.completed, last=last))
 
     def _commit(self, commit: Commit) -> None:
@@ -216,7 +246,7 @@ class Checkpointing:
         job = self._job
         assert job.checkpoints.pending is not None
         number = job.checkpoints.pending.number
-        if job.checkpoints.pending.last:
+        if job.checkpoints.pending.last or number == self._stop:
             self._lifecycle.fail(JobFailedError(f"job `{job.name}`: its last checkpoint, {number}, can't be saved: {problem}"))
             return
         job.checkpoints.give_up(job.now, problem)

@@ -116,6 +116,17 @@ class Checkpoints:
         _collect(self._committables, self._later)
         self._later = {}
 
+    def begin_closing(self, now: float) -> None:
+        """The one behind the barrier at which the job has stopped: the state of the newest, in the newest's files."""
+        newest = self.newest
+        assert newest is not None
+        self.begin(now, "the job has stopped")
+        assert self.pending is not None
+        self.pending.last = True
+        for stage, entries in newest.tasks.items():
+            for index, entry in enumerate(entries):
+                self.pending.prepared[worker_id(stage, index)] = replace(entry, files=_beside(entry, newest.checkpoint))
+
     def prepared(self, worker: WorkerId, report: Prepared) -> None:
         """A worker has prepared the pending checkpoint."""
         _collect(self._committables, report.committables)
@@ -131,8 +142,7 @@ class Checkpoints:
         if self.newest is None or self.newest.checkpoint != base:
             pending.problem = pending.problem or f"{worker} has saved what changed behind checkpoint {base}, which is not the newest"
             return ()
-        entry = self.newest.tasks[stage][int(index)]
-        return tuple(replace(file, path=seen_from_beside(file.path, base)) for file in entry.files)
+        return _beside(self.newest.tasks[stage][int(index)], base)
 
     def failed(self, worker: WorkerId, checkpoint: CheckpointNumber, problem: str, committables: Mapping[str, list[Any]]) -> None:
         """A worker could not save its state; what its sinks prepared goes with the next checkpoint."""
@@ -262,6 +272,11 @@ class Checkpoints:
 
 def _report(pending: PendingCheckpoint, state: CheckpointState, problem: str | None) -> CheckpointReport:
     return CheckpointReport(number=pending.number, state=state, reason=pending.reason, began_at=pending.begun, problem=problem)
+
+
+def _beside(entry: TaskEntry, checkpoint: CheckpointNumber) -> tuple[StateFile, ...]:
+    """The files of a worker's part of `checkpoint`, as later checkpoints refer to them."""
+    return tuple(replace(file, path=seen_from_beside(file.path, checkpoint)) for file in entry.files)
 
 
 def _collect(into: dict[str, list[Any]], committables: Mapping[str, list[Any]]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...engine.protocol.ids import FIRST_ATTEMPT, NO_CHECKPOINT, Attempt, CheckpointNumber
+from ..job.effects import StopMode
 from .manifest import Manifest
 
 
@@ -16,7 +17,7 @@ class RestorePoint:
     `takes_over`: another coordinator ran the job before. `resumes`: an earlier start of the program did, and this one continues its run.
     Of that: `committed`, the newest checkpoint that sinks may have committed;
     `attempt`, higher than all of its attempts; `completed` checkpoints; `running_since`, when all workers had started (seconds since the
-    epoch).
+    epoch); `stop`, how it was asked to.
     """
 
     manifest: Manifest | None = None
@@ -28,3 +29,4 @@ class RestorePoint:
     completed: int = 0
     running_since: float | None = None
     resumes: bool = False
+    stop: StopMode | None = None

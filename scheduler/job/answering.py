@@ -22,7 +22,7 @@ from ..rescaling.autoscaling import Autoscaling
 from ..rescaling.cluster_view import ClusterView
 from ..rescaling.node_scaling import NodeScaling
 from ..rescaling.operator_scaling import OperatorScaling
-from .effects import JobState
+from .effects import JobState, StopMode
 from .lifecycle import Lifecycle
 from .record import JobRecord
 from .requests import (
@@ -87,8 +87,8 @@ class Answering:
 
     def _change(self, request: Change, cluster: ClusterView | None) -> int | None:  # noqa: C901, PLR0912 -- a line for each kind
         match request:
-            case Stop():
-                self._lifecycle.stop()
+            case Stop(drain):
+                self._lifecycle.stop(StopMode.DRAIN if drain else StopMode.BARRIER)
             case Cancel(discard):
                 if not self._job.state.final:
                     self._job.discarded = discard

@@ -48,7 +48,19 @@ from ..rescaling.node_scaling import NodeScaling
 from ..rescaling.operator_scaling import OperatorScaling
 from ..rescaling.rescaling import Rescaling
 from .answering import Answering
-from .effects import Deploy, Effect, Ended, FindOlder, JobState, RememberStart, RestoreSinks, Tell, Warn
+from .effects import (
+    Deploy,
+    Effect,
+    Ended,
+    FindOlder,
+    JobState,
+    RememberStart,
+    RememberStop,
+    RestoreSinks,
+    StopMode,
+    Tell,
+    Warn,
+)
 from .failures import failure_of
 from .messages import CheckpointFailed, Failed, Report, Shutdown, StopSource
 from .record import JobRecord
@@ -215,7 +227,7 @@ class JobCore:
         self._advance()
 
     def lost(self, worker: WorkerId, why: str, now: float) -> None:
-        """The worker's process is gone. That is no accident while an attempt is yet to begin, or once the worker's last record is out."""
+        """The worker's process is gone. That is no accident while an attempt is yet to begin, or once the worker's last row is out."""
         self._job.happens(f"{worker} is lost: {why}", now)
         if self._job.state.final or self.checkpointing.ending:
             return
@@ -293,15 +305,32 @@ class JobCore:
             self._job.now = now
         return self._answering.answer(request, cluster)
 
-    def stop(self) -> None:
-        """Let the sources end now, or once all workers have started; what they have read is processed and committed."""
+    def stop(self, mode: StopMode) -> None:
+        """Stop now, or once all workers have started and no change, and for a barrier no checkpoint, is under way."""
         job = self._job
-        changes = job.in_step or self.reconfiguration.restarting
-        if job.state in (JobState.STARTING, JobState.RESTARTING) or (job.state is JobState.RUNNING and changes):
-            job.stop_wanted = True
-        elif job.state is JobState.RUNNING:
+        if job.state.final or job.state is JobState.STOPPING:
+            return
+        if job.stop_asked is not mode:
+            job.stop_asked = mode
+            job.emit(RememberStop(mode))
+        self._stop_if_it_can()
+
+    def _stop_if_it_can(self) -> None:
+        job = self._job
+        if not job.stop_wanted or job.state is not JobState.RUNNING or job.in_step or self.reconfiguration.restarting:
+            return
+        if job.stop_asked is StopMode.DRAIN or not job.reading:
             job.state = JobState.STOPPING
             job.emit(*(Tell(worker, StopSource()) for worker in sorted(job.reading)))
+        elif self.checkpointing.begin_last():
+            job.state = JobState.STOPPING
+            if not job.settings.save_state and any(stage.is_keyed for stage in job.plan.stages):
+                job.emit(
+                    Warn(
+                        f"job `{job.name}` stops without a checkpoint folder: what its operators hold, such as open windows, is discarded; "
+                        "stop(drain=True) emits it, and CheckpointConfig(dir=...) keeps it for the next run"
+                    )
+                )
 
     def fail(self, error: EvenflowError, worker: WorkerId | None = None) -> None:
         """Something failed, perhaps in a worker: the job goes back to the last checkpoint, or the first cause ends it.
@@ -365,9 +394,7 @@ class JobCore:
             return
         self.checkpointing.advance()
         self.reconfiguration.advance()
-        if job.stop_wanted and job.state is JobState.RUNNING and not job.in_step and not self.reconfiguration.restarting:
-            job.stop_wanted = False
-            self.stop()
+        self._stop_if_it_can()
 
     def _started(self) -> None:
         job = self._job
@@ -402,9 +429,7 @@ class JobCore:
 
     def _leave_running(self) -> None:
         """Nothing runs until another attempt does; a job that was stopping stops again then."""
-        job = self._job
-        job.stop_wanted = job.stop_wanted or job.state is JobState.STOPPING
-        job.state = JobState.RESTARTING
+        self._job.state = JobState.RESTARTING
 
     @property
     def _progressed(self) -> bool:

@@ -34,6 +34,13 @@ class JobState(StrEnum):
         self.final = value in ("finished", "failed", "cancelled")
 
 
+class StopMode(StrEnum):
+    """How a job stops. BARRIER: at a last checkpoint, from which another run goes on. DRAIN: sources end, windows and timers fire."""
+
+    BARRIER = "at a barrier"
+    DRAIN = "drained"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caused:
     """`cause`: the event that led to an effect."""
@@ -113,6 +120,13 @@ class RememberStart(Caused):
 
 
 @dataclass(frozen=True, slots=True)
+class RememberStop(Caused):
+    """The job was asked to stop: a coordinator that takes over from a lost one needs to know."""
+
+    mode: StopMode
+
+
+@dataclass(frozen=True, slots=True)
 class Deploy(Caused):
     """End what is left of earlier attempts, and start all tasks of `plan` from `manifest` (None: from nothing).
 
@@ -176,7 +190,7 @@ class Warn(Caused):
     text: str
 
 
-StorageEffect = Save | Commit | RestoreSinks | FindOlder | Discard | CopySavepoint | RememberStart
+StorageEffect = Save | Commit | RestoreSinks | FindOlder | Discard | CopySavepoint | RememberStart | RememberStop
 
 WorkersEffect = Tell | Deploy | Spawn | Retire | UseNodes | Reserve | AskForRoom
 

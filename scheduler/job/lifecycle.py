@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from ...state.errors import EvenflowError
-from .effects import JobState
+from .effects import JobState, StopMode
 
 
 class Lifecycle(Protocol):
@@ -23,8 +23,8 @@ class Lifecycle(Protocol):
     def end(self, state: JobState) -> None:
         """Come to a final state."""
 
-    def stop(self) -> None:
-        """Let the sources end; what they have read is processed and committed."""
+    def stop(self, mode: StopMode) -> None:
+        """Stop as soon as the job can; what was read is processed and committed."""
 
     @property
     def running_seconds(self) -> float:

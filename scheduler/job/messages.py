@@ -25,10 +25,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class BeginCheckpoint:
-    """To a source worker: send barrier `checkpoint` between two polls, which says that `base` is complete (0: that all must be saved)."""
+    """To a source worker: send barrier `checkpoint` between two polls, which says that `base` is complete (0: that all must be saved).
+
+    `last`: read no more behind it.
+    """
 
     checkpoint: CheckpointNumber
     base: CheckpointNumber = NO_CHECKPOINT
+    last: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from ..load.metrics import JobMetrics, OperatorLoad
 from ..migration.load_snapshot import load_snapshot
 from ..migration.migration import Migrations
 from ..rescaling.rescaling import RescaleState, Rescaling
-from .effects import Effect, JobState
+from .effects import Effect, JobState, StopMode
 from .failures import Failure
 from .newest import Newest
 
@@ -58,8 +58,9 @@ class JobRecord:
         """The checkpoints that were complete when it did."""
         self.now = 0.0
         self.ready: set[WorkerId] = set()
-        self.stop_wanted = False
         self.discarded = False
+        self.stop_asked: StopMode | None = begin.stop
+        """How the job is to stop, once somebody has asked for it; a job that goes back stops again."""
         self.checkpoints = Checkpoints(begin)
         self.migrations = Migrations(plan.tables)
         self.problems: deque[str] = deque(maxlen=PROBLEMS)
@@ -99,6 +100,11 @@ class JobRecord:
     @property
     def all_finished(self) -> bool:
         return self.finished.issuperset(self.workers)
+
+    @property
+    def stop_wanted(self) -> bool:
+        """Whether the job is to stop and has not begun to: no change and no checkpoint begins before that."""
+        return self.stop_asked is not None and self.state is not JobState.STOPPING
 
     @property
     def rescaling(self) -> Rescaling | None:

@@ -33,7 +33,12 @@ class Request(Generic[A_co]):
 
 @dataclass(frozen=True, slots=True)
 class Stop(Request[None]):
-    """Let the sources end; everything that they have read is processed and committed."""
+    """Stop at a barrier: what was read before it is processed and committed, and what operators hold is left for another run.
+
+    `drain`: let the sources end instead, so that windows and timers fire.
+    """
+
+    drain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

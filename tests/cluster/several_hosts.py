@@ -170,7 +170,7 @@ def main(folder, bridge, pids):
         seen |= lost(job, pids)
     if "RAY_USE_TLS" in os.environ:
         seen["strangers"] = strangers()
-    job.stop()
+    job.stop(drain=True)
     job.wait(patience(60))
     readable = {"records": SECRET[::-1], "keys": KEY[::-1], "program": SECRET, "token": os.environ["RAY_AUTH_TOKEN"]}
     seen["readable"] = {what: len(wire.with_text(text)) for what, text in readable.items()}

@@ -114,7 +114,7 @@ def packed(nodes):
         (back,) = job.scale_in(nodes=1)
         seen |= {"removed": back.removed, "replaced": back.replaced, "at_the_end": nodes_of(job)}
         goes_on(rows)
-        job.stop()
+        job.stop(drain=True)
         job.wait(patience(120))
         return {**seen, "correct": sorted(row["seq"] for row in rows) == list(range(len(rows)))}
 
@@ -155,7 +155,7 @@ def spread(nodes, folder):
 
         seen |= {"lost": lost, "survived": until(elsewhere, "all workers run, and none on the lost node")}
         goes_on(rows)
-        job.stop()
+        job.stop(drain=True)
         job.wait(patience(120))
         return {**seen, "rows": len(rows), "correct": correct(rows, results)}
 
@@ -175,7 +175,7 @@ def without_cpus(folder):
         (report,) = job.scale_in(nodes=1)
         seen |= {"removed": report.removed, "replaced": report.replaced, "after": nodes_of(job)}
         goes_on(rows)
-        job.stop()
+        job.stop(drain=True)
         job.wait(patience(120))
         return {**seen, "cpus": cpus_of_nodes(), "correct": correct(rows, results)}
 
@@ -197,7 +197,7 @@ def beside_a_lost_node(nodes, folder):
     with running(flow, config) as job:
         goes_on(rows)
         places = nodes_of(job)
-        job.stop()
+        job.stop(drain=True)
         job.wait(patience(120))
         return {"lost": node.node_id, "thought_alive": thought_alive, "places": places, "correct": correct(rows, results)}
 
@@ -222,7 +222,7 @@ def star(nodes, folder):
         places = nodes_of(job)
         before = len(flow.rows["up"])
         until(lambda: len(flow.rows["up"]) > before + 100, "the stream goes on")
-        job.stop()
+        job.stop(drain=True)
         job.wait(patience(60))
     nodes.remove(node)
     seen = {"node": node.node_id, "added": report.added, "parallelism": dict(report.parallelism), "places": places}

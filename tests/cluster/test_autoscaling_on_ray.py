@@ -113,7 +113,7 @@ def test_ds2_finds_the_workers_for_the_demand_and_again_when_it_doubles_and_stay
         seen, rows = looks(), len(results)
         until(lambda: looks() >= seen + LOOKS and len(results) > rows, "the stream goes on, and the policy looks at it")
         assert decided() == [2, 4], [(record.decided.reason, record.done) for record in job.decisions()]
-        job.stop()
+        job.stop(drain=True)
         job.wait("60s")
     finally:
         with suppress(ef.JobError):  # it has ended

@@ -59,7 +59,7 @@ job = ef.connect("submitted")
 status = job.status()
 print(status.state.value, *status.workers)
 print(*sorted(actor.name for actor in list_actors(address=sys.argv[1]) if actor.state == "ALIVE" and actor.name.startswith("submitted")))
-job.stop()
+job.stop(drain=True)
 print(job.wait().status().state.value)
 """
 

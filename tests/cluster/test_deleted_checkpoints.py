@@ -102,7 +102,7 @@ def test_rows_of_deleted_checkpoints_are_taken_back_whoever_is_killed(tmp_path):
         kill(job, *victims)
         recover(job, status.attempt)
     job.checkpoint()
-    job.stop()
+    job.stop(drain=True)
     job.wait("60s")
     expected = sorted((row["seq"], row["key"], row["n"]) for row in rows)
     assert [seq for seq, _, _ in expected] == list(range(len(rows))), "each row once, none left out"
@@ -220,7 +220,7 @@ def test_rows_are_right_whatever_is_damaged_and_whoever_is_killed(driver, folder
         kill(job, *(victim for victim in victims if victim != "driver"))
         recover(job, attempt)
     take_checkpoints(job)
-    job.stop()
+    job.stop(drain=True)
     job.wait("60s")
     until(lambda: not socket_folders(folder), "the coordinator has taken down what the job had here")
     spark = Exchange(tmp_path / "spark")

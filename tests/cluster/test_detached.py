@@ -42,7 +42,7 @@ def test_a_detached_job_goes_on_when_its_driver_is_killed_and_recovers_without_i
         newest = max((report.number for report in job.checkpoints()), default=0)
         kill("detached", victim)
         until(lambda newest=newest: job.checkpoints() and job.checkpoints()[-1].number > newest + 1, "it goes on")
-    job.stop()
+    job.stop(drain=True)
     assert job.wait("60s").status().state is JobState.FINISHED
     read = pq.read_table(tmp_path / "rows")["seq"].to_pylist()
     assert sorted(read) == list(range(len(read)))

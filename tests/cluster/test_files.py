@@ -21,7 +21,7 @@ def test_files_commit_with_checkpoints_while_the_job_runs_and_hold_every_row_onc
     until(lambda: rows, "rows have come to the driver while the job runs")
     assert job.status().state.value == "running"
     assert job.status().completed_checkpoints >= 3
-    job.stop()
+    job.stop(drain=True)
     job.wait("60s")
     for kind, out in folders.items():
         assert not list(out.glob(".*"))

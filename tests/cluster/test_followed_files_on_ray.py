@@ -93,7 +93,7 @@ def check(folder, tmp_path, pause):
         more()
         appearing.end()
         until(lambda: len(rows) >= ROWS * appearing.files, "all rows have come")
-        job.stop()
+        job.stop(drain=True)
         job.wait("120s")
     finally:
         appearing.end()

@@ -91,7 +91,7 @@ def test_ten_thousand_connections_that_say_nothing_do_not_stop_the_job(job, out)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as flood:
         assert flood.stdout.readline() == "held\n"
         goes_on(job)
-        job.stop()
+        job.stop(drain=True)
         job.wait("60s")
     rows = []
     check = ef.Dataflow("check")

@@ -46,7 +46,7 @@ def test_join_is_that_of_duckdb_while_keys_move_and_workers_come_and_are_lost(tm
         ray.kill(actor(job, "joined-0"))
         before = len(rows)
         until(lambda: len(rows) > before + 500, "rows are joined after a loss")
-        job.stop()
+        job.stop(drain=True)
         job.wait("120s")
     finally:
         job.cancel()

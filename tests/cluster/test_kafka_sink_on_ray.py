@@ -72,7 +72,7 @@ def test_killed_workers_and_coordinators_change_nothing_in_what_readers_of_the_t
         os.kill(pid(job, worker), signal.SIGKILL)
     goes_on()
     process = committing(job)
-    job.stop()
+    job.stop(drain=True)
     job.wait("60s")
 
     found = [(key, json.loads(value)) for records in records_of(bootstrap, topic).values() for key, value in records]

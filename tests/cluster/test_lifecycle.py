@@ -52,7 +52,7 @@ def test_a_running_job_is_stopped_cancelled_and_not_doubled(tmp_path):
     with pytest.raises(ef.RequestError, match=r"a job `running` is running: stop it with ef.connect\(.running.\).stop\(\)"):
         endless("running", ef.to_list([]))
     until(lambda: figures_of(job, "aggregate")[0].rows_in > 0, "the job has taken rows")
-    job.stop()
+    job.stop(drain=True)
     assert job.wait("60s").status().state is JobState.FINISHED
     committed = ef.Dataflow("check")
     rows = []

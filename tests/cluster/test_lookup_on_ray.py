@@ -53,7 +53,7 @@ def test_running_workers_meet_each_new_table_also_after_a_loss_and_every_row_com
         ray.kill(actor(job, "generate-0"))
         publish(path, 4)
         until(lambda: both_have(4), "rows meet the fourth table after a loss")
-        job.stop()
+        job.stop(drain=True)
         job.wait("120s")
     finally:
         job.cancel()

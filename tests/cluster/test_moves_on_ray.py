@@ -56,7 +56,7 @@ def endless(name, operators=OPERATORS, zipf=1.0):
 
 def stop_and_check(job, results):
     """Against a run without moves of the rows that were read."""
-    job.stop()
+    job.stop(drain=True)
     job.wait("60s")
     operators = [operator for operator in results if operator != "rows"]
     flow, expected = build("again", ef.from_items(results["rows"], event_time="ts", max_delay="500ms"), operators)

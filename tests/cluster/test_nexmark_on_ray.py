@@ -42,7 +42,7 @@ def test_three_queries_in_one_job_give_duckdbs_rows_while_keys_move_and_operator
         moved = job.rebalance("newcomers", policy="lpt")
         shrunk = job.scale("newcomers", 1, timeout="3m")
         until(lambda: taken() > EVENTS, "a million events have come", PATIENCE)
-        job.stop()
+        job.stop(drain=True)
         job.wait("240s")
     finally:
         job.cancel()

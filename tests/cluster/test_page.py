@@ -120,7 +120,7 @@ def test_a_browser_shows_a_job_its_moves_and_its_end(job, page_process):
         expect(page.locator(".banner")).to_have_count(0, timeout=PATIENCE)
         expect(page.locator("h1 .pill")).to_have_text("running")
 
-        job.stop()
+        job.stop(drain=True)
         job.wait("60s")
         expect(page.locator(".banner")).to_contain_text("finished", timeout=PATIENCE)
         expect(page.locator("h1 .pill")).to_have_text("ended")

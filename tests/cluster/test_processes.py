@@ -100,7 +100,7 @@ def test_a_second_process_sees_and_stops_a_job(cluster, folder, tmp_path):
         assert job.status().workers == ("generate-0", "aggregate-0")
         with pytest.raises(ef.JobError, match="no job `unseen` runs on this cluster; running: seen"):
             ef.connect("unseen")
-        job.stop()
+        job.stop(drain=True)
         assert job.wait("60s").status().state is JobState.FINISHED
         assert process.wait(PATIENCE) == 0
     assert "ended finished" in log.read_text()

@@ -93,5 +93,5 @@ def test_a_command_about_a_running_job_ends_with_what_it_was_asked_for(cluster):
     assert "generate" in done.stdout
     assert "running" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
-    job.stop()
+    job.stop(drain=True)
     job.wait("60s")

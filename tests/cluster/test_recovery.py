@@ -88,7 +88,7 @@ def goes_on(job, results):
 
 
 def stop_and_check(job, results, tmp_path):
-    job.stop()
+    job.stop(drain=True)
     job.wait("60s")
     check(job.name, results, tmp_path)
 
@@ -171,7 +171,7 @@ def test_killed_coordinator_comes_back_and_the_job_goes_on(tmp_path):
     goes_on(job, results)
     os.kill(pid(job, "coordinator"), signal.SIGKILL)
     goes_on(job, results)
-    job.stop()
+    job.stop(drain=True)
     job.wait("60s")
     check("headed", results, tmp_path, sources=1)
 
@@ -189,7 +189,7 @@ def test_coordinator_of_a_job_with_a_large_plan_comes_back_too(tmp_path):
         os.kill(pid(job, "coordinator"), signal.SIGKILL)
         before = len(rows)
         until(lambda: len(rows) > before + RATE, "rows are committed after the loss")
-        job.stop()
+        job.stop(drain=True)
         job.wait("60s")
     finally:
         if not job.status().state.final:
@@ -403,7 +403,7 @@ def test_damaged_checkpoints_are_left_out_for_the_one_before(tmp_path):
         return job.status().state is JobState.RUNNING and job.checkpoint() and len({row["seq"] for row in results["rows"]}) > before
 
     until(has_caught_up, "it runs again, and has read more than before")
-    job.stop()
+    job.stop(drain=True)
     job.wait("60s")
     rows = {row["seq"]: row["key"] for row in results["rows"]}
     assert len(results["rows"]) == len(rows), "what was committed with the damaged ones was taken back before it came again"

@@ -62,7 +62,7 @@ def stop_and_check(job, results):
     """Against a run, never scaled, of the rows that were read."""
     before = len(results["rows"])
     until(lambda: len(results["rows"]) > before, "the stream goes on")
-    job.stop()
+    job.stop(drain=True)
     job.wait("60s")
     assert sorted(row["seq"] for row in results["rows"]) == list(range(len(results["rows"])))
     operators = [operator for operator in results if operator != "rows"]

@@ -97,7 +97,7 @@ def test_key_is_split_and_gathered_by_hand_and_a_worker_that_shares_it_is_lost(t
         more()
         done(lambda: job.split("joined", 0, to=[0, 1, 2], dealt="left", timeout="120s"))
         more()
-        job.stop()
+        job.stop(drain=True)
         job.wait("120s")
     finally:
         job.cancel()
@@ -117,7 +117,7 @@ def test_hotspot_splits_the_hottest_key_by_itself(tmp_path):
         (split, *_) = until(with_splits, "a key has been split")[0].plan.splits
         before = len(rows)
         until(lambda: len(rows) > before + 300, "rows are joined by several workers")
-        job.stop()
+        job.stop(drain=True)
         job.wait("120s")
     finally:
         job.cancel()

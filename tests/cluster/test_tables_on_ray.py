@@ -58,7 +58,7 @@ def test_killed_workers_coordinators_and_databases_change_nothing_in_what_is_in_
         server.stop()  # at once, as a crash: transactions are lost, committed ones are not
         server.start()
         goes_on()
-        job.stop()
+        job.stop(drain=True)
         job.wait("60s")
     finally:
         if not job.status().state.final:

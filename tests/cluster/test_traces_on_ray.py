@@ -41,7 +41,7 @@ def test_checkpoints_moves_scalings_and_a_recovery_are_traced(cluster, receiver,
         process = ray.get_actor(job.status().places["counted-0"].process, namespace=NAMESPACE)
         os.kill(ray.get(process.__ray_call__.remote(lambda _: os.getpid())), signal.SIGKILL)
         until(lambda: job.status().attempt and job.status().state == "running", "the job has gone on")
-        job.stop()
+        job.stop(drain=True)
         job.wait("120s")
     finally:
         job.cancel()

@@ -65,7 +65,7 @@ def run_rebalanced(flow, operators):
             for operator in operators:
                 wait_until(lambda operator=operator: any(group.load for group in job.snapshot(operator).key_groups), "load was measured")
                 job.rebalance(operator, policy=policy, strategy=strategy)
-        job.stop()
+        job.stop(drain=True)
         job.wait("60s")
     finally:
         job.cancel()

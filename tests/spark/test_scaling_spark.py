@@ -35,7 +35,7 @@ def run_scaled(flow, *operators):
             assert {f"{operator}-{i}" for i in range(STEPS[-1])} <= set(job.status().workers)
         taken = sum(figures.rows_in for figures in job.metrics())
         wait_until(lambda: sum(figures.rows_in for figures in job.metrics()) > taken + RATE, "the stream goes on")
-        job.stop()
+        job.stop(drain=True)
         job.wait("60s")
     finally:
         job.cancel()

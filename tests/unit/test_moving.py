@@ -108,7 +108,7 @@ def test_job_that_is_stopped_while_state_moves_finishes_with_whole_rows(strategy
 def stop_while_state_moves(world):
     core = world.coordinator.core
     if core.migrations.in_step and core.state is JobState.RUNNING and world.random.random() < 0.1:
-        world.coordinator.ask(Stop())
+        world.coordinator.ask(Stop(drain=True))
     return iter(())
 
 

@@ -17,6 +17,7 @@ const FORMS = {
   checkpoint: { title: "Checkpoint", fields: [] },
   savepoint: { title: "Savepoint", fields: [["path", "folder or URL that does not exist yet", words]] },
   stop: { title: "Stop", fields: [] },
+  drain: { title: "Drain", fields: [] },
   sample: { title: "Flame graph", fields: [] },
 };
 
@@ -32,7 +33,7 @@ function Buttons({ store, kinds, of }) {
   return may(store) && html`<div class="actions">${kinds.map((kind) => html`<button class="act" onClick=${() => open(store, kind, of)}>${FORMS[kind].title}…</button>`)}</div>`;
 }
 
-export const JobActions = ({ store }) => html`<${Buttons} store=${store} kinds=${["checkpoint", "savepoint", "stop"]} />`;
+export const JobActions = ({ store }) => html`<${Buttons} store=${store} kinds=${["checkpoint", "savepoint", "stop", "drain"]} />`;
 export const NodeActions = ({ store }) => html`<${Buttons} store=${store} kinds=${["add_nodes", "give_back"]} />`;
 export const StageActions = ({ store, stage, kinds }) => html`<${Buttons} store=${store} kinds=${kinds} of=${{ operator: stage }} />`;
 export const WorkerActions = ({ store, worker }) => html`<${Buttons} store=${store} kinds=${["sample"]} of=${{ worker }} />`;

@@ -56,7 +56,7 @@ def same(got, sent):
 ELEMENTS = st.one_of(
     st.integers(-(2**63) + 1, 2**63 - 1).map(Watermark),
     st.integers(0, 2**63 - 1).map(LatencyMark),
-    st.builds(Barrier, st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1)),
+    st.builds(Barrier, st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1), st.booleans()),
     st.builds(
         lambda names, times, start, length: batch_of(*names, times=times).slice(start, length),
         st.lists(st.sampled_from(sorted(COLUMNS)), unique=True, min_size=1, max_size=3),
@@ -149,8 +149,8 @@ BODY, TIMES, SCHEMA = ends()[0].encode(batch_of("ints", times=True))[1:]
         pytest.param([header_of(1, 5, sequence=2.0)], "sequence must be", id="sequence that is no int"),
         pytest.param([header_of(1)], "0 fields", id="field missing"),
         pytest.param([header_of(1, 5, 6)], "2 fields", id="field too many"),
-        pytest.param([header_of(3, -5, 0)], "checkpoint must be", id="negative checkpoint"),
-        pytest.param([header_of(3, 2**63, 0)], "checkpoint must be", id="oversized checkpoint"),
+        pytest.param([header_of(3, -5, 0, 0)], "checkpoint must be", id="negative checkpoint"),
+        pytest.param([header_of(3, 2**63, 0, 0)], "checkpoint must be", id="oversized checkpoint"),
         pytest.param([header_of(4), b""], "1 frames too many", id="signal with a frame"),
         pytest.param([header_of(0, 1, 0), BODY], "schema 1 is unknown, 1 are known", id="unknown schema"),
         pytest.param([header_of(0, MAX_SCHEMAS, 0), BODY], "schema id must be", id="oversized schema id"),

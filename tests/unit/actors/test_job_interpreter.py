@@ -154,8 +154,8 @@ def test_the_end_of_a_job_is_told_to_its_workers_and_seen_in_its_state(ports):
 def test_effects_of_what_a_port_brings_about_come_behind_those_that_were_decided_before(ports):
     ports.start()
     ports.then["tell"] = lambda: ports.job.ask(Cancel())
-    ports.job.ask(Stop())
-    assert [type(call[2]).__name__ for call in ports.calls] == ["StopSource"] * 2 + ["Shutdown"] * len(ports.workers)
+    ports.job.ask(Stop(drain=True))
+    assert [type(call[-1]).__name__ for call in ports.calls] == ["RememberStop"] + ["StopSource"] * 2 + ["Shutdown"] * len(ports.workers)
 
 
 def test_workers_that_start_while_they_are_deployed_are_ready(ports):
@@ -232,7 +232,7 @@ def test_the_cluster_is_looked_at_for_changes_and_for_whoever_watches_its_nodes(
     assert ports.looks == []
     ports.job.tick()
     assert ports.looks == [False]
-    ports.job.ask(Stop())
+    ports.job.ask(Stop(drain=True))
     assert ports.looks == [False, True]
 
 
@@ -252,7 +252,7 @@ def test_events_of_several_threads_come_one_after_the_other(ports):
         assert may_go_on.wait(PATIENCE)
 
     ports.then["tell"] = block
-    stopping = threading.Thread(target=ports.job.ask, args=(Stop(),))
+    stopping = threading.Thread(target=ports.job.ask, args=(Stop(drain=True),))
     stopping.start()
     assert inside.wait(PATIENCE)
     asked, answers = threading.Event(), []
@@ -269,7 +269,7 @@ def test_events_of_several_threads_come_one_after_the_other(ports):
     for thread in (stopping, asking):
         thread.join(PATIENCE)
     assert answers == [JobState.STOPPING]
-    assert len(ports.calls) == 2
+    assert [call[0] for call in ports.calls] == ["put", "tell", "tell"]
 
 
 def test_a_job_is_over_once_its_last_commit_is_answered(ports):

@@ -251,14 +251,14 @@ def test_connector_that_can_not_start_fails_at_once_and_leaves_nothing_running(s
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("evenflow-f")]
 
 
-def test_stop_ends_an_endless_job_with_everything_that_it_read():
+def test_draining_ends_an_endless_job_with_everything_that_it_read():
     flow, counts, rows = ef.Dataflow("f"), [], []
     stream, flowing = endless(flow)
     stream.write(ef.to_list(rows))
     stream.key_by("key").aggregate(n=ef.count(), emit="final").write(ef.to_list(counts))
     job = run(flow, parallelism=2)
     assert flowing.wait(PATIENCE)
-    job.stop()
+    job.stop(drain=True)
     assert job.wait(PATIENCE).status().state is JobState.FINISHED
     assert sum(row["n"] for row in counts) == len(rows) > 0
     assert sorted(row["seq"] for row in rows) == sorted({row["seq"] for row in rows})
@@ -399,7 +399,7 @@ def test_operators_are_scaled_in_mid_stream_and_no_row_is_lost_or_counted_twice(
     for operator, workers in changes:
         report = job.scale(operator, workers, timeout=PATIENCE)
         assert (report.state, report.after) == (ScalingState.DONE, workers)
-    job.stop()
+    job.stop(drain=True)
     job.wait(PATIENCE)
     assert [(report.operator, report.after) for report in job.scalings()] == changes
     seen = Counter(row["key"] for row in rows)

@@ -30,6 +30,7 @@ EXAMPLES = [
     LatencyMark(1),
     Barrier(3),
     Barrier(3, 2),
+    Barrier(3, 2, last=True),
     End(),
     Marker(4),
     TransferStart(4),

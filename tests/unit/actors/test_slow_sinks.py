@@ -79,7 +79,7 @@ class Job:
 
     def end(self):
         """Stopped, with everything committed."""
-        self.job.stop()
+        self.job.stop(drain=True)
         self.begun()
         self.commit()
         assert self.job.wait(PATIENCE).status().state is JobState.FINISHED
@@ -117,7 +117,7 @@ def test_a_job_answers_moves_keys_and_scales_while_a_sink_commits(slow):
 
 
 def test_a_job_has_finished_once_its_last_commit_is_carried_out(slow):
-    slow.job.stop()
+    slow.job.stop(drain=True)
     slow.commit()
     assert slow.begun() == slow.committing + 1
     assert slow.job.status().state is JobState.STOPPING

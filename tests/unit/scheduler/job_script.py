@@ -10,7 +10,7 @@ from evenflow.engine.errors import JobError
 from evenflow.engine.protocol.effects import Finished, Prepared
 from evenflow.scheduler.checkpoints.storage_answers import Committed, OlderFound, Saved, SinksRestored
 from evenflow.scheduler.job.core import JobCore
-from evenflow.scheduler.job.effects import Commit, Deploy, JobState, RememberStart, RestoreSinks, Save, Tell, Warn
+from evenflow.scheduler.job.effects import Commit, Deploy, JobState, RememberStart, RememberStop, RestoreSinks, Save, Tell, Warn
 from evenflow.scheduler.job.messages import BeginCheckpoint, Failed
 from evenflow.scheduler.job.requests import Cancel, ShowCheckpoints, Stop
 from evenflow.state.files import StateFile
@@ -99,8 +99,9 @@ class ScriptedJob:
         assert self.ask(request, now, cluster) is None
         return self._effects()
 
-    def stop(self, now=None):
-        return self.asked(Stop(), now)
+    def stop(self, now=None, *, drain=True):
+        """What is to be done at once, but for the note that the job is to stop."""
+        return [effect for effect in self.asked(Stop(drain), now) if not isinstance(effect, RememberStop)]
 
     def cancel(self, now=None):
         return self.asked(Cancel(), now)

@@ -121,3 +121,10 @@ def test_changes_are_not_known_once_more_was_removed_than_there_is(index):
     assert slots.changes() is None
     slots.remove(np.array(find(slots, [1])))
     assert [values(slots, keys) for keys in slots.changes()[1]] == [[1]]
+
+
+def test_removing_nothing_is_no_change(index):
+    slots = Slots(index())
+    assert slots.changes() is None
+    slots.remove(np.array([], np.int64))
+    assert slots.changes()[1] == []

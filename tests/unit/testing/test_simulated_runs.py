@@ -64,7 +64,7 @@ def test_job_that_is_stopped_at_any_time_finishes_with_whole_rows(seed):
     rows = flow.read(ef.generate(total=60, keys=3))
     rows.write(ef.to_list([], name="rows"))
     rows.key_by("key").aggregate(n=ef.count(), emit="final").write(ef.to_list([], name="counts"))
-    result = simulate(flow, seed, actions=(*ACTIONS, asks(lambda job: job.ask(Stop()))))
+    result = simulate(flow, seed, actions=(*ACTIONS, asks(lambda job: job.ask(Stop(drain=True)))))
     assert result.state is JobState.FINISHED
     assert sum(row["n"] for row in result.rows["counts"]) == len(result.rows["rows"]) <= 60
 

@@ -1,0 +1,48 @@
+"""Faults in how a job stops at a barrier and goes on in another run. Each breaks a core in a few lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evenflow.actors.task.task_interpreter import TaskInterpreter
+from evenflow.engine.protocol.elements import MAX_TIME, Barrier
+from evenflow.engine.task.core import TaskCore
+from evenflow.scheduler.checkpoints.checkpointing import Checkpointing
+from evenflow.scheduler.job.effects import JobState
+
+Patch = pytest.MonkeyPatch
+
+
+def open_windows_are_emitted_when_the_job_stops(patch: Patch) -> None:
+    pass_barrier = TaskCore._pass_barrier
+
+    def fires_first(self: Any, barrier: Barrier) -> None:
+        if barrier.last:
+            self._advance(MAX_TIME)
+        pass_barrier(self, barrier)
+
+    patch.setattr(TaskCore, "_pass_barrier", fires_first)
+
+
+def rows_in_flight_are_lost_when_the_job_stops(patch: Patch) -> None:
+    """The source is said to be behind a batch that it read and did not send before the barrier."""
+    prepared = TaskInterpreter._prepared
+
+    def behind_another_batch(self: Any, report: Any) -> None:
+        reader = self.source.reader
+        if reader is not None and self.task.stopped:
+            reader.poll(1)
+            report = type(report)(report.checkpoint, report.committables, report.watermark, reader.position(), own_times=report.own_times)
+        prepared(self, report)
+
+    patch.setattr(TaskInterpreter, "_prepared", behind_another_batch)
+
+
+def what_was_committed_is_left_to_the_next_run_to_commit(patch: Patch) -> None:
+    patch.setattr(Checkpointing, "_close_run", lambda self: self._lifecycle.end(JobState.FINISHED))
+
+
+def sources_read_on_behind_the_last_barrier(patch: Patch) -> None:
+    patch.setattr(TaskInterpreter, "is_source", property(lambda self: self.source.reader is not None and not self.over))

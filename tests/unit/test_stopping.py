@@ -1,0 +1,56 @@
+"""Jobs are stopped at a barrier at random moments, also while keys move, workers come and go, and processes are lost; another run goes on
+from their last checkpoint, and the rows of all runs together are those of the oracle.
+
+`EVENFLOW_SEEDS=20000 pytest tests/unit/test_stopping.py` simulates about that many jobs.
+"""
+
+from __future__ import annotations
+
+import flows
+import flows_joins
+import flows_rows
+import flows_times
+import flows_windows
+import pytest
+from seeds import blocks, proportion
+
+from evenflow.testing import ACTIONS
+from evenflow.testing.crashing import with_crashes
+from evenflow.testing.full_disk import with_full_disk
+from evenflow.testing.moving import with_moves
+from evenflow.testing.scaling import with_scaling
+from evenflow.testing.stopping import check_stops
+from evenflow.testing.zombies import with_zombies
+
+pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
+
+SEEDS, BLOCK, QUICK = 60, 12, 2
+"""For each flow and kind of disturbance, per test, and those of a quick run."""
+
+MOVES = with_moves(5, ("sudden", "pause", "fluid", "batched", "lazy", "restart"))
+
+DISTURBANCES = {
+    "alone": ACTIONS,
+    "moves": with_crashes(MOVES, most=2),
+    "scaling": with_crashes(with_scaling(keyed_only=True), most=2),
+    "full disk": with_full_disk(with_crashes(ACTIONS, most=2)),
+    "zombies": with_zombies(with_crashes(MOVES, most=2)),
+}
+
+FLOWS = (*flows.FLOWS, *flows_joins.JOINS, *flows_rows.FLOWS, *flows_times.FLOWS, *flows_windows.FLOWS)
+
+
+@pytest.mark.parametrize("seeds", blocks(SEEDS, BLOCK, proportion(SEEDS * len(FLOWS)), QUICK))
+@pytest.mark.parametrize("disturbance", DISTURBANCES)
+def test_runs_that_are_stopped_and_go_on_give_together_the_rows_of_the_oracle(disturbance, seeds):
+    """Every fifth flow in a block of seeds: in five blocks a flow meets each disturbance."""
+    first = (list(DISTURBANCES).index(disturbance) + seeds.start // BLOCK) % len(DISTURBANCES)
+    stops = [
+        check_stops(make_flow, seeds, parallelism=(1, 2, 3), actions=DISTURBANCES[disturbance])
+        for make_flow in FLOWS[first :: len(DISTURBANCES)]
+    ]
+    assert sum(stops) > 0.5 * len(seeds) * len(stops), "half of the jobs stopped"
+
+
+def test_an_operator_that_has_removed_keys_before_it_had_any_saves_what_changed():
+    check_stops(flows_rows.first_rows, [105], actions=with_crashes(with_scaling(keyed_only=True)))
