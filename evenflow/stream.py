@@ -190,7 +190,7 @@ class KeyedStream(Transformations["KeyedStream"]):
         return self._keyed("aggregate", operator)
 
     def stateful_map(self, function: StatefulFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
-        """`function(state, row) -> (state, row or None)`: the state is None for a new key, and must be msgpack-able.
+        """`function(state, row) -> (state, row or None)`: the state is None for a new key, and is made of plain values.
 
         `on_error` as for `Stream.map`; a refused record leaves its key's state as it was. The function may then see the earlier records of
         the batch again, with the same states.

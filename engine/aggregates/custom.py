@@ -20,9 +20,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgpack
+import numpy as np
 import pyarrow as pa
 
-from ...state.packing import pack_value, unpack_value
+from ...state.packed_types import MADE_OF
+from ...state.packing import first_foreign, pack_value, problem_of, unpack_value
 from ..batch import Batch
 from ..errors import FlowError, ProtocolError, RecordError, shown
 from ..types.names import type_named
@@ -36,8 +38,8 @@ class Aggregate(AggregateFunction):
     """The base class of your own aggregates.
 
     An aggregate must be associative and commutative: rows are added in any order, to several accumulators, which are merged in any order,
-    and the result must be the same. An accumulator is a value that msgpack can hold: None, bool, int of 64 bits, float, str, bytes, and
-    lists, tuples and dicts of them.
+    and the result must be the same. An accumulator is made of the types that a state may have: numbers, strings, times,
+    decimals, and lists, tuples, sets and dicts of them.
     """
 
     column: str | None = None
@@ -81,7 +83,7 @@ class CustomAccumulator(Accumulator):
         self.output_type = _resolved(aggregate.output_type, self.name, operator)
 
     def empty(self, n: int) -> Parts:
-        return (objects([self._call(self.aggregate.create) for _ in range(n)]),)
+        return self._checked([self._call(self.aggregate.create) for _ in range(n)])
 
     def partial(self, batch: Batch, codes: Codes, groups: int) -> Parts:
         (accumulators,) = self.empty(groups)
@@ -93,18 +95,18 @@ class CustomAccumulator(Accumulator):
             raise self._failure("add", error, row) from error
         if groups and any(accumulator is None for accumulator in accumulators) and self._call(self.aggregate.create) is not None:
             raise RecordError(self.operator, f"{self.name}.add returned None: return the accumulator", record=row)
-        return (accumulators,)
+        return self._checked(accumulators)
 
     def combine(self, parts: Parts, codes: Codes, groups: int) -> Parts:
         merged: list[Any] = [_NOTHING] * groups
         for code, accumulator in zip(codes.tolist(), parts[0], strict=True):
             before = merged[code]
             merged[code] = self._owned(accumulator) if before is _NOTHING else self._call(self.aggregate.merge, before, accumulator)
-        return (objects([self._call(self.aggregate.create) if value is _NOTHING else value for value in merged]),)
+        return self._checked([self._call(self.aggregate.create) if value is _NOTHING else value for value in merged])
 
     def merge(self, left: Parts, right: Parts) -> Parts:
         pairs = zip(left[0], right[0], strict=True)
-        return (objects([self._call(self.aggregate.merge, self._owned(a), b) for a, b in pairs]),)
+        return self._checked([self._call(self.aggregate.merge, self._owned(a), b) for a, b in pairs])
 
     def finish(self, parts: Parts) -> pa.Array:
         results = [self._call(self.aggregate.finish, accumulator) for accumulator in parts[0]]
@@ -134,11 +136,18 @@ class CustomAccumulator(Accumulator):
         try:
             return pack_value(accumulator)
         except (TypeError, ValueError, OverflowError) as error:
-            raise RecordError(
-                self.operator,
-                f"{self.name}: an accumulator must be made of None, bool, int of 64 bits, float, str, bytes, lists, tuples and dicts, "
-                f"but is {accumulator!r:.500} ({error})",
-            ) from error
+            raise self._unsaveable(accumulator) from error
+
+    def _checked(self, accumulators: Any) -> Parts:
+        """Accumulators as parts. Raises RecordError for one that can't be saved or sent."""
+        wrong = first_foreign(accumulators)
+        if wrong is not None:
+            raise self._unsaveable(accumulators[wrong])
+        return (accumulators,) if isinstance(accumulators, np.ndarray) else (objects(accumulators),)
+
+    def _unsaveable(self, accumulator: Any) -> RecordError:
+        problem = f"{self.name}: the accumulator can't be saved: {problem_of(accumulator, 'accumulator')}; it is made of {MADE_OF}"
+        return RecordError(self.operator, problem)
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         try:

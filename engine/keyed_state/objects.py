@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from ...state.backends.memory import MemoryBackend
 from ...state.backends.opening import open_backend
-from ...state.packing import pack_values, unpack_values
+from ...state.packing import first_foreign, pack_values, unpack_values
 from ..batch import Batch
 from ..errors import RecordError
 from ..keys.codec import KeyCodec
@@ -31,12 +31,11 @@ from ..snapshots.chain import replacing
 from ..snapshots.changes import Changes, KeyChanges
 from .backend_transfer import BackendTransfer
 from .base import KeyedState, StateTransfer
+from .state_check import unsaveable
 
 STATE = "__state"
 KIND = b"evenflow.kind"
 """Schema metadata of a chunk of states."""
-
-_MADE_OF = "None, bool, int, float, str, bytes, lists, tuples and dicts"
 
 
 class StateObjects(KeyedState):
@@ -203,13 +202,22 @@ class StateObjects(KeyedState):
 
     def packed(self, keys: Sequence[Any], states: Sequence[Any]) -> list[bytes]:
         """The packed states. Raises RecordError naming the key of one that can't be packed."""
+        wrong = first_foreign(self.users_parts(states))
+        if wrong is not None:
+            raise self._refused(keys[wrong], states[wrong])
         packed: list[bytes] = []
         try:
             packed.extend(self._pack(states))
         except (TypeError, ValueError, OverflowError) as error:
-            problem = f"the state can't be moved or saved: it must be made of {_MADE_OF} ({error})"
-            raise RecordError(self.context.name, problem, key=keys[len(packed)], record=states[len(packed)]) from error
+            raise self._refused(keys[len(packed)], states[len(packed)]) from error
         return packed
+
+    def users_parts(self, states: Sequence[Any]) -> Sequence[Any]:
+        """What of the states the user's function wrote."""
+        return states
+
+    def _refused(self, key: Any, state: Any) -> RecordError:
+        return RecordError(self.context.name, unsaveable(self.users_parts([state])[0]), key=key, record=state)
 
     @property
     def nbytes(self) -> int:

@@ -6,7 +6,7 @@ that arrive. Invariant: the index has every timer of every record here. It may h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -41,6 +41,9 @@ class StateRecords(StateObjects):
                 for time in sorted(record.timers):
                     self.timers.add(time, key)
                 self._note_expiry(key, record)
+
+    def users_parts(self, states: Sequence[KeyRecord]) -> Sequence[Any]:
+        return [record.values for record in states]
 
     def adapted(self, chunk: Batch, change: PartsChange) -> Batch:
         """Forget the values of states that the function no longer has."""

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
 
+from ...state.packing import first_foreign
 from ..batch import Batch
 from ..columns import UNKNOWN, Columns
 from ..errors import RecordError
@@ -19,6 +20,7 @@ from ..functions.keyed_function import KeyContext, TimedFunction
 from ..functions.rows_encoder import RowsEncoder
 from ..keyed_state.key_record import KeyRecord
 from ..keyed_state.records import AT_ONCE, StateRecords
+from ..keyed_state.state_check import StateCheck, unsaveable
 from ..keys.encoding import key_values
 from ..protocol.elements import MAX_TIME, MIN_TIME
 from ..state_description import StateDescription, columns_text
@@ -66,6 +68,7 @@ class ProcessInstance(StatefulInstance):
         self.function = copy(operator.function)  # instances in one process must not share what a function keeps in `self`
         self.errors = ErrorPolicy(context.name, operator.on_error, keyed=True)
         self.encoder = RowsEncoder(context.name, operator.schema, function=type(operator.function).__name__)
+        self.check = StateCheck(each=not self.errors.stops)
         state = StateRecords(context, operator.keys, self.function.lives(), undoable=not self.errors.stops)
         super().__init__(context, operator.keys, state)
         self.watermark = MIN_TIME
@@ -80,6 +83,7 @@ class ProcessInstance(StatefulInstance):
     def attempt(self, batch: Batch) -> list[Batch]:
         self._results, self._times = [], []
         places: list[int] = []
+        touched: list[KeyRecord] = []
         states = self.state.read(batch.rows)
         keys = chain.from_iterable(key_values(self.key_columns(piece.rows)) for piece in batch.pieces())
         times: Iterable[int | None] = repeat(None, batch.num_rows) if batch.times is None else batch.times.tolist()
@@ -88,6 +92,7 @@ class ProcessInstance(StatefulInstance):
         method = self.method_for(batch)
         on_row, settle = getattr(self.function, method), self.state.settle
         given = self.given(batch)
+        checks, accepts = not self.errors.stops, self.check.accepts_values
         try:
             for place, key, row, time in zip(range(batch.num_rows), keys, given.iterate_rows(), times, strict=True):
                 record = states.get(key)
@@ -95,12 +100,16 @@ class ProcessInstance(StatefulInstance):
                     record = KeyRecord()
                 self._bind(key, record, time)
                 self._keep(on_row(key, row, self._context), time, method)
+                if checks and not accepts(record.values):
+                    self._refuse_state(record)
                 forgotten += settle(states, key, record)
+                touched.append(record)
                 if len(self._results) > len(places):
                     places += repeat(place, len(self._results) - len(places))
         except BaseException as error:
             self._results, self._times = [], []
             raise Refused(place, error, self._method(method), key) from error
+        self._check(touched, batch)
         try:
             results = self._taken(given.rows.schema)
         except RecordError:
@@ -144,6 +153,8 @@ class ProcessInstance(StatefulInstance):
         self._bind(key, record, at)
         try:
             self._keep(self.function.on_timer(key, at, self._context), time, "on_timer")
+            if first_foreign([record.values]) is not None:
+                self._refuse_state(record)
             fired = [] if unfired is None else self._taken()
         except BaseException as error:  # noqa: BLE001 -- a user's function may raise anything
             function = None if isinstance(error, RecordError) else self._method("on_timer")
@@ -154,6 +165,22 @@ class ProcessInstance(StatefulInstance):
             for results in fired:
                 emit(results)
         return self.state.settle(states, key, record)
+
+    def _check(self, touched: list[KeyRecord], batch: Batch) -> None:
+        """Raises Refused if a state that was written can't be saved."""
+        place = self.check.foreign_values([record.values for record in touched])
+        if place is None:
+            return
+        self._results, self._times = [], []
+        try:
+            self._refuse_state(touched[place])
+        except RecordError as error:
+            raise Refused(place, error, key=key_values(self.key_columns(batch.slice(place, 1).rows))[0]) from error
+
+    def _refuse_state(self, record: KeyRecord) -> NoReturn:
+        """Raises RecordError for a record with a state that can't be saved."""
+        name, value = next((item for item in record.values.items() if first_foreign([item[1]]) is not None), ("states", record.values))
+        raise RecordError(self.context.name, f"{type(self.function).__name__}: {unsaveable(value, f'self.{name}')}")
 
     def _timer(self, at: int) -> Any:
         """A refused timer, as a record for its dead letter."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, NoReturn
 
 import numpy as np
@@ -19,6 +18,7 @@ from ..errors import RecordError
 from ..functions.error_policy import ErrorPolicy, OnError, Refused, function_name
 from ..functions.rows_encoder import RowsEncoder
 from ..keyed_state.objects import StateObjects
+from ..keyed_state.state_check import StateCheck, unsaveable
 from ..keys.encoding import key_values
 from ..state_description import StateDescription, columns_text
 from .base import Context
@@ -61,48 +61,71 @@ class StatefulMapInstance(StatefulInstance):
         self.function = operator.function
         self.errors = ErrorPolicy(context.name, operator.on_error, keyed=True)
         self.encoder = RowsEncoder(context.name, operator.schema, function=function_name(operator.function))
+        self.check = StateCheck(each=not self.errors.stops)
         super().__init__(context, operator.keys, StateObjects(context, operator.keys, undoable=not self.errors.stops))
 
     def attempt(self, batch: Batch) -> list[Batch]:
         states = self.state.read(batch.rows)
-        results, places, added = self._call(batch, states)
+        keys = [key for piece in batch.pieces() for key in key_values(self.key_columns(piece.rows))]
+        results, places, added = self._call(batch, keys, states)
+        wrong = self.check.foreign(keys, states)
+        if wrong is not None:
+            last = len(keys) - 1 - keys[::-1].index(wrong)
+            raise Refused(last, self._unsaveable(states[wrong]), key=wrong)
         rows = self._encode(results, places, batch)
         self.state.written(added)
         if rows is None:
             return []
-        return [Batch(rows, None if batch.times is None else batch.times[np.array(places, np.int64)])]
+        times = batch.times
+        return [Batch(rows, times if times is None or places is None else times[np.array(places, np.int64)])]
 
-    def _encode(self, results: list[Any], places: list[int], batch: Batch) -> pa.RecordBatch | None:
+    def _encode(self, results: list[Any], places: list[int] | None, batch: Batch) -> pa.RecordBatch | None:
         try:
             return self.encoder.encode(results, batch.rows.schema) if results else None
         except RecordError:
             place, error = self.encoder.first_misfit(results, batch.rows.schema)
-            row = batch.slice(places[place], 1).rows
-            raise Refused(places[place], error, key=key_values(self.key_columns(row))[0]) from error
+            at = place if places is None else places[place]
+            raise Refused(at, error, key=self._key(at, batch)) from error
 
-    def _call(self, batch: Batch, states: dict[Any, Any]) -> tuple[list[Any], list[int], int]:
-        """The results that are not None, the places of their rows, and the number of new keys."""
+    def _key(self, place: int, batch: Batch) -> Any:
+        return key_values(self.key_columns(batch.slice(place, 1).rows))[0]
+
+    def _call(self, batch: Batch, keys: list[Any], states: dict[Any, Any]) -> tuple[list[Any], list[int] | None, int]:
+        """The results that are not None, the places of their rows (None for all), and the number of new keys."""
         function, get = self.function, states.get
         results: list[Any] = []
-        places: list[int] = []
-        keys = chain.from_iterable(key_values(self.key_columns(piece.rows)) for piece in batch.pieces())
+        without: list[int] = []
         place, key, before, forgotten = 0, None, len(states), 0
+        kind: type | None = type(None)
         try:
             for place, key, row in zip(range(batch.num_rows), keys, batch.iterate_rows(), strict=True):
                 returned = function(get(key), row)
                 if type(returned) is not tuple or len(returned) != 2:  # a dict, a string or a set of two could be unpacked too
                     self._refuse_shape(returned)
                 state, result = returned
+                if type(state) is not kind:
+                    kind = self._checked_type(state)
                 if state is None:
                     forgotten += states.pop(key, None) is not None
                 else:
                     states[key] = state
-                if result is not None:
+                if result is None:
+                    without.append(place)
+                else:
                     results.append(result)
-                    places.append(place)
         except BaseException as error:
-            raise Refused(place, error, function, key) from error
+            raise Refused(place, error, None if isinstance(error, RecordError) else function, key) from error
+        places = sorted({*range(batch.num_rows)}.difference(without)) if without else None
         return results, places, len(states) - before + forgotten
+
+    def _checked_type(self, state: Any) -> type | None:
+        """The type of a state, None if each state of it must be checked. Raises RecordError if it can't be saved."""
+        if not self.check.accepts(state):
+            raise self._unsaveable(state)
+        return None if self.check.must_see(type(state)) else type(state)
+
+    def _unsaveable(self, state: Any) -> RecordError:
+        return RecordError(self.context.name, f"{function_name(self.function)}: {unsaveable(state)}")
 
     def _refuse_shape(self, returned: Any) -> NoReturn:
         problem = (

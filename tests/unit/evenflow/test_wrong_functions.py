@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections import deque
 
 import numpy as np
 import pyarrow as pa
@@ -91,12 +92,12 @@ class Short(Sums):
         return a
 
 
-class Sets(Sums):
+class Deques(Sums):
     def create(self):
-        return set()
+        return deque()
 
     def add(self, accumulator, row):
-        return accumulator | {row["v"]}
+        return deque([*accumulator, row["v"]])
 
 
 class OnRow(ef.KeyedFunction):
@@ -249,7 +250,7 @@ WRONG = {
         columns(lambda state, rows: (state, {"x": np.zeros(7)})), "`stateful_map_columns`", "7 rows for 2", "rows.where(mask)",
     ),
     "an aggregate adds and returns nothing": (aggregate(Forgetful()), "`aggregate`", "Forgetful.add returned None: return the accumulator"),
-    "an aggregate is kept in a set": (aggregate(Sets()), "`aggregate`", "Sets: an accumulator must be made of None, bool"),
+    "an aggregate is kept in a deque": (aggregate(Deques()), "`aggregate`", "the accumulator can't be saved: `accumulator` is a deque"),
     # What can't be called as it will be is refused when it is given.
     "an async function": (lambda s: s.map(awaited), "map(awaited)", "async function, which is not awaited", "map_async"),
     "an async partial": (lambda s: s.map(functools.partial(awaited)), "map(", "async function"),

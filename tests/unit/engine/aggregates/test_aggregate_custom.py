@@ -66,10 +66,10 @@ def test_accumulators_come_off_the_wire_as_they_were(value: Any) -> None:
     assert type(received[0]) is type(value)
 
 
-@pytest.mark.parametrize("value", [{1, 2}, object(), [2**64], [{"a": {3}}]], ids=["set", "object", "integer", "nested"])
-def test_an_accumulator_that_msgpack_cannot_hold_is_shown(value: Any) -> None:
+@pytest.mark.parametrize("value", [object(), [{"a": len}]], ids=["object", "nested"])
+def test_an_accumulator_that_can_not_be_saved_is_shown(value: Any) -> None:
     accumulator = bound(Collect())
-    with pytest.raises(RecordError, match=r"operator `mine`: Collect: an accumulator must be made of None, bool, int of 64 bits.* but is "):
+    with pytest.raises(RecordError, match=r"operator `mine`: Collect: the accumulator can't be saved: `accumulator.*` is a .*: store"):
         accumulator.to_arrow((np.fromiter([value], object, 1),))
 
 

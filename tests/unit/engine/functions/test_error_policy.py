@@ -222,11 +222,18 @@ def test_columns_that_are_refused_leave_their_keys_as_they_were(drive):
     assert sorted(key for chunk in step.operator.state.snapshot() for key in chunk.rows["k"].to_pylist()) == ["a", "b"]
 
 
-def test_state_that_can_not_be_saved_stops_the_job_and_names_the_key(drive):
-    step = drive(StatefulMap(("k",), lambda state, row: ({1, 2}, None), None, "skip"))
-    step.process({"k": ["a"]})
-    with pytest.raises(RecordError, match=r"(?s)must be made of.*key: 'a'"):
-        step.process({"k": ["a"]})
+def test_state_that_can_not_be_saved_is_refused_with_its_record(drive):
+    def numbers(state, row):
+        seen = [*(state or []), row["v"] or bytearray(2)]
+        return seen, {"n": len(seen)}
+
+    step = drive(StatefulMap(("k",), numbers, None, "dead_letter"))
+    step.process({"k": ["a"] * 4, "v": [True, False, True, False]})
+    assert [row["n"] for row in step.rows["out"]] == [1, 2]
+    assert [letter["message"].partition("numbers: ")[2].partition(";")[0] for letter in step.rows["dead_letters"]] == [
+        "the state can't be saved: `state[1]` is a bytearray: store bytes(...)",
+        "the state can't be saved: `state[2]` is a bytearray: store bytes(...)",
+    ]
 
 
 def test_memory_that_is_used_up_is_no_poison(drive):

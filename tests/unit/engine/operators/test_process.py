@@ -342,7 +342,7 @@ class Failing(ef.KeyedFunction):
         elif what == "map":
             self.names = [1]
         elif what == "state":
-            self.state = {1, 2}
+            self.state = bytearray(2)
         return None
 
 
@@ -376,7 +376,7 @@ def process_and_save(driven):
 
 def test_state_that_can_not_be_packed_names_its_key(step):
     driven = step(Failing())
-    with pytest.raises(RecordError, match=r"(?s)operator `step`: the state can't be moved or saved: it must be made of .*set.*key: "):
+    with pytest.raises(RecordError, match=r"(?s)operator `step`: Failing: the state can't be saved: `self.state` is a bytearray.*key: "):
         process_and_save(driven)
 
 

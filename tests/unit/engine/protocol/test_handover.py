@@ -74,10 +74,10 @@ def test_state_on_a_channel_for_records_is_refused(job):
 def test_state_that_can_not_travel_is_refused_by_operator_and_key(job):
     job.run("read clicks-0 ann")
     job.run("settle")
-    job.tasks["count-0"].operators[0].state.backend.objects["ann"] = {1, 2}
+    job.tasks["count-0"].operators[0].state.backend.objects["ann"] = bytearray(2)
     for source in ("clicks-0", "clicks-1"):
         job.run(f"switch {source} 1")
-    with pytest.raises(RecordError, match=r"(?s)operator `count`: the state can't be moved or saved: it must be made of .*key: 'ann'"):
+    with pytest.raises(RecordError, match=r"(?s)operator `count`: the state can't be saved: `state` is a bytearray.*key: 'ann'"):
         job.run("settle")
 
 

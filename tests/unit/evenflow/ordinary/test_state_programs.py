@@ -5,9 +5,16 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from datetime import time as clock_time
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import UUID
+from zoneinfo import ZoneInfo
 
+import numpy as np
 import pyarrow.compute as pc
 import pytest
 
@@ -363,3 +370,126 @@ def test_keys_of_another_type_than_the_saved_ones_end_the_job_at_once(build, bac
         ef.RecordError, match=r"operator `shop`: the key column `\w+` is int64, and is string in the state that was restored"
     ):
         restored(lambda rows: build(rows.map(lambda row: row | {"k": ord(row["k"])})).named("shop"), url, tmp_path, backend)
+
+
+@dataclass
+class Visit:
+    pages: int
+
+
+class Point(NamedTuple):
+    x: int
+
+
+def kept(value):
+    """A program that keeps `value` for each key, and emits the type of what it finds again."""
+    return lambda rows: (
+        rows.key_by("k").stateful_map(lambda state, row: (value, {"k": row["k"], "type": type(state).__name__})).named("shop")
+    )
+
+
+FOREIGN = {
+    "dataclass": (Visit(1), r"`state` is a Visit: store dataclasses.asdict"),
+    "named tuple": (Point(1), r"`state` is a Point: store tuple"),
+    "defaultdict": (defaultdict(int), r"`state` is a defaultdict: store dict"),
+    "deep": ({"seen": [1, Visit(1)]}, r"`state\['seen'\]\[1\]` is a Visit"),
+    "bytearray": ([bytearray(1)], r"`state\[0\]` is a bytearray: store bytes"),
+    "array": (np.zeros(1), r"`state` is a ndarray: store .tolist"),
+}
+
+
+@pytest.mark.parametrize("saves", [True, False], ids=["with checkpoints", "without"])
+@pytest.mark.parametrize(("value", "problem"), FOREIGN.values(), ids=FOREIGN)
+def test_state_that_can_not_be_saved_ends_the_job_at_its_first_row(value, problem, saves, tmp_path):
+    config = settings(tmp_path) if saves else None
+    out: list[dict[str, Any]] = []
+    with pytest.raises(
+        ef.RecordError, match=rf"(?s)operator `shop`: .*: the state can't be saved: {problem}.*key: 'a'.*record: .*'seq': 0"
+    ):
+        program(kept(value), out).run(runtime="local", config=config).wait("60s")
+    assert not out
+
+
+class Keeps(ef.KeyedFunction):
+    value = ef.value_state()
+    items = ef.list_state()
+    names = ef.map_state()
+
+    def __init__(self, where, at_timer=False):
+        self.where, self.at_timer = where, at_timer
+
+    def keep(self):
+        if self.where == "value":
+            self.value = {"x": Visit(1)}
+        elif self.where == "items":
+            self.items.append(Visit(1))
+        else:
+            self.names["a"] = Visit(1)
+
+    def on_row(self, key, row, context):
+        if self.at_timer:
+            context.timer(context.time + 1)
+        else:
+            self.keep()
+
+    def on_timer(self, key, time, context):
+        self.keep()
+
+
+@pytest.mark.parametrize("at_timer", [False, True], ids=["at a row", "at a timer"])
+@pytest.mark.parametrize(
+    ("where", "path"), [("value", r"self.value\['x'\]"), ("items", r"self.items\[0\]"), ("names", r"self.names\['a'\]")]
+)
+def test_every_state_of_a_function_is_checked_when_it_is_written(where, path, at_timer):
+    flow = program(lambda rows: rows.key_by("k").process(Keeps(where, at_timer)), [])
+    with pytest.raises(ef.RecordError, match=rf"(?s)operator `process`: .*Keeps: the state can't be saved: `{path}` is a Visit.*key: '"):
+        flow.run(runtime="local").wait("60s")
+
+
+def test_a_row_whose_state_can_not_be_saved_is_a_dead_letter_and_the_others_count():
+    def counted(state, row):
+        seen = [*(state or []), bytearray(1) if row["seq"] == 6 else row["seq"]]
+        return seen, {"k": row["k"], "n": len(seen)}
+
+    flow, out, bad = ef.Dataflow("shop"), [], []
+    counts = flow.read(ef.from_items(ROWS)).key_by("k").stateful_map(counted, on_error="dead_letter").write(ef.to_list(out))
+    counts.dead_letters.write(ef.to_list(bad, name="bad"))
+    flow.run(runtime="local").wait("60s")
+    assert {row["k"]: row["n"] for row in out} == {"a": 9, "b": 10, "c": 10}
+    assert [('"seq": 6' in row["record"], row["error"]) for row in bad] == [(True, "RecordError")]
+
+
+STORED = [
+    {1, "a", (2, None)},
+    frozenset(("x",)),
+    datetime(2026, 3, 29, 2, 30, tzinfo=ZoneInfo("Europe/Berlin")),
+    datetime(2026, 1, 1, 12, 0, 0, 7),
+    date(1969, 12, 31),
+    clock_time(23, 59, tzinfo=UTC),
+    timedelta(days=-1, microseconds=1),
+    Decimal("12.3400"),
+    UUID("12345678123456781234567812345678"),
+    b"\x00\xff",
+    2**100,
+    (1, [2, {"x": (3,)}]),
+    np.float64(0.1),
+    np.int8(-3),
+    np.datetime64("2026-01-01T00:00:00", "us"),
+]
+
+
+@pytest.mark.parametrize("backend", ["memory", "lmdb"])
+def test_states_of_every_type_come_back_as_they_were_from_a_savepoint(backend, tmp_path):
+    found = []
+
+    def remember(state, row):
+        if state is not None:
+            found.append(state)
+        return STORED, {"k": row["k"]}
+
+    build = lambda rows: rows.key_by("k").stateful_map(remember).named("shop")  # noqa: E731 -- it is a program like the others
+    url = saved(build, tmp_path, backend)
+    found.clear()
+    restored(build, url, tmp_path, backend)
+    assert [[type(value) for value in state] for state in found[:1]] == [[type(value) for value in STORED]]
+    assert found[0] == STORED

@@ -1,0 +1,168 @@
+"""Types that msgpack lacks, each as an extension with a code of its own, so that a value comes back equal and of the same type.
+
+Only exact types count: an instance of a subclass would come back as another type. Unpacking runs no code of a user.
+
+>>> unpacked(*packed(Decimal("1.50"), lambda text: text), lambda text: text)
+Decimal('1.50')
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Callable, Iterable
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from typing import Any, TypeAlias
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+PLAIN: frozenset[type] = frozenset((type(None), bool, int, float, str, bytes))
+"""Types without parts whose every value can be packed."""
+
+UNORDERED: frozenset[type] = frozenset((set, frozenset))
+
+CONTAINERS: frozenset[type] = UNORDERED | {list, tuple, dict}
+
+ZONED: frozenset[type] = frozenset((datetime, time))
+"""Types whose values can be packed if their time zone can."""
+
+NUMPY: frozenset[type] = frozenset(np.dtype(code).type for code in "?bBhHiIlLefdFDmM")
+"""Numpy's scalars that have one type for each `dtype.str`."""
+
+KNOWN = PLAIN | CONTAINERS | ZONED | NUMPY | frozenset((date, timedelta, Decimal, UUID))
+"""All types that can be packed."""
+
+MADE_OF = (
+    "None, bool, int, float, str, bytes, lists, tuples, dicts, sets, frozensets, datetime, date, time, timedelta, Decimal, UUID and "
+    "numpy's scalars"
+)
+"""The same for people."""
+
+Pack: TypeAlias = Callable[[Any], Any]
+
+
+_PACKED: dict[type, tuple[int, Callable[[Any, Pack], Any]]] = {
+    tuple: (1, lambda value, pack: pack(list(value))),
+    set: (2, lambda value, pack: pack(sorted(map(pack, value)))),  # sorted, so that equal sets have equal bytes
+    frozenset: (3, lambda value, pack: pack(sorted(map(pack, value)))),
+    int: (4, lambda value, pack: value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)),  # msgpack has those of 64 bits
+    Decimal: (5, lambda value, pack: pack(str(value))),
+    UUID: (6, lambda value, pack: value.bytes),
+    date: (7, lambda value, pack: pack(value.toordinal())),
+    time: (8, lambda value, pack: pack([*_clock(value), value.fold, _zone(value.tzinfo)])),
+    datetime: (9, lambda value, pack: pack([value.year, value.month, value.day, *_clock(value), value.fold, _zone(value.tzinfo)])),
+    timedelta: (10, lambda value, pack: pack([value.days, value.seconds, value.microseconds])),
+    **dict.fromkeys(NUMPY, (11, lambda value, pack: pack([value.dtype.str, value.tobytes()]))),
+}
+
+
+def packed(value: Any, pack: Pack) -> tuple[int, Any]:
+    """The code of the value's type, and the packed value. Raises TypeError, naming the type, if it has no code."""
+    if type(value) not in _PACKED:
+        raise TypeError(refusal(value))
+    code, content = _PACKED[type(value)]
+    return code, content(value, pack)
+
+
+def _clock(value: datetime | time) -> list[int]:
+    return [value.hour, value.minute, value.second, value.microsecond]
+
+
+def _time(parts: Any) -> time:
+    *clock, fold, zone = parts
+    return time(*clock, tzinfo=_as_zone(zone), fold=fold)
+
+
+def _datetime(parts: Any) -> datetime:
+    *clock, fold, zone = parts
+    return datetime(*clock, tzinfo=_as_zone(zone), fold=fold)
+
+
+_UNPACKED: dict[int, Callable[[Any, Pack], Any]] = {
+    1: lambda data, unpack: tuple(unpack(data)),
+    2: lambda data, unpack: set(map(unpack, unpack(data))),
+    3: lambda data, unpack: frozenset(map(unpack, unpack(data))),
+    4: lambda data, unpack: int.from_bytes(data, "little", signed=True),
+    5: lambda data, unpack: Decimal(unpack(data)),
+    6: lambda data, unpack: UUID(bytes=data),
+    7: lambda data, unpack: date.fromordinal(unpack(data)),
+    8: lambda data, unpack: _time(unpack(data)),
+    9: lambda data, unpack: _datetime(unpack(data)),
+    10: lambda data, unpack: timedelta(*unpack(data)),
+    11: lambda data, unpack: _scalar(*unpack(data)),
+}
+
+
+def unpacked(code: int, data: Any, unpack: Pack) -> Any:
+    """The inverse of `packed`. Raises ValueError or TypeError for anything else."""
+    if code not in _UNPACKED:
+        raise ValueError(f"unknown extension {code}")
+    return _UNPACKED[code](data, unpack)
+
+
+def _scalar(kind: str, content: bytes) -> Any:
+    return np.frombuffer(content, np.dtype(kind))[0]
+
+
+def has_known_zone(value: Any) -> bool:
+    """True if a datetime's or time's zone can be packed."""
+    zone = value.tzinfo
+    return zone is None or type(zone) is timezone or (type(zone) is ZoneInfo and zone.key is not None)
+
+
+def _zone(zone: Any) -> Any:
+    if zone is None:
+        return None
+    if type(zone) is ZoneInfo and zone.key is not None:
+        return zone.key
+    if type(zone) is timezone:
+        name = zone.__getinitargs__()[1:] if zone is not UTC else ()  # type: ignore[attr-defined]  # it is how it is copied
+        offset = zone.utcoffset(None)
+        return [offset.days, offset.seconds, offset.microseconds, *name]
+    raise TypeError(f"a time zone of {type(zone).__module__}.{type(zone).__name__}: use datetime.timezone or zoneinfo.ZoneInfo")
+
+
+def _as_zone(packed_zone: Any) -> timezone | ZoneInfo | None:
+    if packed_zone is None:
+        return None
+    if isinstance(packed_zone, str):
+        return ZoneInfo(packed_zone)
+    days, seconds, microseconds, *name = packed_zone
+    return timezone(timedelta(days, seconds, microseconds), *name)
+
+
+def refusal(value: Any) -> str:
+    """The type of a value that can't be packed, and the way out.
+
+    >>> refusal(bytearray(b"x"))
+    'a bytearray: store bytes(...)'
+    """
+    kind = type(value)
+    return f"a {kind.__qualname__}: store {_instead(value, kind)}"
+
+
+def _instead(value: Any, kind: type) -> str:
+    if isinstance(value, enum.Enum):
+        return "its .value"
+    if dataclasses.is_dataclass(value):
+        return "dataclasses.asdict(...)"
+    if isinstance(value, tuple):
+        return "tuple(...), or a dict by _asdict()"
+    if isinstance(value, np.ndarray):
+        return ".tolist()"
+    if isinstance(value, np.generic):
+        return ".item()"
+    if isinstance(value, datetime):
+        return ".to_pydatetime()" if hasattr(value, "to_pydatetime") else "a plain datetime"
+    if isinstance(value, (bytearray, memoryview)):
+        return "bytes(...)"
+    if callable(getattr(value, "model_dump", None)):
+        return "model_dump()"
+    bases: Iterable[type] = (dict, list, set, frozenset, bool, int, float, str, bytes, Decimal)
+    plain = next((base.__name__ for base in bases if isinstance(value, base)), None)
+    if plain is not None:
+        return f"{plain}(...), because it would come back as a {plain}"
+    return "list(...)" if kind.__name__ == "deque" else "a value, or a dict of values, of these types"
