@@ -26,6 +26,7 @@ from ..engine.time.duration import Duration, microseconds
 from ..engine.time.event_time import EventTime
 from ..engine.types.python_values import REFUSALS
 from ..engine.types.value_column import ValueColumn, shown
+from .frames import FRAMES, frame_as_arrow
 from .share import Share, share_out
 
 
@@ -33,6 +34,10 @@ def from_items(
     items: Iterable[Any], *, event_time: str | None = None, unit: str = "ms", max_delay: Duration = 0, name: str = "from_items"
 ) -> ItemsSource:
     """A stream of `items`: dicts become rows (a key that a dict lacks is null), other values rows of the one column `item`.
+
+    `items` may also be a frame, whose rows become rows and whose types stay: a pyarrow Table or RecordBatch, a pandas or Polars DataFrame,
+    or anything else with `__arrow_c_stream__`. The index of a pandas DataFrame is left out, unless it has a name, under which it is a
+    column.
 
     `event_time` names the column that holds the event time: timestamps, dates, or integers that count `unit` since the Unix
     epoch; an item may be up to `max_delay` older than one before it. Raises RecordError for an item whose type doesn't fit the others'.
@@ -44,9 +49,21 @@ def from_items(
       record: {'n': 'two'}
     """
     spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
+    table = frame_as_arrow(items, name)
+    if table is not None:
+        return ItemsSource(_one_batch(table, name), spec, name)
     if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
-        raise FlowError(f"{name}({items!r:.200}): expected a list of dicts or of values")
+        raise FlowError(f"{name}({items!r:.200}): expected a list of dicts or of values, or {FRAMES}")
     return ItemsSource(rows_of(list(items), name), spec, name)
+
+
+def _one_batch(table: pa.Table, name: str) -> pa.RecordBatch:
+    if not table.num_columns:
+        raise FlowError(f"{name}: the table has no columns")
+    batches = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
+    if len(batches) > 1:
+        raise FlowError(f"{name}: a column of the table has more than 2 GB of texts: write it to Parquet, and use ef.read_parquet")
+    return batches[0]
 
 
 class ItemsSource(Source):
@@ -61,7 +78,8 @@ class ItemsSource(Source):
             self._event_time.extract(self._rows, self.name)
 
     def known_columns(self) -> Columns:
-        return Columns.of(self._rows.schema) if self._rows.num_rows else UNKNOWN
+        nothing = not self._rows.num_rows and self._rows.schema.types == [pa.null()]
+        return UNKNOWN if nothing else Columns.of(self._rows.schema)
 
     def reader(self, index: int, parallelism: int) -> ItemsReader:
         return ItemsReader(self._rows, self._event_time, self.name, Share.of(index, parallelism))

@@ -192,9 +192,10 @@ class Transformations(ABC, Generic[T_co]):
     ) -> T_co:
         """Add columns of a table by keys that both have: `on` names them, or maps the stream's names to the table's.
 
-        `table` is a pyarrow Table, a pandas DataFrame, a Spark DataFrame, which is collected at once, a source with an end, such as
-        `ef.read_parquet("airports/")`, or a function without arguments that returns a pyarrow Table or a DataFrame. Each worker reads a
-        source whole, or calls the function, whenever it starts. Every worker has the whole table in memory.
+        `table` is a pyarrow Table, a pandas or Polars DataFrame, or another frame with `__arrow_c_stream__`; a Spark DataFrame, which is
+        collected at once; a source with an end, such as `ef.read_parquet("airports/")`; or a function without arguments that returns such
+        a table. A named index of a pandas DataFrame is a column. Each worker reads a source whole, or calls the function, whenever it
+        starts. Every worker has the whole table in memory.
 
         With `refresh="5m"` each worker reads it again five minutes after the last time, beside the stream, and uses the new table from the
         next batch on. It must have the columns of the first one, of the same types. If it can't be read again the old one stays, and

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..connectors.frames import FRAMES, frame_as_arrow
 from ..engine.errors import FlowError, RecordError
 from ..engine.functions.error_policy import function_name
 from ..engine.keys.table_index import TableIndex
@@ -91,13 +92,10 @@ def _origin(table: Any) -> TableOrigin:
         return table
     if _is_function(table):
         return partial(_called, table)
-    try:
-        found = _as_arrow(table)
-    except (pa.ArrowException, TypeError) as error:
-        raise FlowError(f"lookup: the {type(table).__name__} can't become an Arrow table: {error}") from error
+    found = frame_as_arrow(table, "lookup")
     if found is None:
         raise FlowError(
-            f"lookup({type(table).__name__}): expected a pyarrow Table, a pandas or Spark DataFrame, a source with an end, "
+            f"lookup({type(table).__name__}): expected {FRAMES}, a Spark DataFrame, a source with an end, "
             'for example ef.read_parquet("airports/"), or a function that returns such a table'
         )
     return found
@@ -106,21 +104,8 @@ def _origin(table: Any) -> TableOrigin:
 def _called(function: Callable[[], Any]) -> pa.Table:
     """What the user's function returns, as Arrow has it. Raises FlowError for anything but a table."""
     given = function()
-    table = _as_arrow(given)
+    table = frame_as_arrow(given, f"{function_name(function)} of a lookup")
     if table is None:
         problem = f"{function_name(function)} returned a {type(given).__name__}"
-        raise FlowError(f"{problem}: a function of a lookup returns a pyarrow Table, or a pandas or Spark DataFrame")
+        raise FlowError(f"{problem}: a function of a lookup returns {FRAMES}, or a Spark DataFrame")
     return table
-
-
-def _as_arrow(table: Any) -> pa.Table | None:
-    package = type(table).__module__.partition(".")[0]
-    if isinstance(table, pa.Table):
-        return table
-    if isinstance(table, pa.RecordBatch):
-        return pa.Table.from_batches([table])
-    if package == "pandas" and hasattr(table, "columns"):
-        return pa.Table.from_pandas(table, preserve_index=False)
-    if package == "pyspark" and hasattr(table, "toArrow"):
-        return table.toArrow()
-    return None

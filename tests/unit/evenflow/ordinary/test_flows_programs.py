@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 import evenflow as ef
@@ -146,3 +148,93 @@ def test_explain_says_of_each_stream_whether_its_rows_count_or_replace_others():
     assert "append-only" in kinds["final"]
     assert "updates of window_start, window_end" in kinds["early"]
     assert "updates of city, rank" in kinds["explode"]
+
+
+PRICES = pa.table({"item": ["tea", "pot"], "cents": pa.array([450, 3900], pa.int32()), "at": pa.array([1, 2], pa.timestamp("ms"))})
+
+
+class Streamed:
+    """A frame of a library that nobody has heard of."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+class OneBatch:
+    """A frame of one batch."""
+
+    def __arrow_c_array__(self, requested_schema=None):
+        return PRICES.to_batches()[0].__arrow_c_array__(requested_schema)
+
+
+FRAMES = {
+    "an Arrow table": PRICES,
+    "a record batch": PRICES.to_batches()[0],
+    "an Arrow table in pieces": pa.concat_tables([PRICES.slice(0, 1), PRICES.slice(1)]),
+    "a pandas frame": PRICES.to_pandas(),
+    "a filtered pandas frame": pd.concat([PRICES.to_pandas(), PRICES.to_pandas()]).drop_duplicates(),
+    "a pandas frame with an index": PRICES.to_pandas().set_index("item"),
+    "a frame of views": Streamed(PRICES.set_column(0, "item", PRICES["item"].cast(pa.string_view()))),
+    "a frame of categories": Streamed(PRICES.set_column(0, "item", PRICES["item"].dictionary_encode())),
+    "another library's frame": Streamed(PRICES),
+    "another library's batch": OneBatch(),
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_a_frame_is_read_row_by_row_with_its_types(frame):
+    flow, schemas = ef.Dataflow("frame"), []
+
+    def noted(batch):
+        schemas.append(batch.schema)
+        return batch
+
+    rows = rows_of(flow, flow.read(ef.from_items(frame, event_time="at")).map_batches(noted))
+    assert [(row["item"], row["cents"]) for row in rows] == [("tea", 450), ("pot", 3900)]
+    assert schemas[0].field("item").type in (pa.string(), pa.large_string())
+    assert schemas[0].field("cents").type == pa.int32()
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_a_frame_is_a_table_of_a_lookup(frame):
+    flow = ef.Dataflow("frame")
+    sold = flow.read(ef.from_items([{"item": "pot"}, {"item": "cup"}]))
+    assert rows_of(flow, sold.lookup(frame, on="item", columns=["cents"])) == [
+        {"item": "pot", "cents": 3900},
+        {"item": "cup", "cents": None},
+    ]
+
+
+def test_a_frame_without_rows_has_its_columns():
+    flow = ef.Dataflow("frame")
+    empty = flow.read(ef.from_items(PRICES.slice(0, 0)))
+    with pytest.raises(ef.FlowError, match="no key column `shop`; there are: item, cents, at"):
+        rows_of(flow, empty.lookup(PRICES, on={"shop": "item"}))
+
+
+@pytest.mark.parametrize(
+    ("items", "problem"),
+    [
+        ({"a": 1}, r"from_items\(\{'a': 1\}\): expected a list of dicts or of values, or a pyarrow Table"),
+        ("text", "expected a list of dicts or of values"),
+        (b"bytes", "expected a list of dicts or of values"),
+        (7, "expected a list of dicts or of values"),
+        (pd.DataFrame({0: [1]}), "from_items: the DataFrame can't become an Arrow table: the name of its column 0 is no text"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "Duplicate column names|two of its columns have the name `a`"),
+        (pd.DataFrame({"a": [object()]}), "the DataFrame can't become an Arrow table"),
+        (pd.DataFrame({"a": [1]}, index=pd.Index([1], name="a")), "cannot insert a, already exists"),
+        (pa.table({}), "the table has no columns"),
+    ],
+    ids=["dict", "text", "bytes", "number", "numbered columns", "names twice", "objects", "index twice", "no columns"],
+)
+def test_what_has_no_rows_is_refused(items, problem):
+    with pytest.raises(ef.FlowError, match=problem):
+        ef.from_items(items)
+
+
+def test_a_pandas_series_is_a_list_of_values():
+    flow = ef.Dataflow("series")
+    assert rows_of(flow, flow.read(ef.from_items(pd.Series([1.5, 2.5], name="x")))) == [{"item": 1.5}, {"item": 2.5}]

@@ -366,9 +366,7 @@ def test_an_operator_without_state_yet_may_be_changed(tmp_path):
 )
 def test_keys_of_another_type_than_the_saved_ones_end_the_job_at_once(build, backend, tmp_path):
     url = saved(lambda rows: build(rows).named("shop"), tmp_path, backend)
-    with pytest.raises(
-        ef.RecordError, match=r"operator `shop`: the key column `\w+` is int64, and is string in the state that was restored"
-    ):
+    with pytest.raises(ef.RecordError, match=r"operator `shop`: the key.* is int64, and is string in the state that was restored"):
         restored(lambda rows: build(rows.map(lambda row: row | {"k": ord(row["k"])})).named("shop"), url, tmp_path, backend)
 
 
@@ -401,7 +399,7 @@ FOREIGN = {
 @pytest.mark.parametrize("saves", [True, False], ids=["with checkpoints", "without"])
 @pytest.mark.parametrize(("value", "problem"), FOREIGN.values(), ids=FOREIGN)
 def test_state_that_can_not_be_saved_ends_the_job_at_its_first_row(value, problem, saves, tmp_path):
-    config = settings(tmp_path) if saves else None
+    config = settings(tmp_path) if saves else ef.JobConfig(network=ef.NetworkConfig(source_rows=3, linger=0))
     out: list[dict[str, Any]] = []
     with pytest.raises(
         ef.RecordError, match=rf"(?s)operator `shop`: .*: the state can't be saved: {problem}.*key: 'a'.*record: .*'seq': 0"
