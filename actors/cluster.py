@@ -116,9 +116,14 @@ def start_job(
     Raises RequestError if a job of that name runs, or the workers don't come up.
     """
     start_cluster()
-    with _STARTS:
-        claim = claim if claim is not None else RunClaim(secrets.token_hex(8), secrets.token_hex(8))
+    claim = claim if claim is not None else RunClaim(secrets.token_hex(8), secrets.token_hex(8))
+    if not _STARTS.acquire(blocking=False):
+        with StartWatch(plan.name, lambda: "other jobs of this process to start"):
+            _STARTS.acquire()
+    try:
         return _started(plan, config, savepoint, claim, detached=detached)
+    finally:
+        _STARTS.release()
 
 
 def _started(plan: Plan, config: JobConfig, savepoint: Savepoint | None, claim: RunClaim, *, detached: bool) -> RayJob:

@@ -115,6 +115,8 @@ class Dataflow:
         if config.checkpoint.dir is not None:  # the workers' working directory may be another
             folder = folder_or_url(config.checkpoint.dir, "CheckpointConfig(dir=...)")
             config = replace(config, checkpoint=replace(config.checkpoint, dir=folder))
+        if config.state.dir is not None:
+            config = replace(config, state=replace(config.state, dir=folder_or_url(config.state.dir, "StateConfig(dir=...)")))
         allowed = Allowed(allow_lost_state, allow_new_state)
         savepoint = None if from_savepoint is None else _savepoint(from_savepoint, allowed)
         physical = self.plan(config=config)

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 import ray
+from ray.exceptions import RayError
+from ray.util.client import ray as ray_client
 
 from ...scheduler.rescaling.memory import memory_problem
 from ...scheduler.rescaling.placement import Node
@@ -40,9 +42,17 @@ def cluster_nodes(processes: Iterable[WorkerProcess], cpus: float) -> list[Node]
 
 
 def lack_of_memory(workers: int) -> str | None:
-    """Why the cluster may not have the memory for a job of that many workers, None if it has; by what Ray says that the nodes have left."""
-    nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
-    free = free_resources()
+    """Why the cluster may not have the memory for a job of that many workers, by what Ray says that the nodes have left.
+
+    None if it has, and where that is not known: to a Ray Client, which is not on the cluster, or while Ray doesn't answer.
+    """
+    if ray_client.is_connected():  # type: ignore[no-untyped-call]
+        return None
+    try:
+        nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+        free = free_resources()
+    except RayError:
+        return None
     if not all("memory" in free.get(node, {}) for node in nodes):
         return None
     return memory_problem(workers, sum(float(free[node]["memory"]) for node in nodes))

@@ -189,7 +189,9 @@ class JobCore:
         """Start the first attempt, or go on in place of a coordinator that was lost."""
         self._job.happens("begin", now)
         if self._begin_from.takes_over:
-            self.go_back()
+            error = JobLostError(f"job `{self.name}`: its coordinator was lost, and another goes on in its place")
+            self._job.emit(Warn(str(error)))
+            self.go_back(trouble=(error, str(error)))
         else:
             self._restore_sinks()
 
@@ -353,9 +355,13 @@ class JobCore:
             self._job.error = error
             self.end(JobState.FAILED)
 
-    def go_back(self, delay: float = 0.0) -> None:
-        """A new attempt from the newest checkpoint, with its routing tables unless a migration by restart gives others."""
+    def go_back(self, delay: float = 0.0, trouble: tuple[EvenflowError, str] | None = None) -> None:
+        """A new attempt from the newest checkpoint, with its routing tables unless a migration by restart gives others.
+
+        `trouble`: what the job goes back for, and that in words; None if it was asked to.
+        """
         job = self._job
+        job.trouble = trouble
         newest, plan = job.checkpoints.newest, job.plan
         changed = self.reconfiguration.reset()
         self.checkpointing.reset()
@@ -441,6 +447,8 @@ class JobCore:
         newest = self._job.checkpoints.newest
         if newest is not None and error.checkpoint in (0, newest.checkpoint):
             self._phase = _Phase.OLDER
+            self._job.trouble = error, f"a checkpoint is damaged: {self._job.told(error)}"
+            self._job.emit(Warn(f"job `{self.name}` looks for an older checkpoint: {self._job.told(error)}"))
             self._leave_running()
             self._job.emit(FindOlder(CheckpointNumber(error.checkpoint), error.problem))
 
@@ -454,7 +462,7 @@ class JobCore:
             self.abort(answer.error)
             return
         self._job.checkpoints.unreadable(answer.problem, answer.manifest)
-        self.go_back()
+        self.go_back(trouble=self._job.trouble)
 
     def _fail_now(self, error: EvenflowError, worker: WorkerId | None = None) -> None:
         job, restarts = self._job, self._restarts
@@ -463,9 +471,8 @@ class JobCore:
         cause = job.told(error, worker)
         if delay is not None:
             count = f"restart {restarts.in_row} of at most {restarts.settings.most} in a row"
-            job.trouble = error, f"{count}: {cause}"
             job.emit(Warn(f"job `{job.name}`: {count}, in {delay:g} s: {cause}"))
-            self.go_back(delay)
+            self.go_back(delay, (error, f"{count}: {cause}"))
             return
         first = restarts.first_cause
         job.error = first if isinstance(first, EvenflowError) else error

@@ -53,7 +53,7 @@ class JobRecord:
         self.restarts, self.next_try = 0, 0.0
         """How often the job went back to its last checkpoint, and when its newest attempt begins or began."""
         self.trouble: tuple[EvenflowError, str] | None = None
-        """Why the job went back last, and that in words."""
+        """Why the job went back last, and that in words; None if it was asked to."""
         self.completed_before = 0
         """The checkpoints that were complete when it did."""
         self.now = 0.0

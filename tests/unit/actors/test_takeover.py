@@ -197,7 +197,8 @@ def test_coordinator_that_comes_back_goes_on_with_the_workers_and_tables_of_the_
     assert point.attempt > 7
     core = JobCore(plan, config, point)
     core.begin(0.0)
-    (restore,) = core.effects()
+    warning, restore = core.effects()
+    assert "its coordinator was lost" in warning.text
     assert (restore.manifest, restore.attempt) == (point.manifest, core.attempt)
     assert core.attempt > 7
     assert core.plan.stage_of("count").parallelism == 3
@@ -217,7 +218,7 @@ def test_coordinator_that_was_taken_for_lost_leaves_what_the_next_one_has_prepar
     before.begin(0.0)
     after = JobCore(plan, config, back.restore_point(takes_over=True))
     after.begin(0.0)
-    (late,), (restore,) = before.effects(), after.effects()
+    (late,), (_, restore) = before.effects(), after.effects()
     assert restore.attempt > late.attempt
     writer = sink.writer(0, 1)
     writer.write(Batch(pa.record_batch({"item": [1]})))

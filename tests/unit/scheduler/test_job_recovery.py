@@ -18,7 +18,7 @@ from evenflow.scheduler.checkpoints.storage_answers import Committed, SinksResto
 from evenflow.scheduler.job.effects import Commit, Deploy, Discard, Ended, JobState, RestoreSinks
 from evenflow.scheduler.job.messages import BeginCheckpoint, StopSource
 from evenflow.scheduler.job.requests import ShowStatus
-from evenflow.state.errors import StateFolderError
+from evenflow.state.errors import CorruptCheckpointError, StateFolderError
 
 
 def test_lost_worker_takes_the_job_back_to_its_newest_checkpoint():
@@ -315,3 +315,31 @@ def test_job_that_goes_back_while_it_stops_stops_when_it_runs_again():
     effects = [effect for worker in WORKERS for effect in job.ready(worker)]
     assert told(effects, StopSource()) == ["from_items-0", "from_items-1"]
     assert job.core.state is JobState.STOPPING
+
+
+def test_a_job_that_goes_back_because_it_was_asked_to_shows_no_old_error():
+    job = saving_job()
+    job.failed(LOST, now=1.0)
+    job.restart(2.0)
+    job.core.go_back()
+    status = job.ask(ShowStatus(), now=3.0)
+    assert (status.state, status.error, status.problems, status.restarts) == (JobState.RESTARTING, None, (), 2)
+
+
+def test_a_job_that_looks_for_an_older_checkpoint_says_why():
+    job = saving_job()
+    job.take_checkpoint()
+    damaged = CorruptCheckpointError("aggregate-0", 1, "truncated")
+    job.failed(damaged, now=11.0)
+    status = job.ask(ShowStatus(), now=12.0)
+    assert (status.state, status.error) == (JobState.RESTARTING, damaged)
+    assert status.problems == ("a checkpoint is damaged: CorruptCheckpointError: worker aggregate-0 can't restore checkpoint 1: truncated",)
+    assert job.logged[-1].startswith("job `f` looks for an older checkpoint: CorruptCheckpointError")
+
+
+def test_a_coordinator_that_goes_on_in_place_of_a_lost_one_says_so():
+    job = new_saving_job(RestorePoint(takes_over=True))
+    job.begin(now=1.0)
+    status = job.ask(ShowStatus())
+    assert (status.state, status.restarts) == (JobState.RESTARTING, 1)
+    assert job.logged == [str(status.error)] == ["job `f`: its coordinator was lost, and another goes on in its place"]

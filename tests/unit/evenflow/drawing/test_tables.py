@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import pytest
 
+import evenflow as ef
 from evenflow.balancer.plan import BalancePlan, KeySplit
 from evenflow.drawing.changes import migration_table, migrations_table, node_scalings_table, scalings_table
 from evenflow.drawing.job import checkpoints_table, status_table
 from evenflow.drawing.metrics import load_table
 from evenflow.drawing.terminal import as_text
+from evenflow.drawing.top import headline
 from evenflow.drawing.units import bar
 from evenflow.scheduler.checkpoints.checkpoints import CheckpointReport, CheckpointState
 from evenflow.scheduler.job.effects import JobState
@@ -63,6 +65,18 @@ def test_splits_of_a_plan_are_drawn():
 def test_problems_that_a_job_goes_on_in_spite_of_are_drawn():
     text = as_text(status_table(JobStatus("shop", JobState.RUNNING, None, ("a-0",), 3, 1.25, problems=("operator `look`: no table",))))
     assert "operator `look`: no table" in text
+
+
+def test_a_job_that_restarts_is_drawn_with_its_error_the_count_and_the_next_try():
+    error, problems = ef.JobLostError("worker a-0 is gone\nwith a second line"), ("restart 3 of at most 10 in a row: a-0 is gone",)
+    status = JobStatus("shop", JobState.RESTARTING, error, ("a-0",), 3, 1.25, problems=problems, restarts=3, next_try=0.4)
+    table, top = as_text(status_table(status)), as_text(headline(status))
+    assert "3 restarts, the next try in 0.4 s" in table
+    assert [line.strip() for line in top.splitlines()] == [
+        "shop restarting, 1 s, 3 checkpoints, 3 restarts, the next try in 0.4 s",
+        "restart 3 of at most 10 in a row: a-0 is gone",
+        "error: worker a-0 is gone",
+    ]
 
 
 def test_a_migration_under_way_shows_its_steps():

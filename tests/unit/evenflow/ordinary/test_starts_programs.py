@@ -223,3 +223,30 @@ def test_explain_says_how_many_workers_and_how_much_memory_a_job_asks_for(parall
     flow = ef.Dataflow("sized")
     flow.read(ef.generate(total=10, keys=2)).key_by("key").aggregate(n=ef.count()).write(ef.to_list([]))
     assert f"  {line}\n" in flow.explain(parallelism)
+
+
+def test_a_relative_folder_for_state_is_below_the_folder_of_the_program_and_not_of_the_worker(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    flow = ef.Dataflow("relative")
+    flow.read(ef.from_items([{"k": 1}])).key_by("k").aggregate(n=ef.count()).write(ef.to_list([]))
+    job = flow.run(runtime="local", config=ef.JobConfig(state=ef.StateConfig("lmdb", dir="state")))
+    with pytest.raises(ef.StateBackendError, match=f"can't keep its state in {tmp_path}/state: "):
+        job.wait("60s")
+    (tmp_path / "state").mkdir()
+    rows = []
+    flow = ef.Dataflow("relative")
+    flow.read(ef.from_items([{"k": 1}])).key_by("k").aggregate(n=ef.count()).write(ef.to_list(rows))
+    flow.run(runtime="local", config=ef.JobConfig(state=ef.StateConfig("lmdb", dir="state"))).wait("60s")
+    assert rows == [{"k": 1, "n": 1}]
+
+
+def test_settings_of_the_autoscaler_hold_for_the_policy_that_is_switched_on_and_switch_none_on():
+    flow = ef.Dataflow("unscaled")
+    flow.read(ef.generate(rate=100, keys=2)).key_by("key").aggregate(n=ef.count()).named("counts").write(ef.to_list([]))
+    job = flow.run(runtime="local", config=ef.JobConfig(autoscale=ef.AutoscaleConfig(interval="1s", max_parallelism=3)))
+    assert job.decisions() == []
+    with pytest.raises(ef.RequestError, match="latency_target"):
+        job.autoscaler("pid")
+    job.autoscaler("ds2", mode="advise")
+    job.cancel()
+    job.wait("60s")
