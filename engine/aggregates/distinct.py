@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from ...state.hashing import UnhashableKey, hash64
+from ...state.hashing import UnhashableKey, hash64, mix
 from ..batch import Batch
+from ..keys.key_values import PER_SECOND
 from .base import Accumulator, AggregateFunction, Array, Codes, Parts, call
 from .column import InputColumn
 from .sketch import SketchAccumulator, cut, entries_of, first_of_runs, sketch_sizes
@@ -28,6 +28,10 @@ from .untyped import UntypedAccumulator
 _HASH_BITS = 44
 _CODES_AT_ONCE = 1 << (64 - _HASH_BITS)
 _NAN_HASH = np.uint64(0x4E614E4E614E4E61)
+_OTHER = np.uint64(0x6F746865726F7468)
+"""Tells values of a hash of their own from those whose bits are the same."""
+_LARGEST = np.iinfo(np.int64).max
+_LEAST_NORMAL = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +134,35 @@ class DistinctAccumulator(SketchAccumulator):
 
 
 def _hashes(column: pa.Array) -> npt.NDArray[np.uint64]:
-    """The hash of each value, one for all NaN."""
+    """The hash of each value. A float without a fraction has the hash of the integer, because a column's type may widen from integer to
+    float.
+
+    The bits of subnormal floats are small integers, and long times are equal modulo 2**64 nanoseconds: those have hashes of their own.
+    """
+    if pa.types.is_temporal(column.type) and not pa.types.is_date(column.type):
+        return _time_hashes(column)
     if not pa.types.is_floating(column.type):
         return hash64(column)
-    not_a_number = pc.is_nan(column).to_numpy(zero_copy_only=False)
-    if not not_a_number.any():
-        return hash64(column)
-    hashes = np.full(len(column), _NAN_HASH)
-    hashes[~not_a_number] = hash64(column.filter(pa.array(~not_a_number)))
+    values = column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+    with np.errstate(invalid="ignore"):
+        integers = values.astype(np.int64)
+    whole = (integers == values) & (integers < _LARGEST)
+    hashes = mix(np.where(whole, integers, values.view(np.int64)).view(np.uint64))
+    subnormal = ~whole & (np.abs(values) < _LEAST_NORMAL)
+    if subnormal.any():
+        hashes[subnormal] = mix(hashes[subnormal] ^ _OTHER)
+    not_a_number = np.isnan(values)
+    if not_a_number.any():
+        hashes[not_a_number] = _NAN_HASH
+    return hashes
+
+
+def _time_hashes(column: pa.Array) -> npt.NDArray[np.uint64]:
+    hashes, nanoseconds = hash64(column), 1_000_000_000 // PER_SECOND[column.type.unit]
+    counts = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64()).to_numpy().astype(np.int64)
+    long = np.abs(counts // 2) > _LARGEST // (2 * nanoseconds)
+    if long.any():
+        hashes[long] = mix(mix(counts[long].view(np.uint64)) ^ _OTHER)
     return hashes
 
 

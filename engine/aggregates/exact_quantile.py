@@ -67,8 +67,15 @@ class ExactQuantileAccumulator(AllValuesAccumulator):
         low, high = (ordered[starts + bound.astype(np.int64)] for bound in (np.floor(rank), np.ceil(rank)))
         results = np.zeros(len(lists))
         with np.errstate(invalid="ignore", over="ignore"):
-            results[seen] = np.where(low == high, low, low + (high - low) * (rank - np.floor(rank)))
+            results[seen] = _between(low, high, rank - np.floor(rank))
         return pa.array(results, mask=~seen)
+
+
+def _between(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64], part: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The value at `part` of the way from `low` to `high`; the weighted mean where their distance is no number of 64 bits."""
+    distance = high - low
+    between = np.where(np.isfinite(distance), low + distance * part, low * (1 - part) + high * part)
+    return np.where(low == high, low, between)
 
 
 def _sorted(lists: Ragged) -> npt.NDArray[np.float64]:

@@ -49,7 +49,7 @@ def variance(column: str, *, where: Condition | None = None) -> AggregateFunctio
     """The sample variance (SQL's `var_samp`) of integers, floats or decimals; float64, null for fewer than two values.
 
     It is computed from exact sums, so it doesn't depend on the order of the values, nor lose digits when they are far from zero. A group
-    keeps about 80 bytes for each power of two among its values.
+    keeps 56 bytes for integers, 104 for decimals, and of floats about 80 bytes for each power of two among its values.
     """
     return filtered(Variance(column_name("variance", column), root=False), where)
 

@@ -1,7 +1,7 @@
 """Sums and means.
 
-Integers, decimals and durations are summed exactly. Floats are summed in float64, so their last digits may depend on the order
-of the additions, as everywhere; all other properties of an aggregate hold.
+Integers, decimals and durations are summed exactly, floats with twice the digits of a float64 (`float_sums.py`). Their sums may depend on
+the order of the values, but only where these cancel to less than the last of those digits; all other properties of an aggregate hold.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ..errors import RecordError
 from .base import Accumulator, AggregateFunction, Codes, Parts, call
 from .column import InputColumn
 from .exact import ExactAddends
+from .float_sums import FloatAddends
 from .untyped import UntypedAccumulator
 
 
@@ -32,35 +33,6 @@ class Addends(Protocol):
     def plus(self, left: Parts, right: Parts) -> Parts: ...
     def to_float(self, limbs: Parts) -> npt.NDArray[np.float64]: ...
     def to_arrow(self, limbs: Parts, kind: pa.DataType, seen: npt.NDArray[np.bool_]) -> pa.Array: ...
-
-
-class FloatAddends:
-    """Sums in float64. The values may hold NaN and infinities: NaN, or two infinities of unlike sign, make NaN."""
-
-    part_types = (pa.float64(),)
-
-    def zero(self, n: int) -> Parts:
-        return (np.zeros(n),)
-
-    def by_group(self, column: pa.Array, codes: Codes, groups: int) -> Parts:
-        return self.by_code((column.to_numpy().astype(np.float64, copy=False),), codes, groups)
-
-    def by_code(self, limbs: Parts, codes: Codes, groups: int) -> Parts:
-        total = np.zeros(groups)
-        with np.errstate(invalid="ignore", over="ignore"):
-            np.add.at(total, codes, limbs[0])
-        return (total,)
-
-    def plus(self, left: Parts, right: Parts) -> Parts:
-        with np.errstate(invalid="ignore", over="ignore"):
-            return (left[0] + right[0],)
-
-    def to_float(self, limbs: Parts) -> npt.NDArray[np.float64]:
-        total: npt.NDArray[np.float64] = limbs[0]
-        return total
-
-    def to_arrow(self, limbs: Parts, kind: pa.DataType, seen: npt.NDArray[np.bool_]) -> pa.Array:
-        return pa.array(limbs[0], kind, mask=~seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +89,9 @@ def _carried(addends: Addends, sums: Parts, narrower: Addends) -> Parts:
     """Sums of a narrower type as those of `addends`."""
     if isinstance(addends, ExactAddends) and isinstance(narrower, ExactAddends):
         return addends.rescaled(sums, narrower)
-    return (narrower.to_float(sums),)
+    if isinstance(narrower, ExactAddends) and not narrower.scale:
+        return FloatAddends.of_integers(narrower.to_ints(sums))
+    return narrower.to_float(sums), np.zeros(len(sums[0]))
 
 
 class _TotalAccumulator(Accumulator):

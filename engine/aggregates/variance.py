@@ -1,4 +1,4 @@
-"""The sample variance and the standard deviation, from exact sums.
+"""The sample variance and the standard deviation, from exact sums; those of integers and decimals are in `exact_variance.py`.
 
 A float64 is an integer M of 53 bits times a power of two. For each exponent that occurs in a group, its sums of M and of M**2 are kept as
 integers that can't overflow. So the state, and with it the result, is the same in whatever order values come, and nothing is lost when
@@ -22,6 +22,7 @@ from ..keys.encoding import compact
 from .base import Accumulator, AggregateFunction, Codes, Parts, call
 from .column import InputColumn
 from .double_double import DoubleDouble
+from .exact_variance import NEARLY_EQUAL, ExactVarianceAccumulator
 from .kept_values import Ints, ListAccumulator
 from .ragged import Ragged
 from .untyped import UntypedAccumulator
@@ -35,8 +36,6 @@ _NOT_FINITE = 2_000
 _LEAST, _EXPONENTS = -1_100, 3_200
 _SUMS = ("n", "a", "b", "aa_low", "aa_high", "ab_low", "ab_high", "bb_low", "bb_high")
 _ENTRY = pa.struct([("exponent", pa.int16()), *((name, pa.int64()) for name in _SUMS)])
-_NEARLY_EQUAL = 2.0**-50
-"""The variance over the mean square below which double-double arithmetic is not trusted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +54,8 @@ class Variance(AggregateFunction):
             return UntypedAccumulator(operator, pa.float64())
         if not (pa.types.is_integer(source.type) or pa.types.is_floating(source.type) or pa.types.is_decimal(source.type)):
             raise source.refusal("integers, floats and decimals")
+        if not pa.types.is_floating(source.type):
+            return ExactVarianceAccumulator(source, self.root)
         return VarianceAccumulator(source, self.root)
 
 
@@ -81,6 +82,9 @@ class VarianceAccumulator(ListAccumulator):
         sums = [values.field(name).to_numpy() for name in _SUMS]
         return _by_exponent(values.field("exponent").to_numpy().astype(np.int64), sums, codes, groups)
 
+    def carried(self, parts: Parts, narrower: Accumulator) -> Parts:
+        return (_entries(*narrower.integers(parts, narrower)),) if isinstance(narrower, ExactVarianceAccumulator) else parts
+
     def finish(self, parts: Parts) -> pa.Array:
         variances, defined = _variances(parts[0])
         return pa.array(np.sqrt(variances) if self.root else variances, mask=~defined)
@@ -100,6 +104,23 @@ def _by_exponent(exponents: Ints, sums: list[Ints], codes: Codes, groups: int) -
     exponent = (present % _EXPONENTS + _LEAST).astype(np.int16)
     entries = pa.StructArray.from_arrays([pa.array(exponent), *map(pa.array, totals.values())], fields=list(_ENTRY))
     return Ragged.of(entries, np.bincount(present // _EXPONENTS, minlength=groups))
+
+
+def _entries(counts: Ints, totals: list[int], squares: list[int]) -> Ragged:
+    """Sums of integers as entries: limbs of 32 bits with the exponents that they stand for."""
+    found: list[dict[str, int]] = []
+    for count, total, square in zip(counts.tolist(), totals, squares, strict=True):
+        at: dict[int, dict[str, int]] = {}
+        for place in range(0, total.bit_length(), _BITS):
+            entry = at.setdefault(53 + place, dict.fromkeys(_SUMS, 0))
+            entry["b"] = (abs(total) >> place & _MASK) * (1 if total > 0 else -1)
+        for place in range(0, square.bit_length(), _BITS):
+            at.setdefault(53 + place // 2, dict.fromkeys(_SUMS, 0))["bb_low"] = square >> place & _MASK
+        if count:
+            at.setdefault(53, dict.fromkeys(_SUMS, 0))["n"] = count
+        found.append(dict(sorted(at.items())))  # type: ignore[arg-type]
+    entries = [{"exponent": exponent, **sums} for of in found for exponent, sums in of.items()]  # type: ignore[dict-item]
+    return Ragged.of(pa.array(entries, _ENTRY), np.array([len(of) for of in found], np.int64))
 
 
 def _variances(lists: Ragged) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
@@ -126,7 +147,7 @@ def _variances(lists: Ragged) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.b
     spread = squares.times(count).minus(total.squared())
     with np.errstate(over="ignore", invalid="ignore"):
         deviation = spread.high / count / (count - 1)
-        nearly_equal = defined & (spread.high < _NEARLY_EQUAL * squares.high * count)
+        nearly_equal = defined & (spread.high < NEARLY_EQUAL * squares.high * count)
         variances = np.ldexp(deviation, 2 * (highest - 53))
     variances[nearly_equal] = _exactly(lists[nearly_equal])
     variances[highest == _NOT_FINITE] = np.nan

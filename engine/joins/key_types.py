@@ -84,7 +84,7 @@ def _time(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 
 def _finer(one: pa.DataType, other: pa.DataType) -> str:
-    return max(one.unit, other.unit, key=("s", "ms", "us", "ns").index)
+    return max(str(one.unit), str(other.unit), key=("s", "ms", "us", "ns").index)
 
 
 _WIDENED: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType, pa.DataType], pa.DataType | None]], ...] = (

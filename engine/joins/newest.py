@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import chain
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from ..aggregates.row_order import has_order, order_keys
 from ..batch import Batch, Times
 from .block import Block
 from .matching import Matcher, plain
@@ -71,13 +74,22 @@ def superseded(block: Block, keys: tuple[str, ...], watermark: int) -> npt.NDArr
     return mask
 
 
+def _rising(column: pa.Array) -> list[npt.NDArray[Any]]:
+    """Sort keys of a column in the order of the aggregates, but a null is less than any value."""
+    values = order_keys(column, one_zero=True)
+    if not column.null_count or pa.types.is_null(column.type):
+        return [values]
+    return [column.is_valid().to_numpy(zero_copy_only=False), values]
+
+
 def _greatest(rows: pa.RecordBatch, owners: npt.NDArray[np.intp], count: int) -> pa.RecordBatch:
-    """The greatest row of each owner in [0, count), compared column by column but for nested ones; a null is less than any value."""
+    """The greatest row of each owner in [0, count), compared column by column but for nested ones.
+
+    A null is less than any value, and NaN larger than any number.
+    """
     if len(owners) == count:
         return rows.take(pa.array(np.argsort(owners)))
-    columns = [pa.array(owners), *(plain(column) for column in rows.columns if not pa.types.is_nested(column.type))]
-    names = [str(place) for place in range(len(columns))]
-    keys = [(name, "ascending", "at_start") for name in names]
-    order = pc.sort_indices(pa.table(columns, names=names), sort_keys=keys).to_numpy()
+    keys = list(chain.from_iterable(_rising(plain(column)) for column in rows.columns if has_order(column.type)))
+    order = np.lexsort((*reversed(keys), owners))
     last = np.flatnonzero(np.diff(owners[order], append=count))
     return rows.take(pa.array(order[last]))

@@ -2,6 +2,7 @@
 
 A row is late if its time is before the watermark. So no row that is kept can join a session that has ended, and rows of ended sessions may
 stay for a while. Sessions are found by the hashes of keys: two keys of one hash would wait for each other, and are told apart at the end.
+In a join, where a null equals nothing, a row with a null in its key is a session of its own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from ..batch import Times
 from .block import Block, Hashes, Places
+from .matching import without_nulls
 from .segment import expanded
 from .sides import Side
 from .window_rows import Complete, Groups, Keys, Logs, WindowRows, key_codes
@@ -22,10 +24,13 @@ FEW = 4_096
 
 
 class SessionRows(WindowRows):
-    """`keys`: the names of the key columns of each side. The due time of a row is the end of the session, if no other row follows."""
+    """`keys`: the names of the key columns of each side. The due time of a row is the end of the session, if no other row follows.
 
-    def __init__(self, gap: int, keys: Keys, operator: str) -> None:
-        self._gap, self._keys, self._operator = gap, keys, operator
+    `nulls_meet`: whether nulls in keys are equal.
+    """
+
+    def __init__(self, gap: int, keys: Keys, operator: str, *, nulls_meet: bool) -> None:
+        self._gap, self._keys, self._operator, self._nulls_meet = gap, keys, operator, nulls_meet
         self._ended = 0
         """Rows of ended sessions that may still be in the logs."""
 
@@ -37,13 +42,15 @@ class SessionRows(WindowRows):
         return mask
 
     def complete(self, logs: Logs, after: int, until: int) -> Iterator[Complete]:
+        yield from self._alone(logs, after, until)
         hashes, lasts = self._lasts(logs, after, until)
         if not len(hashes):
             return
         found = {
             side: [(segment.block, *_before(segment.ranges(hashes, None, lasts))) for segment in log.segments] for side, log in logs.items()
         }
-        parts = [(side, block, places, of) for side, blocks in found.items() for block, of, places in blocks if len(places)]
+        parts = [(side, block, *self._met(side, block, places, of)) for side, blocks in found.items() for block, of, places in blocks]
+        parts = [part for part in parts if len(part[2])]
         times = np.concatenate([block.times[places] for _, block, places, _ in parts])
         of = np.concatenate([of for *_, of in parts])
         mine, begin, whole = _sessions(of, times, self._gap)[1] == lasts[of], 0, list[tuple[Side, Block]]()
@@ -72,11 +79,36 @@ class SessionRows(WindowRows):
             for block in log.cut_out(lambda block: gone[id(block)]):
                 block.held.forget(np.ones(len(block), np.bool_))
 
+    def _alone(self, logs: Logs, after: int, until: int) -> Iterator[Complete]:
+        """The rows whose end is in [after, until) and whose keys equal none."""
+        for side, log in logs.items():
+            for segment in log.segments if not self._nulls_meet else ():
+                valid = without_nulls(segment.block, self._keys[side])
+                if valid is None or segment.last_due < after:
+                    continue
+                due = segment.block.due
+                for block in segment.block.take(np.flatnonzero(~valid & (due >= after) & (due < until))).pieces():
+                    self._ended += len(block)
+                    ends = block.times + self._gap
+                    yield Complete(block.times, ends, ends, {**dict.fromkeys(self._keys, ()), side: [(block, np.arange(len(block)))]})
+
+    def _met(self, side: Side, block: Block, places: Places, of: Places) -> tuple[Places, Places]:
+        """The places without those of rows whose keys equal none, and their numbers."""
+        valid = None if self._nulls_meet else without_nulls(block, self._keys[side])
+        return (places, of) if valid is None else (places[valid[places]], of[valid[places]])
+
     def _lasts(self, logs: Logs, after: int, until: int) -> tuple[Hashes, Times]:
         """The hash, and the last time, of each session whose end is in [after, until)."""
         segments = [segment for log in logs.values() for segment in log.segments]
-        due = [(segment.block.due >= after) & (segment.block.due < until) for segment in segments if segment.last_due >= after]
-        there = [segment.block for segment in segments if segment.last_due >= after]
+        segments = [segment for log in logs.values() for segment in log.segments]
+        there, due = list[Block](), list[npt.NDArray[np.bool_]]()
+        for side, log in logs.items():
+            for segment in log.segments:
+                if segment.last_due >= after:
+                    mask = (segment.block.due >= after) & (segment.block.due < until)
+                    valid = None if self._nulls_meet else without_nulls(segment.block, self._keys[side])
+                    there.append(segment.block)
+                    due.append(mask if valid is None else mask & valid)
         hashes = np.concatenate([np.zeros(0, np.uint64), *(block.hashes[mask] for block, mask in zip(there, due, strict=True))])
         times = np.concatenate([np.zeros(0, np.int64), *(block.times[mask] for block, mask in zip(there, due, strict=True))])
         order = np.lexsort((times, hashes))

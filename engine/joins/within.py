@@ -9,11 +9,10 @@ Between(lower=-300000000, upper=600000000)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 from ..errors import FlowError
 from ..state_description import seconds_text
-from ..time.duration import Duration, microseconds
+from ..time.duration import Duration, microseconds, signed_microseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +77,7 @@ def always(ttl: Duration | None = None) -> Between | Always:
 def _signed(duration: Duration) -> int | None:
     """Microseconds, None for what is no duration."""
     try:
-        if isinstance(duration, str) and duration.strip().startswith("-"):
-            return -microseconds(duration.strip()[1:])
-        if isinstance(duration, (int, float)) and not isinstance(duration, bool) and duration < 0:
-            return -microseconds(-duration)
-        if isinstance(duration, timedelta) and duration < timedelta(0):
-            return -microseconds(-duration)
-        return microseconds(duration)
+        return signed_microseconds(duration)
     except FlowError:
         return None
 

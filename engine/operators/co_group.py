@@ -57,6 +57,8 @@ class CoGroup(FunctionOperator, TwoInputs):
 class CoGroupInstance(WindowCalls, WindowsOfTwo):
     """Keeps the rows of both sides as a join within windows does."""
 
+    nulls_meet = True
+
     def __init__(self, operator: CoGroup, context: Context) -> None:
         WindowsOfTwo.__init__(self, operator, context, operator.windows)
         self.open_calls(context, operator.function, operator.schema, operator.on_error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +23,15 @@ from .window_bounds import timed
 class WindowsOfTwo(TwoInputsInstance):
     """Its state is the rows of both sides whose windows are not complete."""
 
+    nulls_meet: ClassVar[bool] = False
+    """Whether nulls in keys are equal."""
+
     def __init__(self, operator: TwoInputs, context: Context, windows: Windows | SessionWindows) -> None:
         TwoInputsInstance.__init__(self, operator, context)
         self._kind = windows
         self._of_rows: WindowRows
         if isinstance(windows, SessionWindows):
-            self._of_rows = SessionRows(windows.gap, self.state.keys, context.name)
+            self._of_rows = SessionRows(windows.gap, self.state.keys, context.name, nulls_meet=self.nulls_meet)
         else:
             self._of_rows = FixedWindows(windows)
 

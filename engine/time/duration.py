@@ -41,6 +41,24 @@ def microseconds(duration: Duration, what: str = "duration") -> int:
     return value
 
 
+def signed_microseconds(duration: Duration, what: str = "duration") -> int:
+    """As `microseconds`, for durations that may be negative, such as "-5m", -2.5 or timedelta(hours=-8).
+
+    >>> signed_microseconds("-100ms"), signed_microseconds("1s")
+    (-100000, 1000000)
+    """
+    try:
+        if isinstance(duration, str) and duration.strip().startswith("-"):
+            return -microseconds(duration.strip()[1:], what)
+        if isinstance(duration, (int, float)) and not isinstance(duration, bool) and duration < 0:
+            return -microseconds(-duration, what)
+        if isinstance(duration, timedelta) and duration < timedelta(0):
+            return -microseconds(-duration, what)
+    except FlowError:
+        raise FlowError(_explain(duration, what)) from None
+    return microseconds(duration, what)
+
+
 def seconds(duration: Duration, what: str = "duration") -> float:
     """`duration` in seconds. Raises FlowError as `microseconds` does."""
     return microseconds(duration, what) / 1_000_000

@@ -79,7 +79,7 @@ class EventTime:
     def times(self, column: pa.Array) -> tuple[Times, npt.NDArray[np.bool_]]:
         """The column in microseconds since the epoch, and which rows are null, NaN or outside of the years 1 to 9999.
 
-        Numbers with a fraction count `unit`, as integers do. Raises TypeError for any other type.
+        Numbers with a fraction count `unit`, as integers do. All are rounded down to microseconds. Raises TypeError for any other type.
         """
         wrong = column.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
         kind = column.type
@@ -87,7 +87,7 @@ class EventTime:
             counts = pc.fill_null(column, 0.0).to_numpy(zero_copy_only=False).astype(np.float64)
             micros = np.where(wrong, 0.0, counts) * (1_000_000 / _PER_SECOND[self.unit])
             wrong |= ~((micros >= EARLIEST) & (micros <= LATEST))
-            return np.where(wrong, 0.0, np.rint(micros)).astype(np.int64), wrong
+            return np.where(wrong, 0.0, _floor(micros)).astype(np.int64), wrong
         if not _holds_times(kind):
             if pa.types.is_null(kind):
                 return np.zeros(len(column), np.int64), np.ones(len(column), np.bool_)
@@ -107,7 +107,10 @@ class EventTime:
             return times if self.unit == "ns" else times * _PER_UNIT[self.unit]
         if pa.types.is_date(column.type):
             column = column.cast(pa.timestamp("s"))
-        stamps: Times = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False).view(pa.int64()).to_numpy()
+        if column.type.unit == "ns":
+            nanoseconds: Times = column.view(pa.int64()).to_numpy()
+            return nanoseconds // 1_000  # earlier times too are rounded down, which a cast would not do
+        stamps: Times = column.cast(pa.timestamp("us", tz=column.type.tz)).view(pa.int64()).to_numpy()
         return stamps
 
     def fits(self, column: pa.Array) -> bool:
@@ -134,6 +137,13 @@ class EventTime:
     def _remedy(self, kind: pa.DataType) -> str:
         other = f'; unit={self.unit!r} says what its integers count: "s", "ms", "us" or "ns"' if pa.types.is_integer(kind) else ""
         return f"correct such rows, or filter them out before they are read{other}"
+
+
+def _floor(micros: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Rounded down, but for what the digits of a float can't tell: 1.001 s is 1,001,000 microseconds."""
+    nearest = np.rint(micros)
+    floor: npt.NDArray[np.float64] = np.where(np.abs(micros - nearest) <= 2 * np.spacing(np.abs(micros)), nearest, np.floor(micros))
+    return floor
 
 
 def shown_time(time: int) -> str:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ..batch import Times
 from ..errors import FlowError
-from .duration import Duration, microseconds
+from .duration import Duration, microseconds, signed_microseconds
 from .event_time import EARLIEST, LATEST
 
 MOST_PANES = 100_000
@@ -65,16 +65,18 @@ class Windows:
 
 
 def tumbling(size: Duration, *, offset: Duration = 0) -> Windows:
-    """Windows of `size`, end to end. Raises FlowError for a size that is no duration or is zero.
+    """Windows of `size`, end to end, that begin at `offset` and every `size` before and after it; `offset` may be negative.
 
-    >>> tumbling("1h").size
-    3600000000
+    Raises FlowError for a size that is no duration or is zero.
+
+    >>> tumbling("1h").size, tumbling("1d", offset="-8h").offset
+    (3600000000, -28800000000)
     """
     return sliding(size, every=size, offset=offset)
 
 
 def sliding(size: Duration, every: Duration, *, offset: Duration = 0) -> Windows:
-    """Windows of `size`, one of which begins every `every`.
+    """Windows of `size`, one of which begins at `offset`, and one every `every` before and after it; `offset` may be negative.
 
     A record is in `size / every` windows, and each window consists of panes of their greatest common divisor. Raises FlowError for zero,
     for gaps between windows (`every` > `size`), and for more than 100,000 panes in a window.
@@ -82,7 +84,7 @@ def sliding(size: Duration, every: Duration, *, offset: Duration = 0) -> Windows
     >>> sliding("1h", every="15m").slide
     900000000
     """
-    windows = Windows(microseconds(size, "window size"), microseconds(every, "window slide"), microseconds(offset, "window offset"))
+    windows = Windows(microseconds(size, "window size"), microseconds(every, "window slide"), signed_microseconds(offset, "window offset"))
     if windows.size == 0 or windows.slide == 0:
         raise FlowError(f"window size {size!r} and slide {every!r} must be longer than zero")
     if windows.slide > windows.size:

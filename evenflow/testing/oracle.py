@@ -17,6 +17,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import singledispatch
+from math import isnan, nan
 from typing import Any
 
 import numpy as np
@@ -367,8 +368,8 @@ def window_starts(time: int, windows: Windows) -> list[int]:
 
 
 def key_of(row: Row, keys: Iterable[str]) -> tuple[Any, ...]:
-    """The key columns' values; a null is a value like any other."""
-    return tuple(row[name] for name in keys)
+    """The key columns' values; a null is a value like any other, and so is NaN, of which there is one."""
+    return tuple(nan if isinstance(value := row[name], float) and isnan(value) else value for name in keys)
 
 
 def _argument(key: tuple[Any, ...]) -> Any:

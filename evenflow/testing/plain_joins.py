@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cmp_to_key
+from math import isnan
 from typing import Any
 
 from ..engine.joins.sides import LEFT, RIGHT, Side
@@ -89,8 +90,8 @@ class _Shape:
         self._suffix = operator.suffix
 
     def same_key(self, left: Row, right: Row) -> bool:
-        keys = [left[name] for name in self._keys[0]], [right[name] for name in self._keys[1]]
-        return keys[0] == keys[1] and None not in keys[0]
+        keys = [_ranked(left[name]) for name in self._keys[0]], [_ranked(right[name]) for name in self._keys[1]]
+        return keys[0] == keys[1] and _ranked(None) not in keys[0]
 
     def pair(self, left: Row | None, right: Row | None) -> Row:
         row = dict(left) if left is not None else {name: right[name] if right and name in self._shared else None for name in self._left}
@@ -142,8 +143,15 @@ def _pair_time(left: Timed, right: Timed) -> int | None:
 
 
 def _compared(one: tuple[Any, ...], other: tuple[Any, ...]) -> int:
-    """Compares values one by one; a null is less than any other."""
+    """Compares values one by one; a null is less than any other, and NaN larger than any number."""
     for a, b in zip(one, other, strict=True):
-        if a != b:
-            return -1 if a is None or (b is not None and a < b) else 1
+        ours, theirs = _ranked(a), _ranked(b)
+        if ours != theirs:
+            return -1 if ours < theirs else 1
     return 0
+
+
+def _ranked(value: Any) -> tuple[int, Any]:
+    if value is None:
+        return 0, 0
+    return (2, 0) if isinstance(value, float) and isnan(value) else (1, value)

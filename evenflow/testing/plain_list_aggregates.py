@@ -50,7 +50,10 @@ def _(function: Quantile, rows: Timed) -> float | None:
         return None
     rank = function.q * (len(values) - 1)
     low, high = values[math.floor(rank)], values[math.ceil(rank)]
-    return low if low == high else low + (high - low) * (rank - math.floor(rank))
+    part = rank - math.floor(rank)
+    if low == high:
+        return low
+    return low + (high - low) * part if math.isfinite(high - low) else low * (1 - part) + high * part
 
 
 @aggregated.register

@@ -41,8 +41,11 @@ def windows_of(operator: WindowJoin | CoGroup, left: Sequence[Timed], right: Seq
     """Every key and its windows, as `joined_in_windows` takes them."""
     of_keys: dict[tuple[Any, ...], tuple[list[Timed], list[Timed]]] = {}
     for place, (rows, keys) in enumerate(((left, operator.left_keys), (right, operator.right_keys))):
-        for row in rows:
-            of_keys.setdefault(key_of(row[0], keys), ([], []))[place].append(row)
+        for number, row in enumerate(rows):
+            key = key_of(row[0], keys)
+            if None in key and isinstance(operator, WindowJoin):
+                key = (*key, place, number)  # it equals no other
+            of_keys.setdefault(key, ([], []))[place].append(row)
     for key, sides in of_keys.items():
         for start, end, time, last in _bounds(operator.windows, [row[1] or 0 for side in sides for row in side]):
             lefts, rights = ([row for row in side if start <= (row[1] or 0) <= last] for side in sides)

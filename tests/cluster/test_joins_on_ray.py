@@ -51,3 +51,14 @@ def test_join_is_that_of_duckdb_while_keys_move_and_workers_come_and_are_lost(tm
     finally:
         job.cancel()
     assert sorted(((row["key"], row["seq"], row["seq_right"]) for row in rows), key=repr) == expected(*taken)
+
+
+def test_rows_without_a_partner_have_all_columns_before_the_other_side_has_had_a_row():
+    flow, rows = ef.Dataflow("joined-late"), []
+    left = flow.read(ef.from_items([{"k": k, "ts": k * 100} for k in range(200)], event_time="ts", name="left"))
+    right = flow.read(ef.from_items([{"k": k, "ts": k * 100} for k in range(200)], event_time="ts", name="right"))
+    late = right.filter(lambda row: row["k"] >= 150).map(lambda row: {"k": row["k"], "ts": row["ts"], "paid": True})
+    joined = left.key_by("k").join(late.key_by("k"), ef.between("-50ms", "50ms"), how="left").named("joined").parallelism(2)
+    joined.select("k", "paid").write(ef.to_list(rows))
+    flow.run(config=ef.JobConfig(network=ef.NetworkConfig(source_rows=1, linger=0))).wait("120s")
+    assert sorted(rows, key=lambda row: row["k"]) == [{"k": k, "paid": True if k >= 150 else None} for k in range(200)]

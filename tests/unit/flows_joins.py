@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import nan
 from random import Random
 from typing import Any
 
@@ -151,22 +152,49 @@ def join_in_sessions() -> ef.Dataflow:
     return flow
 
 
+def _float_key(row: dict[str, Any]) -> dict[str, Any]:
+    """Keys with NaN and both zeros."""
+    return {**row, "key": (nan, -nan, 0.0, -0.0, 1.5, None)[row["both"] % 6]}
+
+
+def join_by_floats() -> ef.Dataflow:
+    flow = ef.Dataflow("floats")
+    left, right = (side.map(_float_key).key_by("key") for side in sides(flow))
+    left.join(right, ef.between("-300ms", "300ms"), how="full").select("l", "r").write(ef.to_list([]))
+    left.join(right, ef.session("300ms"), how="full").select("l", "r").write(ef.to_list([], name="sessions"))
+    left.join_asof(right).select("l", "r").write(ef.to_list([], name="asof"))
+    left.aggregate(emit="final", n=ef.count(), of=ef.sum("l")).select("n", "of").write(ef.to_list([], name="counts"))
+    left.stateful_map(_running).write(ef.to_list([], name="totals"))
+    return flow
+
+
+def _running(total: int | None, row: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    total = (total or 0) + 1
+    return total, {"key": str(abs(row["key"] or 0.0)), "n": total}
+
+
 def _last(row: dict[str, Any]) -> bool:
-    return bool(row["both"] == 7 and row["ts"] > 12_000)
+    return bool(row["both"] == 5 and row["ts"] > 12_000)
 
 
 def join_with_a_side_that_comes_late() -> ef.Dataflow:
-    """The columns of right are known from its first row, which comes late or never; those of `none` are known from the plan."""
+    """The columns of right are known from its first row."""
     flow = ef.Dataflow("late-side")
     left, right = sides(flow)
-    keyed, made = left.key_by("key"), right.filter(_last).map(lambda row: {"key": row["key"], "ts": row["ts"], "r": row["r"]})
-    late, none = made.key_by("key"), right.filter(pc.field("both") > 9).rename(key="id").key_by("id")
-    keyed.join(late, ef.between("-200ms", "300ms"), how="full").write(ef.to_list([]))
-    keyed.join(late, ef.tumbling("500ms"), how="left").write(ef.to_list([], name="windows"))
-    keyed.join_asof(late).write(ef.to_list([], name="asof"))
-    keyed.join(none, ef.session("200ms"), how="left").select("l", "id", "r").write(ef.to_list([], name="none"))
-    never = made.filter(lambda row: False).key_by("key")
-    keyed.join(never, ef.between(0, "300ms"), how="left").write(ef.to_list([], name="never"))
+    late = right.filter(_last).map(lambda row: {"key": row["key"], "ts": row["ts"], "r": row["r"]}).key_by("key")
+    left.key_by("key").join(late, ef.between("-200ms", "300ms"), how="full").write(ef.to_list([]))
+    return flow
+
+
+def join_with_an_empty_side() -> ef.Dataflow:
+    """The columns of `none` are known from the plan, and those of `never` not at all."""
+    flow = ef.Dataflow("empty-side")
+    left, right = sides(flow)
+    keyed, none = left.key_by("key"), right.filter(pc.field("both") > 9).rename(key="id").key_by("id")
+    keyed.join(none, ef.session("200ms"), how="left").select("l", "id", "r").write(ef.to_list([]))
+    keyed.join_asof(none).select("l", "r").write(ef.to_list([], name="asof"))
+    never = right.filter(lambda row: False).map(lambda row: row).key_by("key")
+    keyed.join(never, ef.tumbling("500ms"), how="left").write(ef.to_list([], name="never"))
     return flow
 
 
@@ -195,5 +223,5 @@ def co_group() -> ef.Dataflow:
 JOINS = (
     join_inner, join_left, join_right, join_full, join_semi, join_anti, join_always, join_with_itself, join_in_windows, join_asof,
     join_then_windows, co_process, join_in_sessions, co_group,
-    join_with_a_side_that_comes_late,
+    join_with_a_side_that_comes_late, join_with_an_empty_side, join_by_floats,
 )  # fmt: skip

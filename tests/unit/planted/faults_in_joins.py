@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 
 from evenflow.engine.joins.row_log import RowLog
@@ -12,7 +13,9 @@ from evenflow.engine.joins.segment import Segment
 from evenflow.engine.joins.window_rows import FixedWindows
 from evenflow.engine.keyed_state import join_changes
 from evenflow.engine.keyed_state.join_rows import JoinRows
+from evenflow.engine.keys import equality
 from evenflow.engine.protocol.exchange import HashExchange
+from evenflow.engine.task.awaited_columns import AwaitedColumns
 from evenflow.engine.task.outputs import Outputs
 
 Patch = pytest.MonkeyPatch
@@ -102,3 +105,11 @@ def only_one_exchange_of_a_self_join_switches(patch: Patch) -> None:
 def window_is_joined_before_its_last_rows_came(patch: Patch) -> None:
     complete = FixedWindows._ends
     patch.setattr(FixedWindows, "_ends", lambda self, logs, after, until: complete(self, logs, after, min(until + 100_000, 2**62)))
+
+
+def rows_without_a_partner_do_not_wait_for_the_columns(patch: Patch) -> None:
+    patch.setattr(AwaitedColumns, "hold", lambda self, channels: False)
+
+
+def nans_are_many_keys(patch: Patch) -> None:
+    patch.setattr("evenflow.engine.keys.equality._equal_floats", lambda left, right: equality._mask(pc.equal(left, right)))

@@ -27,6 +27,8 @@ PLANTED = [
     (faults.new_owner_is_not_told_the_columns, Runs(flows.join_full, 500, SCALING_AND_CRASHES, save_state=True)),
     (faults.only_one_exchange_of_a_self_join_switches, Runs(flows.join_with_itself, 50, MOVES)),
     (faults.window_is_joined_before_its_last_rows_came, Runs(flows.join_in_windows, 20)),
+    (faults.rows_without_a_partner_do_not_wait_for_the_columns, Runs(flows.join_with_a_side_that_comes_late, 20)),
+    (faults.nans_are_many_keys, Runs(flows.join_by_floats, 20)),
 ]
 
 

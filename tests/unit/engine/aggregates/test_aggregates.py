@@ -125,7 +125,10 @@ def interpolated(rows: list[Row], q: float) -> Any:
     ordered = sorted(map(float, values(rows)), key=order)
     rank = q * (len(ordered) - 1)
     low, high = ordered[math.floor(rank)], ordered[math.ceil(rank)]
-    return low if low == high else low + (high - low) * (rank - math.floor(rank))
+    part = rank - math.floor(rank)
+    if low == high:
+        return low
+    return low + (high - low) * part if math.isfinite(high - low) else low * (1 - part) + high * part
 
 
 def collected(rows: list[Row]) -> Any:

@@ -82,7 +82,6 @@ def test_missing_key_column_is_named_with_those_there_are(drive):
     [
         pytest.param(pa.array([[1]]), id="list"),
         pytest.param(pa.array([{"a": 1}]), id="struct"),
-        pytest.param(pa.array([float("nan")]), id="NaN"),
     ],
 )
 def test_value_that_can_not_be_a_key_is_refused(drive, column):
