@@ -111,12 +111,7 @@ class Dataflow:
             raise FlowError(
                 f'ui=True shows jobs of runtime="ray": a job of the runtime "{runtime}" can\'t be reached by the page\'s process'
             )
-        _check_folder(config.checkpoint.dir)
-        if config.checkpoint.dir is not None:  # the workers' working directory may be another
-            folder = folder_or_url(config.checkpoint.dir, "CheckpointConfig(dir=...)")
-            config = replace(config, checkpoint=replace(config.checkpoint, dir=folder))
-        if config.state.dir is not None:
-            config = replace(config, state=replace(config.state, dir=folder_or_url(config.state.dir, "StateConfig(dir=...)")))
+        config = _with_absolute_folders(config)
         allowed = Allowed(allow_lost_state, allow_new_state)
         savepoint = None if from_savepoint is None else _savepoint(from_savepoint, allowed)
         physical = self.plan(config=config)
@@ -154,6 +149,17 @@ class Dataflow:
         if ui:
             _show(job)
         return job
+
+
+def _with_absolute_folders(config: JobConfig) -> JobConfig:
+    """The same settings for workers with another working directory. Raises FlowError for a folder that is a file."""
+    _check_folder(config.checkpoint.dir)
+    if config.checkpoint.dir is not None:
+        folder = folder_or_url(config.checkpoint.dir, "CheckpointConfig(dir=...)")
+        config = replace(config, checkpoint=replace(config.checkpoint, dir=folder))
+    if config.state.dir is not None:
+        config = replace(config, state=replace(config.state, dir=folder_or_url(config.state.dir, "StateConfig(dir=...)")))
+    return config
 
 
 def _savepoint(path: str | Path, allowed: Allowed) -> Savepoint:
