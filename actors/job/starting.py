@@ -56,12 +56,16 @@ class Starting:
             if newest:
                 self._refuse_if_alive(RunClaim.from_bytes(newest, self._store.claim_of(newest) or b""))
             claim, manifest = self._choose(newest)
+            if not self._detached:
+                _STARTED.add(claim.start)  # before another thread of this process can find the claim
             try:
                 self._store.claim(claim.term, claim.to_bytes())
             except FileExistsError:
+                over(claim)
                 continue  # another start was quicker: look who
-            if not self._detached:
-                _STARTED.add(claim.start)
+            except BaseException:
+                over(claim)
+                raise
             if manifest is not None:
                 _LOG.warning("%s", self._continues(manifest))
             return claim

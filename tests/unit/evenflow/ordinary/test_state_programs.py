@@ -90,6 +90,7 @@ def saved(build, tmp_path, backend="memory", path="savepoint") -> str:
     assert FEED["reached"].wait(60)
     url = job.savepoint(tmp_path / path)
     job.cancel()
+    job.wait("60s")
     FEED["until"] = ALL
     return url
 
@@ -335,6 +336,7 @@ def test_a_job_that_began_with_new_aggregates_saves_them_and_goes_on_from_its_ow
     assert FEED["reached"].wait(60)
     url = job.savepoint(tmp_path / "second")
     job.cancel()
+    job.wait("60s")
     FEED["until"] = ALL
     got = restored(KINDS["at the end"](more), url, tmp_path)
     right = whole(KINDS["at the end"]({**more, "n": ef.count(where=pc.field("seq") >= FIRST)}), tmp_path)
@@ -347,6 +349,7 @@ def test_an_operator_without_state_yet_may_be_changed(tmp_path):
     assert FEED["reached"].wait(60)
     url = job.savepoint(tmp_path / "empty")
     job.cancel()
+    job.wait("60s")
     FEED["until"] = ALL
     got = restored(KINDS["updates"]({"y": ef.sum("x")}), url, tmp_path)
     assert newest(got)["a", None, None, None]["y"] == sum(row["x"] for row in ROWS if row["k"] == "a")
