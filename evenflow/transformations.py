@@ -89,7 +89,10 @@ class Transformations(ABC, Generic[T_co]):
         return self
 
     def map(self, function: Callable[[dict[str, Any]], Any], *, schema: SchemaLike = None, on_error: OnError = "stop") -> T_co:
-        """`function(row) -> row`: a dict, or a plain value, which becomes the column `item`. `schema` fixes the column types.
+        """`function(row) -> row`: a dict, or a plain value, which becomes the column `item`.
+
+        `schema` declares the columns' types, by name: Arrow's, their names, or Python's. A value that would change in its type is refused.
+        Without it, columns keep the types of the input's columns of their names, and types widen with the values.
 
         `on_error` is the error policy, for a row for which your function raises or returns a value that doesn't fit its columns: "stop"
         ends the job with an error that shows the row, "skip" counts the row (`job.metrics()`), "dead_letter" sends it to `dead_letters`.
@@ -268,11 +271,11 @@ class Transformations(ABC, Generic[T_co]):
         """Rename columns: `rename(old="new")` or `rename({"old": "new"})`."""
         return self._then("rename", make_rename({**(columns or {}), **names}))
 
-    def cast(self, types: Mapping[str, pa.DataType | str] | None = None, **columns: pa.DataType | str) -> T_co:
+    def cast(self, types: Mapping[str, pa.DataType | str | type] | None = None, **columns: pa.DataType | str | type) -> T_co:
         """Convert columns to other types: `cast(price="float64")`, or `cast({"at": pa.timestamp("ms")})`. Other columns stay as they are.
 
-        A type is Arrow's, or its name. Whole numbers become timestamps that count the type's unit since 1970. A value that the type can't
-        hold ends the job with an error.
+        A type is Arrow's, its name (`"decimal128(10, 2)"`), or Python's (`float`). Whole numbers become timestamps that count the type's
+        unit since 1970. A value that the type can't hold ends the job with an error.
 
         >>> import evenflow as ef
         >>> flow, rows = ef.Dataflow("types"), []

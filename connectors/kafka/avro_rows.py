@@ -12,6 +12,7 @@ import pyarrow as pa
 from ...engine.batch import Batch
 from ...engine.columns import Columns
 from ...engine.errors import ConnectorError, RecordError
+from ...engine.types.casting import cast
 from ..avro.registry import SchemaRegistry, header_of
 from ..avro.rows import holes, refuses, stored_type
 from ..avro.schema import AvroSchema
@@ -82,7 +83,7 @@ class AvroRows:
         for field, column in zip(rows.schema, rows.columns, strict=True):
             wanted = schema.columns.field(field.name).type
             try:
-                typed = column.cast(wanted)
+                typed = cast(column, wanted)
             except pa.ArrowException as error:
                 raise self._misfit(rows, column, wanted, field.name, error) from error
             hole = holes(typed, types.get(field.name, schema.expanded))
@@ -99,7 +100,7 @@ class AvroRows:
     ) -> RecordError | ConnectorError:
         for place in range(rows.num_rows):
             try:
-                column.slice(place, 1).cast(wanted)
+                cast(column.slice(place, 1), wanted)
             except pa.ArrowException as problem:
                 return self._refused(rows, place, f"column `{name}`: {problem}")
         return ConnectorError(f"operator `{self.operator}`: column `{name}`: {error}")

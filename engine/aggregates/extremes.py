@@ -66,7 +66,7 @@ class ExtremeAccumulator(Accumulator):
         return self.values.write(*parts)
 
     def carried(self, parts: Parts, narrower: Self) -> Parts:
-        return self.values.carried(*parts, narrower.values), parts[1]
+        return self.values.carried(parts[0], parts[1], narrower.values), parts[1]
 
     def to_arrow(self, parts: Parts) -> list[pa.Array]:
         return [self.values.write(*parts)]

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..batch import Batch
 from ..columns import Columns
 from ..errors import RecordError
 from ..needed import Needed
+from ..types.casting import cast
 from ..updates import Updates
 from .base import Context, Emit, Operator, OperatorInstance
 
@@ -56,20 +56,3 @@ class CastInstance(OperatorInstance):
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 raise RecordError(self.context.name, f"column `{name}` can't be cast from {rows.column(place).type}: {error}") from error
         emit(batch.with_rows(rows))
-
-
-def cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The column as `kind`. Raises ArrowInvalid for a value that doesn't fit, ArrowNotImplementedError for types of which none fits.
-
-    Arrow refuses all integers for a decimal with room for fewer digits than their type has, so they become a wide decimal first. It gives
-    infinity for a number that is too large for a float of fewer bits.
-    """
-    if pa.types.is_decimal(kind) and pa.types.is_integer(column.type):
-        column = column.cast(pa.decimal128(20, 0)).cast(pa.decimal256(76, kind.scale) if kind.scale > 18 else pa.decimal128(38, kind.scale))
-    converted = column.cast(kind)
-    if pa.types.is_floating(kind) and pa.types.is_floating(column.type) and kind.bit_width < column.type.bit_width:
-        finite = pc.or_kleene(pc.is_finite(converted), pc.invert(pc.is_finite(column)))
-        if not pc.all(finite, min_count=0).as_py():
-            value = column.filter(pc.invert(finite))[0]
-            raise pa.ArrowInvalid(f"{value} is too large for {kind}")
-    return converted

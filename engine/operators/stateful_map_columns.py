@@ -141,7 +141,8 @@ class StatefulMapColumnsInstance(FunctionInstance, KeyedInstance):
             except Inexact as error:
                 problem = f"column `{name}` has nulls, so numpy has its integers as floats, and {error}: fill the nulls by map_batches"
                 raise RecordError(self.context.name, problem) from error
-        return column.to_numpy(zero_copy_only=False)
+        numbers: Array = column.to_numpy(zero_copy_only=False)
+        return numbers
 
     def _results(
         self, batch: Batch, order: npt.NDArray[np.intp], output: Mapping[str, Array], selected: npt.NDArray[np.bool_] | None

@@ -29,6 +29,9 @@ def exactly_as(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[An
 
 def _is_nan(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """True for NaN and NaT."""
+    nothing: npt.NDArray[np.bool_] = np.zeros(values.shape, np.bool_)
     if values.dtype.kind in "mM":
-        return np.isnat(values)
-    return np.isnan(values) if values.dtype.kind in "fc" else np.zeros(values.shape, np.bool_)
+        nothing = np.isnat(values)
+    elif values.dtype.kind in "fc":
+        nothing = np.isnan(values)
+    return nothing

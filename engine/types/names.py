@@ -137,7 +137,7 @@ class _Parser:
 
     def _struct(self) -> pa.DataType:
         self._take("<")
-        fields = []
+        fields = list[tuple[str, pa.DataType]]()
         while self._peek() != ">":
             if fields:
                 self._take(",")

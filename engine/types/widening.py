@@ -88,7 +88,7 @@ def _time(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def _finer(left: pa.DataType, right: pa.DataType) -> str:
-    return max(left.unit, right.unit, key=_UNITS.index)
+    return str(max(left.unit, right.unit, key=_UNITS.index))
 
 
 def _struct(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:

@@ -57,6 +57,7 @@ from ..engine.plan.graph import Node
 from ..engine.sink import Sink
 from ..engine.source import Source
 from ..engine.time.windows import Windows
+from ..engine.types.casting import cast
 from .plain_aggregates import aggregated
 from .plain_joins import joined, joined_asof
 from .plain_process import Call, processed
@@ -221,10 +222,10 @@ def _(operator: Project, inputs: Sequence[Records]) -> Records:
 
 @evaluate.register
 def _(operator: Cast, inputs: Sequence[Records]) -> Records:
-    def cast(row: Row) -> Row:
-        return {**row, **{name: pa.scalar(row[name]).cast(kind).as_py() for name, kind in operator.types.items()}}
+    def converted(row: Row) -> Row:
+        return {**row, **{name: cast(pa.array([row[name]]), kind)[0].as_py() for name, kind in operator.types.items()}}
 
-    return Records([Record(cast(r.row), r.time) for r in inputs[0].items])
+    return Records([Record(converted(r.row), r.time) for r in inputs[0].items])
 
 
 @evaluate.register

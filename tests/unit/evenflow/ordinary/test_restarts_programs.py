@@ -274,7 +274,9 @@ def test_savepoint_that_is_given_wins_over_the_unfinished_run(tmp_path):
 
 def test_flow_without_the_operator_whose_state_is_saved_is_refused(tmp_path):
     cancelled_midway(counting, ef.to_list([]), tmp_path / "ck")
-    with pytest.raises(ef.FlowError, match=r"begin from its unfinished run in .*ck/service: it has state of .*`seen`, and the flow has no such operator"):
+    with pytest.raises(
+        ef.FlowError, match=r"begin from its unfinished run in .*ck/service: it has state of .*`seen`, and the flow has no such operator"
+    ):
         run(flow_of(opened(), ef.to_list([]), NAME), tmp_path / "ck")
     rows = []
     run(flow_of(opened(), ef.to_list(rows), NAME), tmp_path / "ck", allow_lost_state=True).wait("30s")
