@@ -16,6 +16,8 @@ TEST = re.compile(r"(?:FAILED|ERROR) (?P<test>[^\s\[]+(?:\[.*?\])?)(?: - (?P<why
 """A failed test in pytest's short summary."""
 STYLE = re.compile(r"\S+:\d+(:\d+)?: error: |--> \S+:\d+:\d+|Would reformat: |[A-Z]+\d+ .*")
 """What mypy and ruff say of a line, a file or a rule."""
+HANGING = re.compile(r"Timeout \(\d+:\d\d:\d\d\)!$")
+"""Ends the line of a file whose test hung in C code, which ended the process."""
 TOTALS = re.compile(r"=+ (.*\d (passed|failed|error|skipped|deselected).*) =+")
 SUMMARY, FAILURES = re.compile(r"^=+ short test summary info =+$", re.MULTILINE), re.compile(r"^=+ (FAILURES|ERRORS) =+$", re.MULTILINE)
 
@@ -42,7 +44,7 @@ def failures(log: str) -> list[str]:
     """The failures that a log names, each test with how to run it alone; or its last lines: a process that was killed names none."""
     lines = [line.strip() for line in SUMMARY.split(log)[-1].splitlines() if line.strip()]
     tests = [line for found in map(TEST.match, lines) if found for line in (found[0], f"  alone: {alone(found['test'])}")]
-    return tests or [line for line in lines if STYLE.match(line)] or lines[-5:]
+    return tests or [line for line in lines if STYLE.match(line) or HANGING.search(line)] or lines[-5:]
 
 
 def alone(test: str) -> str:

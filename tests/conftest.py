@@ -31,6 +31,11 @@ settings.register_profile("explore", parent=settings.get_profile("repeatable"), 
 settings.load_profile("repeatable")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """The bound that ends the process of a test that hangs in C code grows like the others; pytest reads it from its file for each test."""
+    config._inicache["faulthandler_timeout"] = patience(float(config.getini("faulthandler_timeout")))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what `make test` doesn't run, and let the bound of every test grow with the machine's patience."""

@@ -67,6 +67,11 @@ def test_a_part_that_was_killed_shows_its_last_lines():
     assert module.summary("make test", killed, 1)[-3:] == ["unit: collecting", "unit: ....", "unit: Killed"]
 
 
+def test_a_part_that_ended_with_a_test_that_hung_shows_which():
+    hung = {"cluster": (1, "tests/cluster/test_a.py ..Timeout (0:15:00)!\nThread 0x00 (most recent call first):\n  File a.py, line 9\n")}
+    assert module.summary("make check", hung, 900)[-1] == "cluster: tests/cluster/test_a.py ..Timeout (0:15:00)!"
+
+
 def test_all_passed_is_said_in_one_line():
     passed = ["---- make test: all passed in 200 s", "unit: passed, 3 passed in 0.21s"]
     assert module.summary("make test", {"unit": (0, PASSED)}, 200) == passed

@@ -82,6 +82,11 @@ def test_deadlines_grow_with_the_time_that_the_work_takes(monkeypatch):
     assert patience.measured() == patience.MOST
 
 
+def test_bounds_of_tests_grow_too(request):
+    assert float(request.config.getini("faulthandler_timeout")) == pytest.approx(900 * patience.FACTOR)
+    assert request.node.get_closest_marker("timeout").args == (pytest.approx(120 * patience.FACTOR),)
+
+
 def test_processes_of_a_run_have_its_patience():
     assert float(os.environ[patience.VARIABLE]) == pytest.approx(patience.FACTOR, abs=0.01)
     assert patience.patience(60) == pytest.approx(60 * patience.FACTOR)
