@@ -145,7 +145,9 @@ class Dataflow:
             raise
         from .job import Job
 
-        job = Job(self.name, running, {}, {}) if detached else Job(self.name, running, sources, sinks, begun.over)
+        parts = ({}, {}) if detached else (sources, sinks)
+        over = (lambda: None) if detached else begun.over
+        job = Job(self.name, running, *parts, over, started_here=True)
         if ui:
             _show(job)
         return job

@@ -21,6 +21,7 @@ from .engine.errors import ConnectorError, JobFailedError, JobLostError, JobTime
 from .engine.sink import Sink
 from .engine.source import Source
 from .engine.time.duration import Duration, seconds
+from .process_end import PROCESS_END, StartedJob
 from .scheduler.checkpoints.checkpoints import CheckpointReport, CheckpointState
 from .scheduler.checkpoints.savepoints import SavepointReport
 from .scheduler.job.effects import JobState
@@ -90,6 +91,8 @@ class Job:
         sources: Mapping[str, Source],
         sinks: Mapping[str, Sink],
         over: Callable[[], None] = lambda: None,
+        *,
+        started_here: bool = False,
     ) -> None:
         """`over` is called when the job has ended and nothing of it is left."""
         self.name = name
@@ -99,9 +102,12 @@ class Job:
         self._failure: BaseException | None = None
         self._last: Progress | None = None
         self._watch: Watch | None = None
+        self._error_seen = False
         self._ended = threading.Event()  # and not Thread.join: a KeyboardInterrupt in it makes Python 3.11 take the thread for ended
         self._thread = threading.Thread(target=self._follow, name=f"evenflow-follow-{name}", daemon=True)
         self._thread.start()
+        if started_here:
+            PROCESS_END.add(StartedJob(name, runtime.owned, self._ended.wait, self.stop, self.cancel, self._unseen_error))
 
     def wait(self, timeout: Duration | None = None) -> Job:
         """Wait until the job has ended; returns the job. Raises the job's error if it failed, JobTimeoutError after `timeout`.
@@ -119,15 +125,25 @@ class Job:
                     self.cancel()
                 self._ended.wait(30)
             raise
-        if self._failure is not None:
-            raise self._failure
-        if self._last is not None and self._last.error is not None:
-            raise self._last.error
+        PROCESS_END.hold()
+        error, self._error_seen = self._error(), True
+        if error is not None:
+            raise error
         return self
+
+    def _unseen_error(self) -> BaseException | None:
+        return self._error() if self._ended.is_set() and not self._error_seen else None
+
+    def _error(self) -> BaseException | None:
+        if self._failure is not None:
+            return self._failure
+        return self._last.error if self._last is not None else None
 
     def status(self) -> JobStatus:
         """The job's state, workers, completed checkpoints and running time."""
-        return self._runtime.status()
+        status = self._runtime.status()
+        self._error_seen = self._error_seen or status.error is not None
+        return status
 
     def metrics(self) -> list[WorkerFigures]:
         """Every worker's figures: totals, rates of the newest window, shares of time, watermark, latency.

@@ -79,7 +79,7 @@ class SimulationResult:
     moved: bool = False
     stopped: bool = False
     now: float = 0.0
-    storage: Storage = field(default_factory=Storage)
+    storage: Storage = field(default_factory=Storage, compare=False)
 
 
 def simulate(
