@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -31,10 +32,11 @@ from .job.tracing import variables
 from .processes.coordinator_actor import CoordinatorActor
 from .processes.driver_workers import DriverWorkers
 from .processes.ended import why_ended
+from .processes.finding import jobs_of, meant
 from .processes.patience import LEAVE_TIMEOUT, STORAGE_PATIENCE
 from .processes.placement import lack_of_memory
 from .processes.process import NAMESPACE, WorkerActor
-from .processes.ray_internals import JOINING_LOG, heads_on_this_machine
+from .processes.ray_internals import JOINING_LOG, head_address, heads_on_this_machine
 from .processes.reach import check_reachable
 from .processes.sent import in_pieces, sent
 from .processes.start_watch import SILENT, StartWatch
@@ -70,13 +72,28 @@ _STARTS = threading.BoundedSemaphore(max(2, os.cpu_count() or 1))
 
 
 def start_cluster() -> None:
-    """Connect to Ray: the cluster that this process or RAY_ADDRESS knows, else one on this machine, which ends with this process.
+    """Connect to Ray: the cluster that this process or RAY_ADDRESS knows, or this user's of `ray start` on this machine, else one that ends
+    with this process.
 
     Workers of a cluster that we start run at the normal niceness, not at Ray's 15. Raises ClusterError if the cluster can't be joined.
     """
+    if ray.is_initialized():
+        return
     os.environ.setdefault("RAY_worker_niceness", "0")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    _join(None)
+    _join(None if _names_cluster() or _would_join() in heads_on_this_machine() else "local")
+
+
+def _names_cluster() -> bool:
+    return os.environ.get("RAY_ADDRESS", "") != ""
+
+
+def _would_join() -> str | None:
+    """The cluster that `ray.init()` would join without being told of any: the newest of this machine, perhaps another user's."""
+    try:
+        return head_address(None)
+    except (ConnectionError, ValueError):
+        return None
 
 
 def _join(address: str | None) -> None:
@@ -203,42 +220,33 @@ def _made_room(name: str) -> bool:
 
 def find_job(name: str) -> WatchedJob:
     """The running job of that name, which may be another process's. Raises JobNotRunningError if there is none, naming those that run."""
-    running = running_jobs()
+    running = running_jobs(name)
     try:
         return WatchedJob(name, ray.get_actor(f"{name}/coordinator", namespace=NAMESPACE))
     except ValueError as error:
         raise JobNotRunningError(f"no job `{name}` runs on this cluster; running: {', '.join(running) or 'none'}") from error
 
 
-def running_jobs() -> list[str]:
-    """The names of the jobs on the cluster that this process or RAY_ADDRESS knows, or that runs on this machine.
+def running_jobs(wanted: str | None = None) -> list[str]:
+    """The names of the jobs on the cluster that this process or RAY_ADDRESS knows, or of this user's on this machine that runs `wanted`.
 
-    Raises ClusterError if there is no such cluster, or if several run on this machine and RAY_ADDRESS names none.
+    Raises ClusterError if there is no such cluster, or none or several of this user's clusters run it.
     """
     if not ray.is_initialized():
-        _refuse_to_guess()
-    _join("auto")
+        named = os.environ.get("RAY_ADDRESS", "auto") not in {"", "auto"}
+        _join("auto" if named else meant(wanted, _tell))
     actors = ray.util.list_named_actors(all_namespaces=True)
-    names = [actor["name"] for actor in actors if actor["namespace"] == NAMESPACE]
-    return sorted(name.removesuffix("/coordinator") for name in names if name.endswith("/coordinator"))
+    return jobs_of([(actor["namespace"], actor["name"]) for actor in actors])
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
 
 
 def address() -> str:
     """Where other processes find the cluster to which this one is connected."""
     found: str = ray.get_runtime_context().gcs_address
     return found
-
-
-def _refuse_to_guess() -> None:
-    """Raises ClusterError if RAY_ADDRESS names no cluster and several run on this machine: `auto` would take any of them."""
-    if os.environ.get("RAY_ADDRESS", "auto") not in {"", "auto"}:
-        return
-    found = heads_on_this_machine()
-    if len(found) > 1:
-        raise ClusterError(
-            f"{len(found)} Ray clusters run on this machine, at {' and '.join(found)}: set RAY_ADDRESS to that of the job, "
-            f"for example RAY_ADDRESS={found[0]}"
-        )
 
 
 class RayJob:

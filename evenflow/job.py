@@ -475,6 +475,9 @@ def _numbered(reports: Sequence[R], number: int) -> R:
 def connect(name: str) -> Job:
     """A handle of the running job `name`, on the Ray cluster to which this process is connected, or that RAY_ADDRESS names.
 
+    Without either it is looked for on this user's clusters on this machine. Of several the one is chosen on which a job of that name runs,
+    and a line on stderr names it. Raises ClusterError, which lists them, if none or several do.
+
     The handle shows and steers the job, waits for it, and can stop or cancel it. Results for the driver (`to_list`) still go to the process
     that started the job, and unless it is detached the job ends with that process. Raises JobNotRunningError, naming the running jobs, if
     none has that name.

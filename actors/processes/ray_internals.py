@@ -6,6 +6,7 @@ more.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
@@ -15,6 +16,9 @@ from ray._private.authentication import authentication_token_setup
 from ray._private.gcs_utils import create_gcs_channel
 from ray._private.internal_api import get_memory_info_reply, get_state_from_address
 from ray._private.state import available_resources_per_node
+from ray.core.generated import gcs_service_pb2
+
+_HEAD_FLAG = "--gcs-address"
 
 JOINING_LOG = "ray._private.authentication.authentication_token_setup"
 """The logger that tells of tokens whenever a process joins a cluster."""
@@ -31,10 +35,28 @@ def head_address(address: str | None) -> str | None:
 
 
 def heads_on_this_machine() -> list[str]:
-    """The addresses from which `ray.init("auto")` would pick one. Ray has no public call that lists them, and caches what it found."""
-    find: Any = services.find_gcs_addresses
-    find.cache_clear()
-    return sorted(find())
+    """The heads of this user's clusters that have a node on this machine. Ray's own list has those of all users."""
+    found = set()
+    is_raylet: Any = services._is_raylet_process  # noqa: SLF001
+    for process in services.psutil.process_iter(["cmdline", "uids"]):
+        words, users = process.info["cmdline"], process.info["uids"]
+        if users is not None and users.real == os.getuid() and is_raylet(words):
+            flags = [flag for word in words for flag in word.split(" ") if flag.startswith(f"{_HEAD_FLAG}=")]
+            found.update(address for flag in flags if (address := flag.partition("=")[2]) not in ("", "None"))
+    return sorted(found)
+
+
+def named_actors(head: str, timeout: float) -> list[tuple[str, str]]:
+    """The namespaces and names of a cluster's actors, asked without joining it: a process can join one cluster only.
+
+    Raises RayError or grpc.RpcError.
+    """
+    with channel_to(head) as channel:
+        question: Any = channel.unary_unary(
+            "/ray.rpc.ActorInfoGcsService/ListNamedActors", response_deserializer=gcs_service_pb2.ListNamedActorsReply.FromString
+        )
+        reply = question(gcs_service_pb2.ListNamedActorsRequest(all_namespaces=True).SerializeToString(), timeout=timeout)
+    return [(actor.ray_namespace, actor.name) for actor in reply.named_actors_list]
 
 
 def channel_to(head: str) -> AbstractContextManager[Any]:

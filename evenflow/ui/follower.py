@@ -57,7 +57,7 @@ class Follower:
     def _wanted(self) -> list[str]:
         from ..actors.cluster import running_jobs
 
-        running = running_jobs()
+        running = running_jobs(self._only)
         if self._only is None:
             return running
         if self._only not in running and self._only not in self._followed:
