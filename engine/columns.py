@@ -17,10 +17,14 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """`types`: the columns that are known, None for one whose type isn't; `complete`: whether there are no others."""
+    """`types`: the columns that are known, None for one whose type isn't; `complete`: whether there are no others.
+
+    `fields`: of columns with lists of structs, the names of the structs' fields, also if their types aren't known.
+    """
 
     types: Mapping[str, pa.DataType | None] = field(default_factory=dict)
     complete: bool = False
+    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @staticmethod
     def of(schema: pa.Schema, *, complete: bool = True) -> Columns:
@@ -37,7 +41,17 @@ class Columns:
 
     def having(self, more: Mapping[str, pa.DataType | None]) -> Columns:
         """These columns and `more`."""
-        return Columns({**self.types, **more}, self.complete)
+        return Columns({**self.types, **more}, self.complete, {name: found for name, found in self.fields.items() if name not in more})
+
+    def elements(self, name: str) -> tuple[str, ...] | None:
+        """The names of the columns that the elements of a list column make: a struct's fields, or the column itself; None if not known."""
+        kind = self.type_of(name)
+        if name in self.fields or kind is None:
+            return self.fields.get(name)
+        if any(check(kind) for check in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)):
+            element = kind.value_type
+            return tuple(part.name for part in element) if pa.types.is_struct(element) else (name,)
+        return None
 
     def only(self, names: Iterable[str]) -> Columns:
         """What is known of these columns, beside which there may be others."""

@@ -396,6 +396,12 @@ class WindowedStream:
         {'00:10': 4, '00:20': 1, '01:20': 1}
         """
         bounds = (END_ROW,) if isinstance(self._windows, RowWindows) else (START, END)
+        taken = next((key for key in shown(self.keys) if key in bounds), None)
+        if taken is not None:
+            raise FlowError(
+                f"aggregate: the result would have two columns `{taken}`, the key and the window's bound: rename the key first, for "
+                f'example .rename({taken}="{taken.replace("window", "first")}").key_by("{taken.replace("window", "first")}")'
+            )
         reserved = (*shown(self.keys), *bounds)
         emission = checked_emission(emit, every, lateness)
         operator = window_aggregate(self.keys, check_aggregates(aggregates, reserved), self._windows, emission)

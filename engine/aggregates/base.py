@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch
+from ..columns import Columns
 from ..errors import ProtocolError
 from ..needed import Needed
 
@@ -51,6 +52,10 @@ class AggregateFunction(ABC):
     def beside(self, keys: tuple[str, ...]) -> AggregateFunction:
         """The same aggregate in an operator whose results have the key columns `keys`."""
         return self
+
+    def fields(self, known: Columns) -> tuple[str, ...] | None:
+        """The names of the fields, if its results are lists of structs, from what is known of its input; None if they aren't known."""
+        return None
 
     @abstractmethod
     def describe(self) -> str:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..batch import Batch
+from ..columns import Columns
 from ..errors import FlowError, RecordError
 from ..expression import columns_of, true_where
 from .base import Accumulator, AggregateFunction, Codes, Parts
@@ -44,6 +45,9 @@ class Filtered(AggregateFunction):
 
     def beside(self, keys: tuple[str, ...]) -> AggregateFunction:
         return Filtered(self.function.beside(keys), self.condition)
+
+    def fields(self, known: Columns) -> tuple[str, ...] | None:
+        return self.function.fields(known)
 
     def describe(self) -> str:
         condition = repr(self.condition) if isinstance(self.condition, str) else str(self.condition)

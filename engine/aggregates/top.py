@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from ..columns import Columns
 from ..errors import FlowError
 from .base import Accumulator, AggregateFunction, Parts, call
 from .column import InputColumn
@@ -37,6 +38,11 @@ class Top(AggregateFunction):
 
     def beside(self, keys: tuple[str, ...]) -> AggregateFunction:
         return replace(self, keys=keys)
+
+    def fields(self, known: Columns) -> tuple[str, ...] | None:
+        if self.columns is not None:
+            return self.columns
+        return tuple(name for name in known.types if name not in self.keys) if known.complete else None
 
     def describe(self) -> str:
         by = [(name, "descending" if falls else "ascending") for name, falls in self.order.by]

@@ -67,6 +67,9 @@ class Operator(ABC):
     stays_with_input: ClassVar[bool] = False
     """Whether it always runs in the workers of the operator before it."""
 
+    checked_at_once: ClassVar[bool] = False
+    """True if the user hears of a `problem` when the flow is written, and not only when it is planned."""
+
     takes_updates: ClassVar[bool] = True
     """True if its results are right when its input is a stream of updates; a user's function answers for itself."""
 

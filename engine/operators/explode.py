@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..batch import Batch
+from ..columns import UNKNOWN, Columns
 from ..errors import RecordError
 from ..updates import Updates
 from .base import Context, Emit, Operator, OperatorInstance
@@ -22,6 +23,26 @@ class Explode(Operator):
 
     column: str
     position: str | None = None
+
+    checked_at_once = True
+
+    def problem(self, inputs: Sequence[Columns]) -> str | None:
+        known = inputs[0]
+        if known.lacks(self.column):
+            return f"no column `{self.column}`; there are: {known.listed()}"
+        return twice_problem(self.column, self._names(known))
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        known = inputs[0]
+        if known.elements(self.column) is None:
+            return UNKNOWN
+        types = {name: kind for name, kind in known.types.items() if name != self.column}
+        return Columns({name: types.get(name) for name in self._names(known)}, known.complete)
+
+    def _names(self, known: Columns) -> list[str]:
+        """The names of the result's columns, as far as they are certain."""
+        others = [name for name in known.types if name != self.column]
+        return [*others, *([self.position] if self.position is not None else []), *(known.elements(self.column) or ())]
 
     def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
         before = inputs[0]
@@ -68,7 +89,9 @@ class ExplodeInstance(OperatorInstance):
             else:
                 names.append(name)
                 columns.append(elements)
-        self._check(names)
+        problem = twice_problem(self.column, names)
+        if problem is not None:
+            raise RecordError(self.context.name, problem)
         emit(Batch(pa.RecordBatch.from_arrays(columns, names=names), None if batch.times is None else batch.times[parents]))
 
     def _lists(self, rows: pa.RecordBatch) -> pa.Array | None:
@@ -84,11 +107,14 @@ class ExplodeInstance(OperatorInstance):
             raise RecordError(self.context.name, f"{problem}, for example those of ef.top or ef.collect")
         return column
 
-    def _check(self, names: list[str]) -> None:
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            problem = f"explode(`{self.column}`): two columns would have the name `{twice[0]}`"
-            raise RecordError(self.context.name, f"{problem}: rename or drop one, or choose those of ef.top with columns=[...]")
+
+def twice_problem(column: str, names: list[str]) -> str | None:
+    """The problem of results of which two columns have one of these names."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    return twice and (
+        f"explode(`{column}`): two columns would have the name `{twice}`: drop or rename one in front of it, or choose "
+        "columns=[...] in ef.top"
+    )
 
 
 def _numbered(parents: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

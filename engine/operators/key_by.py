@@ -26,6 +26,11 @@ class KeyBy(FunctionOperator):
     function: Callable[[dict[str, Any]], Any]
     column: str
 
+    checked_at_once = True
+
+    def problem(self, inputs: Sequence[Columns]) -> str | None:
+        return column_taken(self.column) if self.column in inputs[0].types else None
+
     def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
         return inputs[0]
 
@@ -53,7 +58,7 @@ class KeyByInstance(FunctionInstance):
     def process(self, batch: Batch, emit: Emit) -> None:
         name = self.context.name
         if batch.rows.schema.get_field_index(self.column) >= 0:
-            raise RecordError(name, f"rows already have a column `{self.column}`: name the key's column with key_by(..., column='...')")
+            raise RecordError(name, column_taken(self.column))
         keys, _ = call_rows(self.function, batch, self.errors, emit)
         if not _CONTAINERS.isdisjoint(map(type, keys)):
             place, key = next((i, key) for i, key in enumerate(keys) if type(key) in _CONTAINERS)
@@ -66,3 +71,8 @@ class KeyByInstance(FunctionInstance):
             place, error = self.encoder.first_misfit(named)
             raise RecordError(name, error.problem, key=keys[place], record=batch.slice(place, 1).to_rows()[0]) from error
         emit(batch.with_rows(batch.rows.append_column(self.column, column)))
+
+
+def column_taken(column: str) -> str:
+    """The problem of rows that have a column of the key's name already."""
+    return f"rows already have a column `{column}`: name the key's column with key_by(..., column='...')"

@@ -23,11 +23,26 @@ class Project(Operator):
     drop: frozenset[str] = frozenset()
     rename: Mapping[str, str] | None = None
 
+    checked_at_once = True
+
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
         known, names = inputs[0], self.rename or {}
         there = self.select if self.select is not None else tuple(dict.fromkeys((*known.types, *names)))
         types = {names.get(name, name): known.type_of(name) for name in there if name not in self.drop}
-        return Columns(types, self.select is not None or known.complete)
+        fields = {names.get(name, name): found for name, found in known.fields.items() if names.get(name, name) in types}
+        return Columns(types, self.select is not None or known.complete, fields)
+
+    def problem(self, inputs: Sequence[Columns]) -> str | None:
+        known, renamed = inputs[0], self.rename or {}
+        missing = next((name for name in (*(self.select or ()), *self.drop, *renamed) if known.lacks(name)), None)
+        if missing is not None:
+            return f"no column `{missing}`; there are: {known.listed()}"
+        kept = self.select if self.select is not None else tuple(dict.fromkeys((*known.types, *renamed)))
+        names = [renamed.get(name, name) for name in kept if name not in self.drop]
+        if known.complete and not names:
+            return f"no column is left of {known.listed()}: keep at least one"
+        twice = next((name for name in names if names.count(name) > 1), None)
+        return twice and f"two columns would have the name `{twice}`: choose another, or drop one first"
 
     def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
         before = inputs[0]
@@ -78,5 +93,6 @@ class ProjectInstance(OperatorInstance):
         if not names:
             raise RecordError(self.context.name, f"no column is left of {', '.join(schema.names)}: keep at least one")
         if len(set(names)) < len(names):
-            raise RecordError(self.context.name, f"two columns would have one name: {names}")
+            twice = next(name for name in names if names.count(name) > 1)
+            raise RecordError(self.context.name, f"two columns would have the name `{twice}`: choose another, or drop one first")
         emit(batch.with_rows(pa.record_batch([batch.rows.column(n) for n in kept], names=names)))

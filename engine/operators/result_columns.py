@@ -22,7 +22,8 @@ def result_columns(
     """All columns of the results; `known`: those of the input, `window`: those that tell the window."""
     types = {**known.only(shown(keys)).types, **(window or {})}
     results = {name: _result_type(function.beside(keys), known, operator) for name, function in functions.items()}
-    return Columns({**types, **results}, complete=True)
+    fields = {name: function.beside(keys).fields(known) for name, function in functions.items()}
+    return Columns({**types, **results}, complete=True, fields={name: found for name, found in fields.items() if found is not None})
 
 
 def _result_type(function: AggregateFunction, known: Columns, operator: str) -> pa.DataType | None:

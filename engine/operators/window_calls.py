@@ -74,7 +74,7 @@ class WindowCalls(FunctionInstance, KeyedInstance):
         rows, count = batch.rows, batch.num_rows
         names = shown(self.keys)
         keys = key_values(rows.columns[: len(names)]) if names else repeat(None, count)
-        bounds = [rows.column(name).view(pa.int64()).to_pylist() for name in (START, END)]
+        bounds = [rows.column(len(names) + place).view(pa.int64()).to_pylist() for place in range(2)]
         lists = [_rows_of(Ragged.from_arrow(column)) for column in rows.columns[len(names) + len(bounds) :]]
         for key, start, end, found in zip(keys, *bounds, zip(*lists, strict=True), strict=True):
             yield key, Window(_EPOCH + timedelta(microseconds=start), _EPOCH + timedelta(microseconds=end)), found

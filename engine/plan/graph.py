@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from ..columns import UNKNOWN, Columns
 from ..errors import FlowError
 from ..functions.error_policy import DEAD_LETTERS
 from ..operators.aggregate_windows import AggregateWindows
@@ -35,7 +36,8 @@ class Node:
     """An operator, a source or a sink of the flow.
 
     `keys`: the columns by which its input is partitioned, None if it takes any records. `parallelism`: None for the flow's default;
-    `bounds`: limits for automatic scaling. `updates`: the updates that it emits, None for append-only rows.
+    `bounds`: limits for automatic scaling. `updates`: the updates that it emits, None for append-only rows. `columns`: what is known of
+    the columns that it emits, as of when it was added.
     """
 
     id: int
@@ -47,6 +49,7 @@ class Node:
     named: bool = False
     bounds: WorkerBounds = UNBOUND
     updates: Updates | None = None
+    columns: Columns = UNKNOWN
 
 
 @dataclass(slots=True)
@@ -61,7 +64,8 @@ class Graph:
     ) -> Node:
         """A new node; a name that is taken gets a number behind it (`map_2`).
 
-        Raises FlowError for an operator whose input is a stream of updates and must not be.
+        Raises FlowError for an operator whose input is a stream of updates and must not be, and for inputs whose columns are known not to
+        fit.
         """
         self.check_updates(name, operator, inputs)
         taken = {node.name for node in self.nodes.values()}
@@ -69,11 +73,16 @@ class Graph:
         while unique in taken:
             count += 1
             unique = f"{name}_{count}"
+        known = [self.columns_of(edge) for edge in inputs]
+        problem = operator.problem(known) if isinstance(operator, Operator) and operator.checked_at_once else None
+        if problem is not None:
+            raise FlowError(f"operator `{unique}`: {problem}")
         node = Node(len(self.nodes), unique, operator, inputs, keys)
         if isinstance(operator, Source):
-            node.parallelism = operator.parallelism
+            node.parallelism, node.columns = operator.parallelism, operator.known_columns()
         elif isinstance(operator, Operator):
             updates = operator.changes([self.updates_of(edge) for edge in inputs])
+            node.columns = operator.known_columns(known)
             node.updates = replace(updates, origin=node.id) if updates is not None and updates.origin is None else updates
         self.nodes[node.id] = node
         return node
@@ -95,6 +104,13 @@ class Graph:
         if above is None or not isinstance(above.operator, Operator) or edge.port not in above.operator.ports:
             return None
         return above.updates
+
+    def columns_of(self, edge: Input) -> Columns:
+        """What was known of an input's columns when its operator was added."""
+        above = self.nodes.get(edge.node)
+        if above is None or (isinstance(above.operator, Operator) and edge.port not in above.operator.ports) or edge.port == DEAD_LETTERS:
+            return UNKNOWN
+        return above.columns
 
     def check_updates(self, name: str, operator: Operator | Source | Sink, inputs: tuple[Input, ...]) -> None:
         """Raises FlowError, naming the ways out, if one of `inputs` is a stream of updates and the operator can't take updates."""

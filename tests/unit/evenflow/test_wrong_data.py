@@ -49,7 +49,7 @@ WRONG = {
     "select of a column that isn't there": (lambda s: s.select("w"), "`select`", "no column `w`; there are: k, v, t"),
     "drop of a column that isn't there": (lambda s: s.drop("w"), "`drop`", "no column `w`; there are: k, v, t"),
     "drop of all columns": (lambda s: s.drop("k", "v", "t"), "`drop`", "no column is left of k, v, t"),
-    "rename to a column that is there": (lambda s: s.rename(v="k"), "`rename`", "two columns would have one name"),
+    "rename to a column that is there": (lambda s: s.rename(v="k"), "`rename`", "two columns would have the name `k`"),
     "a key's column that is there": (
         lambda s: s.key_by(lambda row: 1, column="k").aggregate(n=ef.count()), "`key_by`", "already have a column `k`", "column='...'",
     ),

@@ -59,7 +59,7 @@ WRONG = {
     "with_time of no delay": (lambda: rows().with_time("v", max_delay="late"), "with_time(max_delay=...) 'late' is not a duration"),
     "with_time that ignores": (lambda: rows().with_time("v", on_error="ignore"), "with_time(on_error='ignore'): expected \"stop\""),
     # Lookups
-    "lookup in no table": (lambda: rows().lookup([1], on="k"), "lookup(list): expected a pyarrow Table, a pandas or Spark DataFrame"),
+    "lookup in no table": (lambda: rows().lookup([1], on="k"), "lookup(list): expected a pyarrow Table or RecordBatch, a pandas or Polars"),
     "refresh of a table": (lambda: rows().lookup(TABLE, on="k", refresh="5m"), "lookup(refresh='5m'): a Table stays as it is: give"),
     "refresh at once": (lambda: rows().lookup(lambda: TABLE, on="k", refresh=0), "lookup(refresh=0): expected a duration above 0"),
     "refresh by a word": (lambda: rows().lookup(lambda: TABLE, on="k", refresh="often"), "lookup(refresh='often'): "),
@@ -76,7 +76,7 @@ WRONG = {
         lambda: rows().lookup(TABLE, on="k", unique=True), "lookup: unique=True, and the table has several rows with {'k': 'a'}",
     ),
     "lookup in a table with a name twice": (
-        lambda: rows().lookup(pa.table([[1], [2]], names=["k", "k"]), on="k"), "lookup: two columns of the table have one name: k, k",
+        lambda: rows().lookup(pa.table([[1], [2]], names=["k", "k"]), on="k"), "two of its columns have the name `k`",
     ),
     # Columns and keys
     "deduplicate by nothing": (lambda: rows().deduplicate(), "deduplicate(): give the names of columns, at least one"),

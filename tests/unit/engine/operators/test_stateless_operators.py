@@ -180,7 +180,7 @@ def test_select_drop_and_rename_choose_columns(drive):
         pytest.param(Project(select=("c",)), "no column `c`; there are: a, b", id="select"),
         pytest.param(Project(drop=frozenset({"c"})), "no column `c`; there are: a, b", id="drop"),
         pytest.param(Project(rename={"c": "d"}), "no column `c`; there are: a, b", id="rename"),
-        pytest.param(Project(rename={"a": "b"}), "two columns would have one name", id="one name twice"),
+        pytest.param(Project(rename={"a": "b"}), "two columns would have the name `b`", id="one name twice"),
     ],
 )
 def test_columns_that_are_not_there_are_named(drive, project, message):

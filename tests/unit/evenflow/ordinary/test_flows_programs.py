@@ -238,3 +238,128 @@ def test_what_has_no_rows_is_refused(items, problem):
 def test_a_pandas_series_is_a_list_of_values():
     flow = ef.Dataflow("series")
     assert rows_of(flow, flow.read(ef.from_items(pd.Series([1.5, 2.5], name="x")))) == [{"item": 1.5}, {"item": 2.5}]
+
+
+def items(flow: ef.Dataflow) -> ef.Stream:
+    return flow.read(ef.from_items([{"k": "a", "v": 1, "at": 0}, {"k": "a", "v": 3, "at": 70}], event_time="at", unit="s"))
+
+
+def minutes(flow: ef.Dataflow) -> ef.Stream:
+    return items(flow).key_by("k").window(ef.tumbling("1m")).aggregate(v=ef.sum("v"))
+
+
+HOUR = ef.tumbling("1h")
+CLASHES = {
+    "the key is the window's bound": (
+        lambda flow: minutes(flow).key_by("window_start").window(HOUR).aggregate(n=ef.count()),
+        r"two columns `window_start`, the key and the window's bound: rename the key first.*\.rename\(window_start=",
+    ),
+    "the key is the end row": (
+        lambda flow: items(flow).rename(k="window_end_row").key_by("window_end_row").window(ef.rows(2)).aggregate(n=ef.count()),
+        "two columns `window_end_row`",
+    ),
+    "the top of windows in windows": (
+        lambda flow: minutes(flow).key_by("k").window(HOUR).aggregate(best=ef.top(1, by="v")).explode("best"),
+        r"explode\(`best`\): two columns would have the name `window_start`: drop.*choose columns=\[...\] in ef.top",
+    ),
+    "a column of the top is an aggregate": (
+        lambda flow: items(flow).key_by("k").aggregate(v=ef.sum("v"), best=ef.top(1, by="v", columns=["v", "at"])).explode("best"),
+        "two columns would have the name `v`",
+    ),
+    "a column of the top is an aggregate, behind other operators": (
+        lambda flow: (
+            items(flow)
+            .key_by("k")
+            .aggregate(v=ef.sum("v"), best=ef.top(1, by="v", columns=["v"]))
+            .filter(lambda row: True)
+            .rename(best="found")
+            .explode("found")
+        ),
+        "two columns would have the name `v`",
+    ),
+    "positions are named like a column": (
+        lambda flow: items(flow).key_by("k").aggregate(best=ef.top(2, by="v", columns=["at"]), n=ef.count()).explode("best", position="n"),
+        "two columns would have the name `n`",
+    ),
+    "an aggregate is named like the key": (
+        lambda flow: items(flow).key_by("k").aggregate(k=ef.count()),
+        "`k` is a column of the result",
+    ),
+    "an aggregate is named like a bound": (
+        lambda flow: items(flow).window(HOUR).aggregate(window_end=ef.count()),
+        "`window_end` is a column of the result already",
+    ),
+    "a new name is taken": (
+        lambda flow: items(flow).rename(v="k"),
+        "two columns would have the name `k`: choose another",
+    ),
+    "two get one name": (lambda flow: items(flow).rename(v="x", k="x"), "two columns would have the name `x`"),
+    "a column is chosen twice": (lambda flow: items(flow).select("k", "k"), "two columns would have the name `k`"),
+    "a column isn't there": (
+        lambda flow: minutes(flow).select("k", "value"),
+        "no column `value`; there are: k, window_start, window_end, v",
+    ),
+    "a key has a column's name": (
+        lambda flow: items(flow).key_by(lambda row: 1, column="v"),
+        r"already have a column `v`: name the key's column",
+    ),
+}
+
+
+@pytest.mark.parametrize(("build", "problem"), CLASHES.values(), ids=CLASHES)
+def test_columns_of_one_name_are_refused_where_the_flow_is_written(build, problem):
+    with pytest.raises(ef.FlowError, match=problem):
+        build(ef.Dataflow("clash"))
+
+
+@pytest.mark.parametrize(
+    ("how", "problem"),
+    [
+        (lambda a, b: a.join(b, ef.always(), suffix="_b"), "the result would have two columns `v_b`"),
+        (lambda a, b: a.join_asof(b, suffix="_b"), "the result would have two columns `v_b`"),
+        (
+            lambda a, b: a.lookup(pa.table({"k": ["a"], "v": [1]}), on="k", suffix="_b"),
+            "two columns would be named `v_b`: give another suffix=",
+        ),
+    ],
+    ids=["join", "join_asof", "lookup"],
+)
+def test_suffixes_that_give_a_name_twice_are_refused_before_the_job_runs(how, problem):
+    flow = ef.Dataflow("suffixes")
+    left = items(flow).map(lambda row: row | {"v_b": 1}, schema={"k": "string", "v": "int64", "at": "int64", "v_b": "int64"})
+    right = items(flow).key_by("k")
+    right.write(ef.to_list([], name="right"))
+    how(left.key_by("k"), right).write(ef.to_list([]))
+    with pytest.raises(ef.FlowError, match=problem):
+        flow.explain()
+
+
+def test_the_hours_best_minute_keeps_its_own_bounds_once_the_hours_are_left_out():
+    flow = ef.Dataflow("best")
+    best = minutes(flow).window(HOUR).aggregate(best=ef.top(1, by="v")).select("best").explode("best")
+    (row,) = rows_of(flow, best)
+    assert (row["k"], row["v"], row["window_start"].minute) == ("a", 3, 1)
+
+
+def test_the_hours_best_minute_has_the_hours_bounds_beside_chosen_columns():
+    flow = ef.Dataflow("best")
+    best = minutes(flow).window(HOUR).aggregate(best=ef.top(1, by="v", columns=["k", "v"])).explode("best", position="rank")
+    (row,) = rows_of(flow, best)
+    assert (row["k"], row["v"], row["rank"], row["window_start"].minute) == ("a", 3, 1, 0)
+
+
+def test_a_function_of_windows_may_have_a_bound_as_its_key():
+    flow = ef.Dataflow("process")
+    hours = (
+        minutes(flow)
+        .key_by("window_start")
+        .window(HOUR)
+        .process(lambda key, window, rows: [{"key": key.minute, "hour": window.start.hour}])
+    )
+    assert sorted(row["key"] for row in rows_of(flow, hours)) == [0, 1]
+
+
+def test_a_renamed_bound_is_a_key_like_any_other():
+    flow = ef.Dataflow("renamed")
+    counts = minutes(flow).rename(window_start="minute").key_by("minute").window(HOUR).aggregate(n=ef.count())
+    assert sorted((row["minute"].minute, row["window_start"].minute, row["n"]) for row in rows_of(flow, counts)) == [(0, 0, 1), (1, 0, 1)]
