@@ -13,12 +13,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..engine.columns import UNKNOWN, Columns
-from ..engine.errors import ConnectorError
+from ..engine.errors import ConnectorError, FlowError
 from ..engine.needed import Needed
 from ..engine.time.duration import Duration, microseconds
 from ..engine.time.event_time import EventTime
@@ -88,7 +89,7 @@ class ParquetSource(FileSource):
         name: str,
     ) -> None:
         super().__init__(paths, event_time, follow, name)
-        self._columns = None if columns is None else list(columns)
+        self._columns = None if columns is None else _listed(columns, name)
         self._given = schema_of(types, name)
         self._all = self._schema = pa.schema([])
 
@@ -219,3 +220,13 @@ def _runs(rows: Sequence[int]) -> list[tuple[int, int]]:
             first, gathered = group, 0
         gathered += count
     return [*runs, (first, len(rows))] if gathered else runs
+
+
+def _listed(columns: Any, operator: str) -> list[str]:
+    """The columns of a list. Raises FlowError for what is no list of names."""
+    if isinstance(columns, (str, bytes)) or not isinstance(columns, Iterable):
+        raise FlowError(f"operator `{operator}`: columns={columns!r:.200}: expected a list of column names")
+    names = list(columns)
+    if not all(isinstance(name, str) for name in names):
+        raise FlowError(f"operator `{operator}`: columns={columns!r:.200}: expected a list of column names")
+    return names

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from ..engine.errors import ConnectorError, FlowError
 from .remote import RemoteFile, checked_url, explained_listing, folder_or_url, is_remote
@@ -24,12 +25,19 @@ Paths = str | Path | Iterable[str | Path]
 
 def path_list(paths: Paths, operator: str) -> tuple[str, ...]:
     """The user's paths, absolute, because workers have another working folder. Raises FlowError for an empty list, or an unknown URL."""
-    named = [folder_or_url(path, f"operator `{operator}`") for path in ((paths,) if isinstance(paths, (str, Path)) else paths)]
+    several: list[Any] = [paths] if isinstance(paths, (str, Path)) else list(paths) if _is_list(paths) else [None]
+    if not all(isinstance(path, (str, Path)) and str(path) for path in several):
+        raise FlowError(f'operator `{operator}`: {paths!r:.200}: expected a path or a URL, or a list of them, for example "flights/"')
+    named = [folder_or_url(path, f"operator `{operator}`") for path in several]
     checked = [checked_url(path, operator) if is_remote(path) else path for path in named]
     given = tuple(path if is_remote(path) else str(Path(path).absolute()) for path in checked)
     if not given:
         raise FlowError(f"operator `{operator}`: the list of paths is empty")
     return given
+
+
+def _is_list(paths: Any) -> bool:
+    return isinstance(paths, Iterable) and not isinstance(paths, (bytes, Mapping))
 
 
 def find_files(path: str, extensions: tuple[str, ...], operator: str) -> list[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from .balancer.snapshot import LoadSnapshot
+from .building.requests import checked_key, checked_list, checked_strategy, checked_text
 from .connectors.remote import folder_or_url
 from .drawing.listing import Listing
 from .drawing.svg import Picture
@@ -180,7 +181,8 @@ class Job:
         balancer or strategy, of it JobNotRunningError if the job has ended and JobBusyError if another change is in progress, and
         JobTimeoutError.
         """
-        return self._followed(self._runtime.ask(Rebalance(operator, policy, strategy)), timeout)
+        request = Rebalance(checked_text(operator, "operator"), checked_text(policy, "policy"), checked_strategy(strategy))
+        return self._followed(self._runtime.ask(request), timeout)
 
     def migrate(
         self,
@@ -195,7 +197,8 @@ class Job:
         """Move key groups, or single keys (a tuple for a key of several columns), to the operator's worker `to`. Other arguments as in
         `rebalance`.
         """
-        return self._followed(self._runtime.ask(Move(operator, tuple(groups), tuple(keys), to, strategy)), timeout)
+        moved = checked_list(groups, "groups"), tuple(map(checked_key, checked_list(keys, "keys")))
+        return self._followed(self._runtime.ask(Move(checked_text(operator, "operator"), *moved, to, checked_strategy(strategy))), timeout)
 
     def split(
         self, operator: str, key: Hashable, *, to: Sequence[int], dealt: Literal["left", "right"] = "left", timeout: Duration | None = "60s"
@@ -207,11 +210,12 @@ class Job:
         right joins `right`. The wait and `timeout` are as in `rebalance`. Raises RequestError for an operator that is no such join, and for
         workers that it doesn't have, JobNotRunningError, JobBusyError and JobTimeoutError.
         """
-        return self._followed(self._runtime.ask(Split(operator, key, tuple(to), dealt)), timeout)
+        request = Split(checked_text(operator, "operator"), checked_key(key), checked_list(to, "to"), dealt)
+        return self._followed(self._runtime.ask(request), timeout)
 
     def unsplit(self, operator: str, key: Hashable, *, timeout: Duration | None = "60s") -> MigrationReport:
         """Give all of a split key to its first worker again, as a move. Raises RequestError if the key is not split; else as `split`."""
-        return self._followed(self._runtime.ask(Unsplit(operator, key)), timeout)
+        return self._followed(self._runtime.ask(Unsplit(checked_text(operator, "operator"), checked_key(key))), timeout)
 
     def migrations(self) -> list[MigrationReport]:
         """The newest 100 migrations of the job, oldest first."""
@@ -301,7 +305,7 @@ class Job:
         bounds; an operator's own bounds (`stream.parallelism(2, between=(1, 4))`, `fixed=True`) have priority. Raises RequestError for an
         unknown policy or mode, or one that the settings don't allow for, JobNotRunningError if the job has ended.
         """
-        self._runtime.ask(Autoscale(policy, mode))
+        self._runtime.ask(Autoscale(checked_text(policy, "policy"), mode))
 
     def decisions(self) -> list[DecisionRecord]:
         """The decisions of the scaling policies, oldest first: the snapshot, the decision, the reason and the outcome of each."""

@@ -112,7 +112,10 @@ class SavedJob:
 
 
 def read_savepoint(path: str | Path) -> SavedJob:
-    """Read a savepoint that `job.savepoint(path)` wrote, or the folder of a checkpoint. Raises ConnectorError if it can't be read."""
+    """Read a savepoint that `job.savepoint(path)` wrote, or the folder of a checkpoint.
+
+    Raises ConnectorError if it can't be read, FlowError for what is no path and no URL.
+    """
     return SavedJob(folder_or_url(path, "read_savepoint(...)"))
 
 

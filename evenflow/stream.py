@@ -6,11 +6,11 @@ Every method adds an operator and returns the stream of its output. Nothing runs
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from .building.columns import check_columns, keys_after
+from .building.columns import keys_after, listed_columns, merged
 from .building.deduplication import make_deduplicate
 from .building.emission import checked_emission
 from .building.joins import co_group, co_process, join, join_asof
@@ -56,6 +56,10 @@ _AGGREGATE_METHODS = {"create": (), "add": ("accumulator", "row"), "merge": ("a"
 """The methods of a user-defined aggregate, with their arguments."""
 
 
+class MissingMethodError(FlowError, AttributeError):
+    """A method that another kind of stream has; the message says how to get that."""
+
+
 class Stream(Transformations["Stream"]):
     """A stream of rows; a row is a dict from column name to value."""
 
@@ -64,6 +68,15 @@ class Stream(Transformations["Stream"]):
 
     def _side(self, port: str) -> Stream:
         return Stream(self.flow, self.node, port)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_") or not hasattr(KeyedStream, name):
+                raise AttributeError(f"a Stream has no attribute {name!r}")
+            total = ", or .window(...).aggregate(...) for one result over all rows of each window" if name == "aggregate" else ""
+            example = f'rows.key_by("user").{name}(...)'
+            raise MissingMethodError(f".{name}(...) needs a keyed stream: call key_by first, for example {example}{total}")
 
     def union(self, *others: Stream) -> Stream:
         """The rows of this stream and the others, in the order in which they come; all must have the same columns."""
@@ -80,6 +93,8 @@ class Stream(Transformations["Stream"]):
 
         A null is a key like any other.
         """
+        if not isinstance(column, str) or not column:
+            raise FlowError(f'key_by(column={column!r:.200}): expected the name of a new column, for example column="key"')
         if len(keys) == 1 and callable(keys[0]):
             keyed = self._then("key_by", KeyBy(check_function(keys[0], "key_by", "row"), column))
             return KeyedStream(keyed, (column,))
@@ -165,7 +180,7 @@ class KeyedStream(Transformations["KeyedStream"]):
 
     def rename(self, columns: Mapping[str, str] | None = None, **names: str) -> KeyedStream:
         """Rename columns, as `Stream.rename` does; keys follow their columns."""
-        return self._projected("rename", make_rename({**(columns or {}), **names}))
+        return self._projected("rename", make_rename(merged(columns, names, "rename")))
 
     def key_by(self, *keys: str | Callable[[dict[str, Any]], Any], column: str = "key") -> KeyedStream:
         """Partition by other keys, as `Stream.key_by` does."""
@@ -220,9 +235,7 @@ class KeyedStream(Transformations["KeyedStream"]):
         >>> out
         [{'key': 'a', 'mean': 1.0}, {'key': 'a', 'mean': 2.0}]
         """
-        if isinstance(columns, str):
-            raise FlowError(f"stateful_map_columns(columns={columns!r}): expected a list of column names")
-        wanted = None if columns is None else check_columns(tuple(columns), "stateful_map_columns(columns=...)")
+        wanted = None if columns is None else listed_columns(columns, "stateful_map_columns(columns=...)")
         dtypes, on_error = state_dtypes(state), check_on_error(on_error, "stateful_map_columns")
         check_function(function, "stateful_map_columns", "state", "rows")
         operator = StatefulMapColumns(self.keys, function, dtypes, wanted, on_error)
@@ -366,6 +379,13 @@ class WindowedStream:
 
     def __init__(self, stream: Stream, keys: tuple[str, ...], windows: AnyWindows) -> None:
         self._stream, self.keys, self._windows = stream, keys, windows
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_") or not hasattr(KeyedStream, name):
+                raise AttributeError(f"a WindowedStream has no attribute {name!r}")
+            raise MissingMethodError(f".{name}(...) can't follow .window(...): call .aggregate(...) or .process(...), then .{name}(...)")
 
     def aggregate(
         self,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import pyarrow as pa
 
+from .building.columns import merged
 from .building.event_times import make_with_time
 from .building.explode import explode_operator
 from .building.lookup_table import make_lookup
@@ -269,7 +270,7 @@ class Transformations(ABC, Generic[T_co]):
 
     def rename(self, columns: Mapping[str, str] | None = None, **names: str) -> T_co:
         """Rename columns: `rename(old="new")` or `rename({"old": "new"})`."""
-        return self._then("rename", make_rename({**(columns or {}), **names}))
+        return self._then("rename", make_rename(merged(columns, names, "rename")))
 
     def cast(self, types: Mapping[str, pa.DataType | str | type] | None = None, **columns: pa.DataType | str | type) -> T_co:
         """Convert columns to other types: `cast(price="float64")`, or `cast({"at": pa.timestamp("ms")})`. Other columns stay as they are.
@@ -284,7 +285,7 @@ class Transformations(ABC, Generic[T_co]):
         >>> rows
         [{'n': 7, 'at': datetime.datetime(1970, 1, 1, 0, 0)}]
         """
-        return self._then("cast", make_cast({**(types or {}), **columns}))
+        return self._then("cast", make_cast(merged(types, columns, "cast")))
 
     @property
     def dead_letters(self) -> Stream:

@@ -72,13 +72,13 @@ def _clock(value: datetime | time) -> list[int]:
 
 
 def _time(parts: Any) -> time:
-    *clock, fold, zone = parts
-    return time(*clock, tzinfo=_as_zone(zone), fold=fold)
+    hour, minute, second, microsecond, fold, zone = parts
+    return time(hour, minute, second, microsecond, _as_zone(zone), fold=fold)
 
 
 def _datetime(parts: Any) -> datetime:
-    *clock, fold, zone = parts
-    return datetime(*clock, tzinfo=_as_zone(zone), fold=fold)
+    year, month, day, hour, minute, second, microsecond, fold, zone = parts
+    return datetime(year, month, day, hour, minute, second, microsecond, _as_zone(zone), fold=fold)
 
 
 _UNPACKED: dict[int, Callable[[Any, Pack], Any]] = {

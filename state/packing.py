@@ -79,12 +79,12 @@ def _known(values: Sequence[Any], most: int = MOST, turn: int = 0) -> bool:
             return False
         parts: list[Iterable[Any]] = []
         for kind in deep & CONTAINERS:
-            these = values if len(kinds) == 1 else [value for value in values if type(value) is kind]
+            these: Sequence[Any] = values if len(kinds) == 1 else [value for value in values if type(value) is kind]
             if turn:
                 these = [*these[turn % len(these) :], *these[: turn % len(these)]]
             if kind is dict:
-                parts.append(chain.from_iterable(map(reversed, map(dict.values, these))))
-            parts.append(chain.from_iterable(these if kind in UNORDERED else map(reversed, these)))
+                parts += map(reversed, map(dict.values, these))
+            parts += these if kind in UNORDERED else map(reversed, these)
         values = list(islice(chain(*parts), most))
         if not values:
             return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -120,7 +120,8 @@ def top_of(n: int, by: By, ties: bool, columns: Sequence[str] | None) -> Top:
         raise FlowError(f"top(ties={ties!r:.200}): expected True or False")
     if columns is None:
         return Top(Order(order, n, ties))
-    if isinstance(columns, str) or not columns or not all(isinstance(name, str) for name in columns):
+    listed = isinstance(columns, Iterable) and not isinstance(columns, (str, bytes))
+    if not listed or not columns or not all(isinstance(name, str) for name in columns):
         raise FlowError(f"top(columns={columns!r:.200}): expected a list of the names of columns, at least one")
     return Top(Order(order, n, ties), tuple(dict.fromkeys(columns)))
 

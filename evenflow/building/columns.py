@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..engine.errors import FlowError
@@ -17,6 +18,20 @@ def check_columns(columns: tuple[Any, ...], method: str) -> tuple[str, ...]:
     if not columns or not all(isinstance(name, str) for name in columns):
         raise FlowError(f"{method}{columns!r:.200}: give the names of columns, at least one")
     return columns
+
+
+def listed_columns(columns: Any, method: str) -> tuple[str, ...]:
+    """The columns of a list, checked. Raises FlowError for what is no list of names."""
+    if isinstance(columns, (str, bytes)) or not isinstance(columns, Iterable):
+        raise FlowError(f"{method}: {columns!r:.200}: expected a list of column names")
+    return check_columns(tuple(columns), method)
+
+
+def merged(given: Any, named: Mapping[str, Any], method: str) -> dict[str, Any]:
+    """Columns that were given as a dict and by name. Raises FlowError for what is no dict."""
+    if given is not None and not isinstance(given, Mapping):
+        raise FlowError(f"{method}({given!r:.200}): expected a dict from column names, or {method}(column=...)")
+    return {**(given or {}), **named}
 
 
 def keys_after(keys: tuple[str, ...], project: Project, method: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from ..engine.operators.lookup import Lookup
 from ..engine.operators.lookup_table import TableOrigin, plain, repeated_key, table_problem
 from ..engine.source import Source
 from ..engine.time.duration import Duration, seconds
-from .columns import check_columns
+from .columns import check_columns, listed_columns
 
 
 def make_lookup(
@@ -29,9 +29,7 @@ def make_lookup(
         raise FlowError(f'lookup(how={how!r}): expected "left" or "inner"')
     if not isinstance(suffix, str) or not suffix:
         raise FlowError(f'lookup(suffix={suffix!r}): expected text, for example "_right"')
-    if isinstance(columns, str):
-        raise FlowError(f"lookup(columns={columns!r}): expected a list of column names")
-    wanted = None if columns is None else check_columns(tuple(columns), "lookup(columns=...)")
+    wanted = None if columns is None else listed_columns(columns, "lookup(columns=...)")
     origin, again = _origin(table), _refresh(table, refresh)
     operator = Lookup(origin, _pairs(on), how, wanted, unique, suffix, again)  # type: ignore[arg-type]  # how is one of them
     if isinstance(operator.table, pa.Table):

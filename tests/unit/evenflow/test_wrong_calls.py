@@ -33,7 +33,7 @@ RUNNING = {
     "moving a group by its text": (lambda job: job.migrate("counts", groups=["1"], to=0), "no key group '1': its groups are 0 to 15"),
     "moving to a worker that isn't there": (lambda job: job.migrate("counts", groups=[1], to=7), "no worker 7: its 1 workers are 0 to 0"),
     "moving to a worker's text": (lambda job: job.migrate("counts", groups=[1], to="0"), "no worker '0': its 1 workers are 0 to 0"),
-    "moving a list": (lambda job: job.migrate("counts", keys=[[1]], to=0), "this key can't be hashed"),
+    "moving a list": (lambda job: job.migrate("counts", keys=[[1]], to=0), "this can't be a key"),
     "splitting a key of what is no join": (
         lambda job: job.split("counts", 1, to=[0]),
         "only joins can, and a full join or one in sessions can't",
