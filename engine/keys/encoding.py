@@ -28,7 +28,7 @@ from ..errors import RecordError
 from ..types.exact import Inexact, exactly
 from ..types.python_values import REFUSALS
 from ..types.widening import value_type, wider
-from .key_values import column_key_values, key_value_column
+from .key_values import column_key_values, finer, key_value_column
 from .unkeyed import EVERYTHING
 
 
@@ -166,7 +166,7 @@ def _is_of(column: pa.Array, kind: pa.DataType) -> bool:
 def key_type(kind: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     """The type of a key column that came with both types; None if their keys are no keys of one column.
 
-    Numbers widen, and so do texts and bytes. Times keep the type that came first.
+    Numbers widen, and so do texts and bytes. Times keep the type that came first, unless later ones are finer.
     """
     if pa.types.is_null(kind) or value_type(kind) == value_type(other):
         return other if pa.types.is_null(kind) else kind
@@ -174,7 +174,7 @@ def key_type(kind: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         return kind
     mine, theirs = value_type(kind), value_type(other)
     if pa.types.is_temporal(mine):
-        return kind if comparable(mine, theirs) else None
+        return kind if comparable(mine, theirs) and not finer(theirs, mine) else None
     return wider(mine, theirs) if not pa.types.is_nested(mine) else None
 
 

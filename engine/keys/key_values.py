@@ -53,6 +53,11 @@ def key_value_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(whole, _storage(plain)).view(plain).cast(kind)
 
 
+def finer(kind: pa.DataType, other: pa.DataType) -> bool:
+    """Whether times of type `kind` have digits that those of type `other` can't have."""
+    return _has_unit(kind) and _has_unit(other) and PER_SECOND[kind.unit] > PER_SECOND[other.unit]
+
+
 def _has_unit(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time(kind))
 

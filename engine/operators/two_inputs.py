@@ -57,10 +57,10 @@ class TwoInputs(KeyedOperator):
         return keys_problem(self.left_keys, self.right_keys, inputs)
 
 
-def keys_problem(left_keys: Sequence[str], right_keys: Sequence[str], inputs: Sequence[Columns]) -> str | None:
-    """Why these keys of two inputs can't be equal, as far as their types are known."""
-    left, right = inputs
-    return never_equal(zip(left_keys, right_keys, strict=True), map(left.type_of, left_keys), map(right.type_of, right_keys))
+def keys_problem(left_keys: Sequence[str], right_keys: Sequence[str], inputs: Sequence[Columns], *, one_unit: bool = False) -> str | None:
+    """Why these keys of two inputs can't be equal, as far as their types are known; `one_unit` as in `never_equal`."""
+    (left, right), names = inputs, zip(left_keys, right_keys, strict=True)
+    return never_equal(names, map(left.type_of, left_keys), map(right.type_of, right_keys), one_unit=one_unit)
 
 
 class TwoInputsInstance(KeyedInstance):

@@ -222,6 +222,18 @@ def test_nan_has_one_slot(text):
     assert slots.known([pa.array([float("nan")]), texts[:1]]).tolist() == []
 
 
+@pytest.mark.parametrize(
+    "kind", [pa.timestamp("ns"), pa.timestamp("ns", "UTC"), pa.duration("ns"), pa.time64("ns"), pa.duration("s")], ids=str
+)
+@pytest.mark.parametrize("text", ["", "x" * (LONGEST + 1)], ids=["words", "values"])
+def test_times_that_python_has_no_value_for_come_back(kind, text):
+    slots, texts = KeySlots("count"), pa.array([text] * 4)
+    counts = [1, 86_399_999_999_000, None, 2**62 if kind == pa.duration("s") else 1_001]
+    assert slots.of([pa.array(counts, pa.int64()).view(kind), texts]).tolist() == [0, 1, 2, 3]
+    assert slots.of([pa.array(counts[::-1], pa.int64()).view(kind), texts]).tolist() == [3, 2, 1, 0]
+    assert slots.keys(np.arange(4))[0].view(pa.int64()).to_pylist() == counts
+
+
 def test_columns_that_begin_in_the_middle_of_an_array():
     texts = pa.array(["zero", None, "two", "three"])
     slots = KeySlots("count")

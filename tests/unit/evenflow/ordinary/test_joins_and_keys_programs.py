@@ -263,3 +263,31 @@ def test_keys_of_which_a_batch_has_none_are_null_keys(state, tmp_path):
     config = ef.JobConfig(network=ROW_BY_ROW, state=ef.StateConfig(state, dir=str(tmp_path) if state == "lmdb" else None))
     flow.run(runtime="local", config=config).wait()
     assert sort((row["item"], row["n"]) for row in rows) == [(1, 1), (1, 2), (3, 1), (None, 1)]
+
+
+@pytest.mark.parametrize("state", ["memory", "lmdb"])
+def test_keys_of_two_units_in_turn_are_named(state, tmp_path):
+    def refined(rows):
+        kind, by = (pa.timestamp("us"), 1) if rows.column("item")[0].as_py() == 1 else (pa.timestamp("ns"), 1_001)
+        return rows.set_column(0, "item", pa.array([value * by for value in rows.column("item").to_pylist()], pa.int64()).view(kind))
+
+    flow = ef.Dataflow("program")
+    flow.read(ef.from_items([1, 2])).map_batches(refined).key_by("item").aggregate(emit="final", n=ef.count()).write(ef.to_list([]))
+    config = ef.JobConfig(network=ROW_BY_ROW, state=ef.StateConfig(state, dir=str(tmp_path) if state == "lmdb" else None))
+    with pytest.raises(ef.RecordError, match=r"of the types timestamp\[ns\] and timestamp\[us\] in turn: give it one type"):
+        flow.run(runtime="local", config=config).wait()
+
+
+def test_nanoseconds_beside_microseconds_are_refused_where_both_sides_have_one_state(tmp_path):
+    class Nothing(ef.CoKeyedFunction):
+        def on_left(self, key, row, context):
+            return ()
+
+        on_right = on_left
+
+    def program(flow):
+        left = table(flow, {"k": pa.array([1_001], pa.timestamp("ns"))}, "l", tmp_path).key_by("k")
+        return left.co_process(table(flow, {"k": pa.array([1], pa.timestamp("us"))}, "r", tmp_path).key_by("k"), Nothing())
+
+    with pytest.raises(ef.FlowError, match="convert one of them to the other's unit"):
+        run(program)
