@@ -235,7 +235,7 @@ class KeyedStream(Transformations["KeyedStream"]):
         >>> out
         [{'key': 'a', 'mean': 1.0}, {'key': 'a', 'mean': 2.0}]
         """
-        wanted = None if columns is None else listed_columns(columns, "stateful_map_columns(columns=...)")
+        wanted = None if columns is None else listed_columns(columns, "stateful_map_columns")
         dtypes, on_error = state_dtypes(state), check_on_error(on_error, "stateful_map_columns")
         check_function(function, "stateful_map_columns", "state", "rows")
         operator = StatefulMapColumns(self.keys, function, dtypes, wanted, on_error)

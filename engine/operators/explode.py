@@ -112,7 +112,7 @@ def twice_problem(column: str, names: list[str]) -> str | None:
     """The problem of results of which two columns have one of these names."""
     twice = next((name for name in names if names.count(name) > 1), None)
     return twice and (
-        f"explode(`{column}`): two columns would have the name `{twice}`: drop or rename one in front of it, or choose "
+        f"explode(`{column}`): two columns would have the name `{twice}`: rename or drop one in front of it, or choose "
         "columns=[...] in ef.top"
     )
 

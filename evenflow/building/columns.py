@@ -23,8 +23,8 @@ def check_columns(columns: tuple[Any, ...], method: str) -> tuple[str, ...]:
 def listed_columns(columns: Any, method: str) -> tuple[str, ...]:
     """The columns of a list, checked. Raises FlowError for what is no list of names."""
     if isinstance(columns, (str, bytes)) or not isinstance(columns, Iterable):
-        raise FlowError(f"{method}: {columns!r:.200}: expected a list of column names")
-    return check_columns(tuple(columns), method)
+        raise FlowError(f"{method}(columns={columns!r:.200}): expected a list of column names")
+    return check_columns(tuple(columns), f"{method}(columns=...)")
 
 
 def merged(given: Any, named: Mapping[str, Any], method: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def make_lookup(
         raise FlowError(f'lookup(how={how!r}): expected "left" or "inner"')
     if not isinstance(suffix, str) or not suffix:
         raise FlowError(f'lookup(suffix={suffix!r}): expected text, for example "_right"')
-    wanted = None if columns is None else listed_columns(columns, "lookup(columns=...)")
+    wanted = None if columns is None else listed_columns(columns, "lookup")
     origin, again = _origin(table), _refresh(table, refresh)
     operator = Lookup(origin, _pairs(on), how, wanted, unique, suffix, again)  # type: ignore[arg-type]  # how is one of them
     if isinstance(operator.table, pa.Table):

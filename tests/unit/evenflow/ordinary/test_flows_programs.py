@@ -260,7 +260,7 @@ CLASHES = {
     ),
     "the top of windows in windows": (
         lambda flow: minutes(flow).key_by("k").window(HOUR).aggregate(best=ef.top(1, by="v")).explode("best"),
-        r"explode\(`best`\): two columns would have the name `window_start`: drop.*choose columns=\[...\] in ef.top",
+        r"explode\(`best`\): two columns would have the name `window_start`: rename or drop.*choose columns=\[...\] in ef.top",
     ),
     "a column of the top is an aggregate": (
         lambda flow: items(flow).key_by("k").aggregate(v=ef.sum("v"), best=ef.top(1, by="v", columns=["v", "at"])).explode("best"),
