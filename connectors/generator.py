@@ -26,7 +26,7 @@ from ..engine.columns import UNKNOWN, Columns
 from ..engine.errors import ConnectorError, FlowError, RecordError
 from ..engine.functions.user_function import check_function
 from ..engine.protocol.elements import MAX_TIME, MIN_TIME
-from ..engine.source import Source, SourceReader
+from ..engine.source import Source, SourceReader, SplitFigures
 from ..engine.time.duration import Duration, microseconds, seconds
 from ..engine.time.event_time import EventTime
 from ..engine.types.python_values import REFUSALS
@@ -77,6 +77,7 @@ class GeneratorSource(Source):
     """See `from_generator`."""
 
     guarantee = "exactly once (calls the function with the checkpointed positions)"
+    split_word = "partition"
 
     def __init__(
         self, function: Generate, partitions: int, event_time: EventTime | None, schema: pa.Schema, poll_every: float, name: str
@@ -136,6 +137,10 @@ class _Partition:
             self.position, self.given, self.rows = self.behind, self.skip, []
 
 
+def _number(partition: _Partition) -> int:
+    return partition.number
+
+
 class GeneratorReader(SourceReader):
     """Asks the generators of one worker's partitions in turn. The position has the partitions that have not ended."""
 
@@ -185,6 +190,9 @@ class GeneratorReader(SourceReader):
 
     def seek(self, position: Any) -> None:
         self._partitions = deque(_Partition(*partition) for partition in position["partitions"])
+
+    def split_figures(self) -> list[SplitFigures]:
+        return [SplitFigures(str(partition.number), newest=partition.newest) for partition in sorted(self._partitions, key=_number)]
 
     def ready_in(self) -> float:
         return self._poll_every

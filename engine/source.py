@@ -54,6 +54,12 @@ class Source(ABC):
     on_error: Literal["stop", "skip", "dead_letter"] = "stop"
     """What happens to records that can't be decoded; with "dead_letter" its readers have `dead_letters`."""
 
+    split_word: str = "split"
+    """What its splits are called, for people."""
+
+    idle_advice: str = ""
+    """What helps if a quiet split of it holds event time back, for people; begins with "; " unless empty."""
+
     driver_part: str | None = None
     """The part of it that runs in the process that starts the job, as long as the job runs; None if there is none."""
 

@@ -158,6 +158,7 @@ class KafkaSource(Source):
     """Its readers share out the partitions by number; their positions are offsets."""
 
     guarantee = "exactly once (offsets in the checkpoint; only committed records)"
+    split_word = "partition"
 
     def __init__(
         self,
@@ -180,6 +181,7 @@ class KafkaSource(Source):
         self._event_time, self._idle_after, self._discover_every = event_time, idle_after, discover_every
         self.on_error, self._on_lost_offsets, self._group_id = on_error, on_lost_offsets, group_id
         self.timed = event_time is not None
+        self.idle_advice = "; idle_after= lets a quiet partition count as idle" if idle_after is None else ""
         self._reading: Reading | None = None
         self.needed: Needed | None = None
         check_bound(start, ("earliest", "latest"), "start", topics, self.name)

@@ -24,7 +24,8 @@ BAR = 4
 def frame(seen: Seen, figures: list[WorkerFigures], loads: Mapping[str, OperatorLoad]) -> RenderableType:
     """The view of a job that was just looked at; `loads` are those of the operators with keys."""
     view, told = seen.view, seen.told
-    parts: list[RenderableType] = [headline(view.status), workers_table(figures)]
+    problems = [Text(problem, "red") for problem in view.status.problems]
+    parts: list[RenderableType] = [headline(view.status), *problems, workers_table(figures)]
     if told["graph"]["text"]:
         parts.append(data(told["graph"]["text"]))
     for stage in view.stages:

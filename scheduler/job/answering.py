@@ -175,7 +175,7 @@ class Answering:
             completed,
             seconds,
             attempt=job.attempt,
-            problems=(*job.problems, *([] if told is None else [told])),
+            problems=(*job.problems, *(() if told is None else (told,)), *(job.quiet.problems if not job.state.final else ())),
             restarts=job.restarts,
             next_try=max(0.0, job.next_try - job.now) if restarting else None,
         )

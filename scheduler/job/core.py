@@ -67,6 +67,9 @@ from .record import JobRecord
 from .requests import AnyRequest, Change
 from .restarts import Restarts
 
+LOOK_SECONDS = 1.0
+"""Between two looks for inputs that hold event time back."""
+
 
 class _Phase(StrEnum):
     """What the newest attempt waits for."""
@@ -108,6 +111,7 @@ class JobCore:
         """What failed, and where, while a manifest was being written: the job goes back when that is known to count or not."""
         self._running_since = begin.running_since
         self._ended_at: float | None = None
+        self._look_at = 0.0
 
     @property
     def record(self) -> JobRecord:
@@ -212,6 +216,8 @@ class JobCore:
         if isinstance(report, WorkerWindow):
             window = job.left_out.taken(report)
             job.metrics.add(window)
+            if worker in job.sources:
+                job.quiet.add(window)
             self.balancing.add(window)
             return
         job.happens(f"{worker}: {type(report).__name__}", now)
@@ -291,6 +297,7 @@ class JobCore:
                 self._restore_sinks()
             self.checkpointing.tick()
             self._advance()
+            self._look_for_quiet_inputs()
         self.operator_scaling.advance()
         self.node_scaling.advance(cluster)
         self.balancing.advance()
@@ -372,6 +379,7 @@ class JobCore:
         job.attempt = Attempt(job.attempt + 1)
         self._leave_running()
         job.ready = set()
+        job.quiet.reset()
         self._accident = None
         job.restarts += 1
         self._ran, job.completed_before = False, job.checkpoints.completed
@@ -432,6 +440,13 @@ class JobCore:
             self.abort(answer.error)
         else:
             self._fail_now(answer.error)
+
+    def _look_for_quiet_inputs(self) -> None:
+        job = self._job
+        if job.state is JobState.RUNNING and job.now >= self._look_at:
+            self._look_at = job.now + LOOK_SECONDS
+            for problem in job.quiet.look(job.plan, job.finished, job.now):
+                job.emit(Warn(f"job `{job.name}`: {problem}"))
 
     def _leave_running(self) -> None:
         """Nothing runs until another attempt does; a job that was stopping stops again then."""

@@ -19,6 +19,7 @@ from ..checkpoints.restore_point import RestorePoint
 from ..config import JobConfig
 from ..load.left_out import LeftOutRecords
 from ..load.metrics import JobMetrics, OperatorLoad
+from ..load.quiet_inputs import QuietInputs
 from ..migration.load_snapshot import load_snapshot
 from ..migration.migration import Migrations
 from ..rescaling.rescaling import RescaleState, Rescaling
@@ -64,6 +65,7 @@ class JobRecord:
         self.checkpoints = Checkpoints(begin)
         self.migrations = Migrations(plan.tables)
         self.problems: deque[str] = deque(maxlen=PROBLEMS)
+        self.quiet = QuietInputs()
         self.rescales = Newest[Rescaling]()
         self.failures = Newest[Failure](FAILURES)
         self.left_out = LeftOutRecords()

@@ -19,11 +19,11 @@ from .effects import JobState
 class JobStatus(Shown):
     """What `job.status()` shows; `running_seconds` from when all workers had started (0.0 before) to the end.
 
-    `error`: why the job failed or, while it is restarting, why it went back to its last checkpoint. `problems`: the newest ones of
-    operators that the job goes on in spite of, such as a table that could not be read again, and why it went back last until it has
-    completed a checkpoint since. `restarts`: how often it went back; `attempt` rises each time. `next_try`: seconds until it tries again,
-    None while it doesn't restart. `places`: each worker's process and node, `spares`: the warm spares that have started; a local job has
-    neither.
+    `error`: why the job failed or, while it is restarting, why it last returned to its last checkpoint. `problems`: what the job goes on in
+    spite of: the newest problems of operators, such as a table that could not be read again; why it returned to its last checkpoint, until
+    it has completed another; and inputs that have given nothing for 10 s and hold event time back. `restarts`: how often it returned to its
+    last checkpoint; `attempt` rises each time. `next_try`: seconds until it tries again, None while it doesn't restart. `places`: each
+    worker's process and node, `spares`: the warm spares that have started; a local job has neither.
     """
 
     name: str

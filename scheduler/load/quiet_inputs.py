@@ -1,0 +1,130 @@
+"""Inputs that give nothing and hold event time back while others go on: windows and timers wait for them, perhaps for ever.
+
+An input is a split of a source's worker (a partition) where the source tells of its splits, else the worker. It is called quiet only if
+inputs that meet it in an operator with keyed state went on meanwhile: a stream that is slow as a whole is no problem.
+
+Invariant: an input that gives a row, ends, or counts as idle is no longer named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ...engine.operators.read import Read
+from ...engine.plan.physical import Plan
+from ...engine.protocol.ids import WorkerId, worker_id
+from ..load.window import WorkerWindow
+
+QUIET_SECONDS = 10.0
+"""Seconds without a row after which an input is named."""
+
+AHEAD = 1_000_000
+"""Microseconds of event time by which the others must be ahead."""
+
+GOING_ON = 5
+"""Windows in which one of the others must have given rows since the input's last."""
+
+NAMED = 5
+"""Inputs that are named."""
+
+_BUSY = 0.1
+"""The part of a window for which a worker waits for credit if it isn't its source that is quiet."""
+
+Key = tuple[WorkerId, str]
+"""A worker and one of its splits; the split is empty if the source doesn't tell of any."""
+
+
+@dataclass(slots=True)
+class _Input:
+    """`gave_at`: seconds since the epoch of its last row. `time`: its newest event time, or its worker's watermark (microseconds).
+
+    `gave`: the ends of its newest windows with rows.
+    """
+
+    gave_at: float
+    time: int | None = None
+    gave: tuple[float, ...] = ()
+    idle: bool = False
+
+
+class QuietInputs:
+    """Of one job, fed with the windows of its workers. Without metrics nothing is known."""
+
+    def __init__(self) -> None:
+        self._inputs: dict[Key, _Input] = {}
+        self.problems: tuple[str, ...] = ()
+        """The inputs that hold event time back now, in words."""
+
+    def reset(self) -> None:
+        """Another attempt begins."""
+        self._inputs.clear()
+        self.problems = ()
+
+    def add(self, window: WorkerWindow) -> None:
+        """Take a window of a worker that reads a source."""
+        at, busy = window.start + window.length, window.wait_credit > _BUSY * window.length
+        splits = [(split.split, split.newest, split.idle, bool(split.lag)) for split in window.splits]
+        for name, time, idle, more in splits or [("", window.watermark, False, False)]:
+            key = window.worker, name
+            found = self._inputs.setdefault(key, _Input(at))
+            gave = found.time != time or (not splits and window.rows_in > 0)
+            if gave or busy or more:
+                found.gave_at = at
+            if gave:
+                found.gave = (*found.gave[-GOING_ON:], at)
+            found.time, found.idle = time, idle
+        here = {name for name, *_ in splits} or {""}
+        for key in [key for key in self._inputs if key[0] == window.worker and key[1] not in here]:
+            del self._inputs[key]
+
+    def look(self, plan: Plan, finished: Iterable[WorkerId], now: float) -> list[str]:
+        """Find the inputs that hold event time back; returns what was not said by the look before."""
+        gone, before, found = set(finished), {problem.split(" has given")[0] for problem in self.problems}, list[str]()
+        for stage, sources in meeting(plan).items():
+            inputs = {
+                key: known
+                for source in sources
+                for index in range(plan.stage_of(source).parallelism)
+                for key, known in self._inputs.items()
+                if key[0] == worker_id(source, index) and key[0] not in gone and not known.idle
+            }
+            found += self._held(plan, stage, inputs, now)
+        self.problems = tuple(dict.fromkeys(found))[:NAMED]
+        return [problem for problem in self.problems if problem.split(" has given")[0] not in before]
+
+    def _held(self, plan: Plan, stage: str, inputs: Mapping[Key, _Input], now: float) -> Iterable[str]:
+        for (worker, split), known in inputs.items():
+            quiet = now - known.gave_at
+            others = [
+                other.time
+                for key, other in inputs.items()
+                if key != (worker, split) and other.time is not None and sum(at > known.gave_at for at in other.gave) >= GOING_ON
+            ]
+            if quiet >= QUIET_SECONDS and others and (known.time is None or max(others) > known.time + AHEAD):
+                source = worker.rpartition("-")[0]
+                head = plan.stage_of(source).chain[0]
+                assert isinstance(head.operator, Read)
+                which = f"{head.operator.source.split_word} {split} of source" if split else "source"
+                yield (
+                    f"{which} `{head.name}` (worker {worker}) has given no row for {quiet:.0f} s and holds event time back: windows and "
+                    f"timers of `{stage}` wait for it, while other inputs go on{head.operator.source.idle_advice}"
+                )
+
+
+def meeting(plan: Plan) -> dict[str, list[str]]:
+    """By stage with keyed state, the timed sources whose rows come to it; the stage that is nearest to them stands for those behind."""
+    behind: dict[str, set[str]] = {}
+    for source in plan.stages:
+        if isinstance(head := source.chain[0].operator, Read) and head.source.timed is not False:
+            ways = [source.name]
+            while ways:
+                stage = plan.stage_of(ways.pop())
+                if stage.is_keyed:
+                    behind.setdefault(stage.name, set()).add(source.name)
+                ways += [output.target for output in stage.outputs]
+    met: dict[str, list[str]] = {}
+    for stage_name, sources in behind.items():
+        if sorted(sources) not in met.values():
+            met[stage_name] = sorted(sources)
+    return met
