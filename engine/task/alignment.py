@@ -9,7 +9,7 @@ Invariant: the elements of a channel leave in the order in which they came.
 >>> alignment = Alignment("count-0")
 >>> alignment.arrive(1, Barrier(7))
 >>> alignment.hold(1, Watermark(50)), alignment.complete({1, 2}), alignment.complete({1})
-(None, None, Barrier(checkpoint=7, base=0))
+(None, None, Barrier(checkpoint=7, base=0, last=False))
 >>> alignment.release()
 [(1, Watermark(time=50))]
 """

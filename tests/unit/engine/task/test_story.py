@@ -43,5 +43,5 @@ def test_protocol_error_of_a_task_carries_its_story():
     assert [line.strip() for line in told[-3:]] == [
         f"0.250000 receive on channel {spec.inputs[0]}: Watermark(time=7)",
         f"0.500000 receive on channel {spec.inputs[1]}: End()",
-        f"0.750000 receive on channel {spec.inputs[1]}: Barrier(checkpoint=1, base=0)",
+        f"0.750000 receive on channel {spec.inputs[1]}: Barrier(checkpoint=1, base=0, last=False)",
     ]
