@@ -197,7 +197,7 @@ def _make_coordinator(
                 raise told from None
             if not isinstance(error, ValueError):
                 raise
-            if time.monotonic() > deadline or not _made_room(name):
+            if time.monotonic() > deadline or not (_made_room(name) or claim.resumes):  # what it continues has ended, or will
                 raise RequestError(
                     f"a job `{plan.name}` is running: stop it with ef.connect({plan.name!r}).stop(), or give the flow another name"
                 ) from error

@@ -84,7 +84,7 @@ class LocalJob:
         core = JobCore(plan, config, self._saved.restore_point())
         self._storage = StorageThread(plan.name, self._saved, self._answered)
         self._interpreter = JobInterpreter(core, self, self._storage, JobClock())
-        self._heartbeat = Heartbeat(plan.name, self._saved, self._taken_over) if claim is not None and claim.term else None
+        self._heartbeat = Heartbeat(plan.name, self._saved, self._taken_over)
         self._thread = threading.Thread(target=self._run, name=f"evenflow-{plan.name}", daemon=True)
         self._thread.start()
         self._begun.wait(seconds(config.worker.start_timeout))
@@ -224,8 +224,7 @@ class LocalJob:
         finally:
             self._begun.set()
             self._storage.close(STORAGE_PATIENCE)
-            if self._heartbeat is not None:
-                self._heartbeat.close()
+            self._heartbeat.close()
             self._saved.note_end(self._interpreter.core.end_note)
 
     def _work(self) -> None:

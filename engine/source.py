@@ -63,6 +63,9 @@ class Source(ABC):
     driver_part: str | None = None
     """The part of it that runs in the process that starts the job, as long as the job runs; None if there is none."""
 
+    lost_with_process: str | None = None
+    """What of it another process can't find again, so that positions of an earlier one mean nothing there; None if there is nothing."""
+
     def reading(self, needed: Needed) -> Source:
         """This source, or a copy that leaves columns out that nobody needs: it reads those of `needed.among` of its columns.
 

@@ -29,7 +29,12 @@ _NOT_THERE = (FileNotFoundError, FileExistsError)
 _WRONG_USE = ("NoCredentialsError", "PartialCredentialsError", "ParamValidationError", "ProfileNotFound", "NoRegionError")
 """botocore's errors about its settings, by name: the package may not be installed."""
 
-_TOO_EARLY, _TOO_MANY, _REQUEST_TIMEOUT = 425, 429, 408
+_PRECONDITION = 412
+"""The HTTP status of an object that was to be created, and is there."""
+
+_LATER = frozenset({408, 409, 425, 429})
+"""The HTTP statuses below 500 with which the same request may succeed later."""
+
 _STATUS = ("status", "status_code", "code", "http_status")
 """Where libraries keep the status of an HTTP answer."""
 
@@ -45,6 +50,8 @@ def translated(store: str, what: str) -> Iterator[None]:
     except (EvenflowError, *_NOT_THERE):
         raise
     except Exception as error:
+        if _status(error) == _PRECONDITION:
+            raise FileExistsError(f"{store}: {what}: {error}") from error
         raise store_error(error, f"{store}: {what}") from error
 
 
@@ -56,7 +63,7 @@ def store_error(error: Exception, where: str) -> StoreError:
 
 def _is_refusal(error: Exception) -> bool:
     if (status := _status(error)) is not None:
-        return 400 <= status < 500 and status not in (_TOO_EARLY, _TOO_MANY, _REQUEST_TIMEOUT)
+        return 400 <= status < 500 and status not in _LATER
     if isinstance(error, TimeoutError):
         return False
     if isinstance(error, OSError):

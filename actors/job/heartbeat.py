@@ -15,22 +15,31 @@ from ...state.errors import EvenflowError
 from ..task.saved_state import SupersededError
 from .job_storage import JobStorage
 
+PATIENCE = 2.0
+"""Seconds for which the end of a job waits for a sign that is being written."""
+
 _LOG = logging.getLogger(__name__)
 
 
 class Heartbeat:
-    """Gives a sign every `BEAT` seconds, in a thread of its own, until it is closed. `lost` is called once if the run was taken over."""
+    """Gives a sign every `BEAT` seconds, in a thread of its own, until it is closed; none if nothing is claimed.
+
+    `lost` is called once if the run was taken over.
+    """
 
     def __init__(self, job: str, storage: JobStorage, lost: Callable[[EvenflowError], None]) -> None:
         self._job, self._storage, self._lost = job, storage, lost
         self._closed = threading.Event()
         self._silent = False
         self._thread = threading.Thread(target=self._run, name=f"{job}/heartbeat", daemon=True)
-        self._thread.start()
+        if storage.claimed:
+            self._thread.start()
 
     def close(self) -> None:
-        """Give no more signs; one that is under way may still be written."""
+        """Give no more signs; one that is under way is waited for, as long as the store answers."""
         self._closed.set()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(PATIENCE)
 
     def _run(self) -> None:
         count = 0

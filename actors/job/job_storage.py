@@ -114,6 +114,11 @@ class JobStorage:
         """Returns if no later coordinator of this run has begun. Raises OSError, TakenOverError if another start of the program has."""
         self._saved.stay_in_charge()
 
+    @property
+    def claimed(self) -> bool:
+        """True if this run has claimed its folder."""
+        return self._claim.term > 0
+
     def beat(self, sign: Sign) -> None:
         """Give a sign of life, if no later process has claimed the folder: see `stay_in_charge`. May be called by any thread."""
         self._saved.stay_in_charge()

@@ -19,6 +19,7 @@ from ...scheduler.checkpoints.run_claim import BEATING, ENDED, LEASE, End, Life,
 from ...state.errors import StateError
 from ...state.store import CheckpointStore
 from ..task.saved_state import SavedState
+from .job_storage import plan_sources
 from .this_process import runs, this_owner
 
 _LOG = logging.getLogger(__name__)
@@ -87,11 +88,24 @@ class Starting:
             )
         if found is not None:
             before, manifest = found
-            check_fits(manifest, self._plan, f"its unfinished run in {self._url}", wish.allowed)
+            self._refuse_lost_sources()
+            try:
+                check_fits(manifest, self._plan, f"its unfinished run in {self._url}", wish.allowed)
+            except FlowError as error:
+                raise FlowError(f'{error}; or begin a new run: resume="never"') from error
             claim = RunClaim(before.run, start, newest + 1, before.after, resumes=True, owner=me, nonce=start, allowed=wish.allowed)
             return claim, manifest
         last = SavedState(self._url, 1, RunClaim()).last
         return RunClaim(secrets.token_hex(8), start, newest + 1, last, owner=me, nonce=start), None
+
+    def _refuse_lost_sources(self) -> None:
+        """Raises FlowError for a source whose positions mean nothing in this process."""
+        for name, source in plan_sources(self._plan).items():
+            if source.lost_with_process is not None:
+                raise FlowError(
+                    f"job `{self._plan.name}` can't continue its unfinished run in {self._url}: source `{name}` has lost "
+                    f'{source.lost_with_process}; or begin a new run: resume="never"'
+                )
 
     def _unfinished(self) -> tuple[RunClaim, Manifest] | None:
         """The newest run here that has not ended by itself and was not discarded, and its newest checkpoint, if it has one."""

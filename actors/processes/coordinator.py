@@ -59,6 +59,9 @@ TICK = 0.05
 NEWS_PATIENCE = 0.5
 """Seconds that the driver's question for news waits for some. Between two it looks whether a source has failed."""
 
+STATUS_PATIENCE, BACK_PATIENCE = 1.0, 10.0
+"""Seconds that a question waits for a coordinator that takes over: for the status, and for what only a job that goes on can answer."""
+
 LINGER_SECONDS = 60.0
 """How long the coordinator of a detached job stays when that is over: who watches asks every ten seconds."""
 
@@ -108,11 +111,18 @@ class Coordinator:
             self._lent = {worker: replace(process, new=False) for worker, process in lent.items()}
             me = ray.get_runtime_context().current_actor
             self._take_over = TakeOver(plan.name, partial(self._come_back, claim, savepoint, me), self._lose)
+            self._take_over.start()
             return
         try:
             self._make(claim, savepoint, again=False)
         except EvenflowError as error:
             self._refuse(error)
+
+    def _waiting(self, patience: float) -> TakeOver | None:
+        """What a job waits for that can't go on yet; most often it can within `patience` seconds, and then it is None."""
+        if (waiting := self._take_over) is not None:
+            waiting.wait(patience)
+        return self._take_over
 
     def _come_back(self, claim: RunClaim, savepoint: Savepoint | None, me: Any) -> None:
         self._make(claim, savepoint, again=True)
@@ -227,10 +237,8 @@ class Coordinator:
         Waits a while for something to be delivered, or the job to end, so that nobody asks all the time.
         """
         known, until = incarnation == self._incarnation, time.monotonic() + NEWS_PATIENCE
-        while (waiting := self._take_over) is not None:
-            if time.monotonic() >= until or waiting.state.final:
-                return waiting.progress(self._incarnation)
-            time.sleep(TICK)
+        if (waiting := self._waiting(NEWS_PATIENCE)) is not None:
+            return waiting.progress(self._incarnation)
         while True:
             progress = self._interpreter.ask(ShowProgress(seen if known else 0))
             if progress.deliveries or progress.state.final or not known or time.monotonic() >= until:
@@ -242,8 +250,8 @@ class Coordinator:
         if patience:
             self._watched_at = time.monotonic()
         self._closed.wait(patience)
-        if self._take_over is not None:
-            return Outcome(self.status())
+        if (waiting := self._waiting(patience)) is not None:
+            return Outcome(waiting.status())
         with self._interpreter.lock:
             status = self.status()
             if not status.state.final:
@@ -253,7 +261,7 @@ class Coordinator:
 
     def status(self) -> JobStatus:
         """What `job.status()` shows."""
-        if (waiting := self._take_over) is not None:
+        if (waiting := self._waiting(STATUS_PATIENCE)) is not None:
             return waiting.status()
         with self._interpreter.lock:
             status = self._interpreter.ask(ShowStatus())
@@ -266,14 +274,16 @@ class Coordinator:
 
     def figures(self) -> list[WorkerFigures]:
         """What `job.metrics()` shows."""
-        if self._take_over is not None:
+        if self._waiting(BACK_PATIENCE) is not None:
             return []
         return self._interpreter.ask(ShowFigures())
 
     def ask(self, request: Request[Any]) -> Any:
         """What the job answers. Raises RequestError for what can't be, JobBusyError or JobNotRunningError for what can't be now."""
-        if (waiting := self._take_over) is not None:
-            return waiting.ask(request)
+        if (waiting := self._waiting(BACK_PATIENCE)) is not None:
+            waiting.ask(request)
+            self._closed.set()
+            return None
         return self._interpreter.ask(request)
 
     def close(self) -> None:

@@ -32,8 +32,15 @@ class TakeOver:
     def __init__(self, job: str, begin: Callable[[], None], lose: Callable[[Exception], None]) -> None:
         self._job, self._begin, self._lose = job, begin, lose
         self._waits_for = "the folder of its checkpoints"
-        self._given_up = threading.Event()
-        threading.Thread(target=self._run, name=f"{job}/takeover", daemon=True).start()
+        self._given_up, self._over = threading.Event(), threading.Event()
+
+    def start(self) -> None:
+        """Begin to try."""
+        threading.Thread(target=self._run, name=f"{self._job}/takeover", daemon=True).start()
+
+    def wait(self, patience: float) -> None:
+        """Return when it is over, or after `patience` seconds."""
+        self._over.wait(patience)
 
     @property
     def state(self) -> JobState:
@@ -56,8 +63,15 @@ class TakeOver:
     def give_up(self) -> None:
         """Try no more."""
         self._given_up.set()
+        self._over.set()
 
     def _run(self) -> None:
+        try:
+            self._try()
+        finally:
+            self._over.set()
+
+    def _try(self) -> None:
         delay, began = FIRST_DELAY, time.monotonic()
         while not self._given_up.is_set():
             try:

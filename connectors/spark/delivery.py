@@ -27,6 +27,10 @@ class Delivery:
         self._spark, self._exchange, self._receive, self._operator = spark, exchange, receive, operator
         self._mark = exchange.own / "delivered"
 
+    def at(self, exchange: Exchange) -> Delivery:
+        """The same for another exchange folder."""
+        return Delivery(self._spark, exchange, self._receive, self._operator)
+
     def begin(self) -> None:
         """Begin with the present log: batches that an earlier run committed but couldn't hand over are handed over now.
 

@@ -34,6 +34,7 @@ from ...engine.errors import ConnectorError, FlowError
 from ...engine.functions.user_function import check_function
 from ..file_sink import Encoder, FileSink, FileWriter
 from ..parquet_sink import ParquetEncoder
+from ..remote import is_remote
 from .delivery import Delivery, Receive, append_to_table
 from .exchange import Exchange
 from .types import as_parquet, parquet_schema, spark_refuses
@@ -60,7 +61,7 @@ def to_spark(
 
     `path` is that folder, which all workers and Spark reach by that path: read it with `spark.read.parquet(path)` or, while the job runs,
     with `spark.readStream.schema(...).parquet(path)`. It must be empty, unless `append` adds to what an earlier run committed. Without
-    `path`, a temporary folder of this machine is used and removed.
+    `path`, a temporary folder of this machine is used and removed; a job with a checkpoint folder uses one in that, which stays.
 
     `table` is a table of the catalog that gets the rows of each checkpoint when it completes; it is made if it doesn't exist.
     `foreach_batch(df, batch_id)` is called on the driver with the rows of each checkpoint that has any, as Spark's own is: in order, with
@@ -91,6 +92,7 @@ class SparkSink(FileSink):
 
     def __init__(self, spark: SparkSession | None, path: str | Path | None, receive: Receive | None, append: bool, name: str) -> None:
         self._temporary = path is None
+        self._kept: str | None = None
         folder = path or Path(tempfile.gettempdir(), f"evenflow-exchange-{uuid.uuid4().hex}")
         super().__init__(folder, overwrite=False, append=append, name=name)
         self.exchange = Exchange(self.folder)
@@ -99,6 +101,17 @@ class SparkSink(FileSink):
         if receive is not None and spark is not None:
             self._delivery = Delivery(spark, self.exchange, receive, name)
             self.driver_part = "the Spark session that gets its batches"
+
+    def of_job(self, job: str, operator: str, checkpoints: str | None) -> None:
+        kept = self._temporary and checkpoints is not None and not is_remote(checkpoints)
+        self._kept = f"{checkpoints}/exchange/{operator}" if kept else None
+
+    def of_run(self, run: str, *, continues: bool) -> None:
+        super().of_run(run, continues=continues)
+        if self._kept is not None:  # a temporary folder would be lost with this process, and with it rows that no batch has handed over
+            self.folder = Path(f"{self._kept}-{run[:8]}")
+            self.exchange = Exchange(self.folder)
+            self._delivery = self._delivery.at(self.exchange) if self._delivery is not None else None
 
     def start(self) -> None:
         super().start()
@@ -114,7 +127,7 @@ class SparkSink(FileSink):
 
     def stop(self) -> None:
         super().stop()
-        if self._temporary:
+        if self._temporary and self._kept is None:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def writer(self, index: int, parallelism: int) -> SparkWriter:

@@ -94,6 +94,7 @@ class SparkSource(Source):
         self.name, self._event_time, self._reuse = name, event_time, reuse
         self.timed = event_time is not None
         self._temporary = path is None
+        self.lost_with_process = "the temporary folder that Spark writes into: give path=" if path is None else None
         self._exchange = Exchange(path or Path(tempfile.gettempdir(), f"evenflow-exchange-{uuid.uuid4().hex}"))
         self._schema = engine_schema(df.schema, name)
         self._feed: Feed | None

@@ -171,7 +171,11 @@ class SimulatedStorage:
         if self._storage.refuses_commit():
             yield Committed(commit.checkpoint, error=JobFailedError("a sink could not commit"))
             return
-        deliveries = self._commit_sinks(commit.checkpoint, commit.committables)
+        try:
+            deliveries = self._commit_sinks(commit.checkpoint, commit.committables)
+        except OSError as error:
+            yield Committed(commit.checkpoint, error=JobFailedError(str(error)))
+            return
         if self._storage.refuses_commit():
             yield Committed(commit.checkpoint, error=JobFailedError("a sink has committed, and does not know it"))
             return
@@ -185,7 +189,7 @@ class SimulatedStorage:
         if not self._storage.completed(checkpoint) and self._storage.saves:
             raise SimulationError(f"checkpoint {checkpoint} is committed before its manifest is written")
         self._committed = checkpoint
-        self._storage.show(checkpoint)
+        self._storage.show(checkpoint, self._terms.term)
         self._ledger.commit(checkpoint, committables)
         return tuple(
             (name, payload) for name, sink in self._sinks.items() for payload in sink.commit(checkpoint, committables.get(name, []))

@@ -129,11 +129,16 @@ class Storage:
         start = self._starts[attempt // TERM]
         self._swept[start] = max(attempt, self._swept.get(start, attempt))
 
-    def show(self, checkpoint: int) -> None:
-        """The sinks commit a checkpoint. Raises SimulationError if what was prepared for it was swept."""
+    def show(self, checkpoint: int, term: int) -> None:
+        """The sinks commit a checkpoint for the coordinator of a term.
+
+        Raises SimulationError if what was prepared for it was swept, FileNotFoundError if it was by a later coordinator.
+        """
         attempt = self._attempts.get(CheckpointNumber(checkpoint))
         if attempt is not None and checkpoint not in self._shown:
             if attempt < self._swept.get(self._starts[attempt // TERM], 0):
+                if term < self._term:
+                    raise FileNotFoundError(f"what was prepared for checkpoint {checkpoint} is gone")
                 raise SimulationError(f"checkpoint {checkpoint} is committed, and what was prepared for it was swept before")
             self._shown.add(checkpoint)
 

@@ -95,9 +95,9 @@ def test_a_relative_checkpoint_folder_is_that_of_the_process_that_starts_the_job
     """The working directory of Ray's processes is another where the cluster ran already."""
     given = []
 
-    def start(plan, config, savepoint):
+    def start(plan, config, savepoint, claim):
         given.append(config.checkpoint.url("here"))
-        return LocalJob(plan, config, savepoint)
+        return LocalJob(plan, config, savepoint, claim)
 
     monkeypatch.setattr(time, "sleep", SLEEP)
     monkeypatch.setattr(dataflow, "_runtime", lambda name: start)

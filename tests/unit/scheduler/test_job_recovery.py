@@ -290,6 +290,19 @@ def test_coordinator_that_takes_over_begins_another_attempt_from_the_newest_chec
     assert (newest.checkpoint, job.core.checkpoints.completed) == (4, 4)
 
 
+@pytest.mark.parametrize("committed", [1, 5])
+def test_start_that_continues_a_run_begins_as_a_start_does_from_its_checkpoint(committed):
+    manifest, _ = saving_job().take_checkpoint()
+    manifest = replace(manifest, undelivered=(("to_list", "rows"),))
+    job = new_saving_job(RestorePoint(manifest, last=5, resumes=True, committed=committed, attempt=7))
+    assert job.begin(200.0) == [RestoreSinks(7, manifest, retracts=committed if committed > manifest.checkpoint else None)]
+    assert job.core.state is JobState.STARTING, "what fails now is told to who starts it"
+    assert job.core.checkpointing.deliveries.pending == (("to_list", "rows"),)
+    assert job.sinks_restored() == [Deploy(7, job.core.plan, manifest)]
+    newest, _ = job.run(210.0).take_checkpoint(260.0)
+    assert newest.checkpoint == 6
+
+
 def test_coordinator_that_takes_over_with_nothing_committed_takes_nothing_back():
     job = new_saving_job(RestorePoint(takes_over=True, attempt=7))
     assert job.begin() == [RestoreSinks(8, None, None)]

@@ -9,7 +9,7 @@ from evenflow.scheduler.checkpoints.checkpoints import CheckpointState
 from evenflow.scheduler.checkpoints.restore_point import RestorePoint
 from evenflow.scheduler.job.effects import Ended, FindOlder, JobState, RestoreSinks
 from evenflow.scheduler.job.messages import StopSource
-from evenflow.state.errors import CorruptCheckpointError
+from evenflow.state.errors import CorruptCheckpointError, StoreUnavailableError
 
 
 def unreadable(checkpoint, problem="count-0.state is gone"):
@@ -60,6 +60,18 @@ def test_job_with_nothing_left_to_go_on_from_ends():
     assert job.failed(unreadable(0)) == [FindOlder(0, "count-0.state is gone")], "its workers know a savepoint by no number"
     assert job.older_found(0, "count-0.state is gone", error=error)[-1] == Ended(JobState.FAILED)
     assert job.core.error is error
+
+
+def test_store_that_does_not_answer_when_an_older_one_is_looked_for_is_asked_again():
+    job = saving_job()
+    newest, _ = job.take_checkpoint(10.0)
+    job.lost("aggregate-0", now=21.0)
+    job.tick(22.0)
+    job.sinks_restored()
+    job.failed(unreadable(1))
+    assert job.older_found(1, "it is gone", error=StoreUnavailableError("s3://bucket/f: no answer")) == []
+    assert job.core.state is JobState.RESTARTING
+    assert job.tick(30.0) == [RestoreSinks(2, newest, None)]
 
 
 def test_stop_while_an_older_checkpoint_is_looked_for_is_kept():

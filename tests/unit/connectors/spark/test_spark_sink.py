@@ -138,3 +138,26 @@ def test_batches_of_later_checkpoints_are_taken_from_the_end_of_the_log(sink: Sp
 def test_what_a_function_has_been_handed_can_not_be_taken_back(tmp_path: Path):
     handing_over = SparkSink(None, tmp_path / "out", lambda df, batch: None, False, "out")
     assert not handing_over.retractable
+
+
+def started(folder: Path, run: str, *, continues: bool) -> SparkSink:
+    """A sink without a folder of its own, which hands its batches over; no session is asked for anything here."""
+    made = to_spark(object(), foreach_batch=lambda df, batch_id: None, name="out")
+    made.of_job("job", "out", str(folder))
+    made.of_run(run, continues=continues)
+    made.start()
+    return made
+
+
+def test_files_of_a_sink_without_a_path_outlive_its_process_in_the_checkpoint_folder(tmp_path: Path):
+    first = started(tmp_path, "0123456789", continues=False)
+    writer = first.writer(0, 1)
+    writer.write(batch(n=[1]))
+    prepared = writer.prepare(1)
+    first.stop()
+    again = started(tmp_path, "0123456789", continues=True)
+    assert again.commit(1, prepared) == [0]
+    assert committed(again) == [1]
+    other = started(tmp_path, "another run", continues=False)
+    assert {path.name for path in (tmp_path / "exchange").iterdir()} == {"out-01234567", "out-another "}
+    assert committed(other) == []

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import fsspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from fsspec.implementations.memory import MemoryFileSystem
 
 import evenflow as ef
@@ -188,6 +192,25 @@ def test_program_that_failed_continues_once_it_is_mended(tmp_path):
     assert numbers_in(tmp_path / "out") == list(range(TOTAL))
 
 
+def test_program_that_died_between_its_last_checkpoint_and_its_commit_only_commits(tmp_path):
+    run(flow_of(opened(), ef.write_parquet(tmp_path / "out")), tmp_path / "ck").wait("30s")
+    (tmp_path / "ck" / NAME / "terms" / "00000001.ended").unlink()
+    run(flow_of(opened(), ef.write_parquet(tmp_path / "out")), tmp_path / "ck").wait("30s")
+    assert numbers_in(tmp_path / "out") == list(range(TOTAL))
+
+
+@pytest.mark.parametrize("harm", [lambda manifest: manifest.write_bytes(b"cut"), Path.unlink], ids=["damaged", "deleted"])
+def test_rows_behind_a_checkpoint_that_is_lost_meanwhile_are_removed_and_come_again(tmp_path, harm):
+    job = midway(flow_of, ef.write_parquet(tmp_path / "out"), tmp_path / "ck")
+    job.checkpoint()
+    job.cancel()
+    job.wait("30s")
+    newest = max((tmp_path / "ck" / NAME).glob("checkpoint-*/manifest"))
+    harm(newest)
+    run(flow_of(opened(), ef.write_parquet(tmp_path / "out")), tmp_path / "ck").wait("30s")
+    assert numbers_in(tmp_path / "out") == list(range(TOTAL))
+
+
 def test_program_whose_sources_ended_begins_anew_and_its_folder_is_refused_as_ever(tmp_path):
     run(flow_of(opened(), ef.write_parquet(tmp_path / "out")), tmp_path / "ck").wait("30s")
     kept = checkpoints(tmp_path / "ck")
@@ -196,6 +219,44 @@ def test_program_whose_sources_ended_begins_anew_and_its_folder_is_refused_as_ev
     run(flow_of(opened(), ef.write_parquet(tmp_path / "out", append=True)), tmp_path / "ck").wait("30s")
     assert numbers_in(tmp_path / "out") == sorted([*range(TOTAL), *range(TOTAL)])
     assert set(kept) < set(checkpoints(tmp_path / "ck")), "the first run's checkpoints are there"
+
+
+def csv_numbers(out):
+    return [int(line.split(",")[0]) for file in out.glob("part-*.csv") for line in file.read_text().splitlines()[1:]]
+
+
+def json_numbers(out):
+    return [json.loads(line)["n"] for file in out.glob("part-*.json*") for line in file.read_text().splitlines()]
+
+
+def delta_numbers(out):
+    return pa.table(DeltaTable(out).to_pyarrow_table())["n"].to_pylist()
+
+
+def sql_numbers(out):
+    with closing(sqlite3.connect(out / "rows.db")) as database:
+        return [n for (n,) in database.execute("SELECT n FROM numbers")]
+
+
+def sql_sink(out):
+    out.mkdir(exist_ok=True)
+    with closing(sqlite3.connect(out / "rows.db")) as database:
+        database.execute("CREATE TABLE IF NOT EXISTS numbers (n INTEGER, key INTEGER)")
+        database.commit()
+    return ef.write_sql(f"sqlite:///{out}/rows.db", "numbers")
+
+
+@pytest.mark.parametrize(
+    ("sink", "read"),
+    [(ef.write_csv, csv_numbers), (ef.write_json, json_numbers), (ef.write_delta, delta_numbers), (sql_sink, sql_numbers)],
+    ids=["csv", "json", "delta", "sql"],
+)
+def test_program_continues_once_into_every_kind_of_sink(tmp_path, sink, read):
+    out = tmp_path / "out"
+    cancelled_midway(flow_of, sink(out), tmp_path / "ck")
+    assert sorted(read(out)) == list(range(TOTAL // 2))
+    run(flow_of(opened(), sink(out)), tmp_path / "ck").wait("30s")
+    assert sorted(read(out)) == list(range(TOTAL))
 
 
 def test_overwriting_program_that_continues_keeps_its_own_rows(tmp_path):
@@ -281,6 +342,20 @@ def test_flow_without_the_operator_whose_state_is_saved_is_refused(tmp_path):
     rows = []
     run(flow_of(opened(), ef.to_list(rows), NAME), tmp_path / "ck", allow_lost_state=True).wait("30s")
     assert rows
+
+
+def test_source_that_was_lost_with_its_process_is_refused(tmp_path):
+    """As `from_spark` without a path: its positions mean nothing elsewhere."""
+    cancelled_midway(flow_of, ef.to_list([]), tmp_path / "ck")
+    lost = source(opened())
+    lost.lost_with_process = "the temporary folder that Spark writes into: give path="
+    flow = ef.Dataflow(NAME)
+    flow.read(lost).write(ef.to_list([]))
+    with pytest.raises(
+        ef.FlowError, match=r"can't continue .*: source `from_generator` has lost the temporary folder .* give path=; or .*never"
+    ):
+        run(flow, tmp_path / "ck")
+    run(flow, tmp_path / "ck", resume="never").wait("30s")
 
 
 def test_program_continues_from_a_url(tmp_path):

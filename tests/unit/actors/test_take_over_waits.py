@@ -1,0 +1,86 @@
+"""A coordinator that takes over from a lost one waits for a store that doesn't answer, says so, and can be cancelled."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from evenflow.actors.processes import take_over
+from evenflow.actors.processes.take_over import TakeOver
+from evenflow.engine.errors import FlowError, JobBusyError, JobFailedError
+from evenflow.scheduler.job.effects import JobState
+from evenflow.scheduler.job.requests import Cancel, ShowCheckpoints
+from evenflow.state.errors import StoreRefusedError, StoreUnavailableError
+
+BOUND = 30
+
+
+class Store:
+    """Answers once `tries` have failed."""
+
+    def __init__(self, tries, error=None):
+        self.tries, self.asked, self.begun, self.refused = tries, threading.Semaphore(0), threading.Event(), []
+        self.error = error if error is not None else StoreUnavailableError("s3://bucket/f: terms/1: no answer")
+
+    def begin(self):
+        self.tries -= 1
+        self.asked.release()
+        if self.tries >= 0:
+            raise self.error
+        self.begun.set()
+
+    def refuse(self, error):
+        self.refused.append(error)
+        self.begun.set()
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch):
+    monkeypatch.setattr(take_over, "FIRST_DELAY", 0.001)
+
+
+def test_it_tries_until_the_store_answers():
+    store = Store(5)
+    TakeOver("f", store.begin, store.refuse).start()
+    assert store.begun.wait(BOUND)
+    assert (store.tries, store.refused) == (-1, [])
+
+
+def test_status_and_progress_say_what_it_waits_for_and_it_can_be_cancelled():
+    store = Store(10**9)
+    waiting = TakeOver("f", store.begin, store.refuse)
+    waiting.start()
+    for _ in range(2):
+        assert store.asked.acquire(timeout=BOUND)
+    status = waiting.status()
+    assert (status.state, status.problems) == (JobState.RESTARTING, ("waits for its store: s3://bucket/f: terms/1: no answer",))
+    assert waiting.progress("3").state is JobState.RESTARTING
+    with pytest.raises(JobBusyError, match="job `f` restarts, and waits for its store: s3://bucket/f"):
+        waiting.ask(ShowCheckpoints())
+    waiting.wait(0.001)
+    waiting.ask(Cancel())
+    waiting.wait(BOUND)
+    assert waiting.progress("3").state is JobState.CANCELLED
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(FlowError("doesn't fit"), "doesn't fit"), (ZeroDivisionError("a defect"), "no coordinator can take over .*a defect")],
+    ids=["flow", "defect"],
+)
+def test_what_no_other_try_would_change_ends_it(error, told):
+    store = Store(1, error)
+    TakeOver("f", store.begin, store.refuse).start()
+    assert store.begun.wait(BOUND)
+    (refused,) = store.refused
+    with pytest.raises((FlowError, JobFailedError), match=told):
+        raise refused
+
+
+def test_store_that_refuses_is_given_up_after_a_while(monkeypatch):
+    monkeypatch.setattr(take_over, "REFUSED_PATIENCE", 0.01)
+    store = Store(10**9, StoreRefusedError("s3://bucket/f: PermissionError"))
+    TakeOver("f", store.begin, store.refuse).start()
+    assert store.begun.wait(BOUND)
+    assert store.refused == [store.error]
