@@ -36,9 +36,10 @@ def head_address(address: str | None) -> str | None:
 
 def heads_on_this_machine() -> list[str]:
     """The heads of this user's clusters that have a node on this machine. Ray's own list has those of all users."""
-    found = set()
-    is_raylet: Any = services._is_raylet_process  # noqa: SLF001
-    for process in services.psutil.process_iter(["cmdline", "uids"]):
+    found = set[str]()
+    internals: Any = services
+    is_raylet = internals._is_raylet_process  # noqa: SLF001
+    for process in internals.psutil.process_iter(["cmdline", "uids"]):
         words, users = process.info["cmdline"], process.info["uids"]
         if users is not None and users.real == os.getuid() and is_raylet(words):
             flags = [flag for word in words for flag in word.split(" ") if flag.startswith(f"{_HEAD_FLAG}=")]
@@ -51,11 +52,12 @@ def named_actors(head: str, timeout: float) -> list[tuple[str, str]]:
 
     Raises RayError or grpc.RpcError.
     """
+    messages: Any = gcs_service_pb2
     with channel_to(head) as channel:
         question: Any = channel.unary_unary(
-            "/ray.rpc.ActorInfoGcsService/ListNamedActors", response_deserializer=gcs_service_pb2.ListNamedActorsReply.FromString
+            "/ray.rpc.ActorInfoGcsService/ListNamedActors", response_deserializer=messages.ListNamedActorsReply.FromString
         )
-        reply = question(gcs_service_pb2.ListNamedActorsRequest(all_namespaces=True).SerializeToString(), timeout=timeout)
+        reply = question(messages.ListNamedActorsRequest(all_namespaces=True).SerializeToString(), timeout=timeout)
     return [(actor.ray_namespace, actor.name) for actor in reply.named_actors_list]
 
 
