@@ -258,7 +258,8 @@ class GeneratorReader(SourceReader):
             except REFUSALS as error:
                 misfit = column.first_misfit(values)
                 raise RecordError(self._name, f"a row does not fit `schema`: {misfit.problem()}", record=rows[misfit.place]) from error
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        fields = [field.with_type(array.type) for field, array in zip(self._schema, arrays, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
     def _wrong(self, partition: _Partition, problem: str) -> ConnectorError:
         return ConnectorError(f"operator `{self._name}`: the generator of partition {partition.number} {problem}")

@@ -70,7 +70,8 @@ class RowsEncoder:
             column.learn(array)
         self._names, self._columns = names, dict(zip(names, columns, strict=True))
         if self.declared is not None:
-            return pa.RecordBatch.from_arrays(arrays, schema=self.declared)
+            fields = [field.with_type(array.type) for field, array in zip(self.declared, arrays, strict=True)]
+            return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata=self.declared.metadata))
         return pa.record_batch(arrays, names=names)
 
     def first_misfit(self, rows: list[Any], like: pa.Schema | None = None) -> tuple[int, RecordError]:

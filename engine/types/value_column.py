@@ -52,14 +52,14 @@ class Misfit:
 
 
 class ValueColumn:
-    """`declared`: the type that the user gave; a value that would change in it is refused."""
+    """`declared`: the type that the user gave, in which no value may change; null is none, so the first value decides."""
 
     __slots__ = ("declared", "kind", "name")
 
     def __init__(self, name: str, declared: pa.DataType | None = None) -> None:
-        self.name, self.declared = name, declared is not None
-        self.kind = declared
+        self.kind = None if declared is None or pa.types.is_null(declared) else declared
         """The type so far, None before the first value."""
+        self.name, self.declared = name, self.kind is not None
 
     def encoded(self, values: Sequence[Any], like: pa.DataType | None = None) -> pa.Array:
         """The values in the column's type, or in a wider one; `like`: a type that the column takes if it has none and all values fit.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import sys
 import pyarrow.parquet as pq
 import pytest
 import ray
-from watching import PATIENCE, actors, until
+from watching import PATIENCE, actors, socket_folders, until
 
 import evenflow as ef
 from evenflow.actors.cluster import NAMESPACE
@@ -20,9 +21,11 @@ PROGRAM = f"""
 import sys
 import evenflow as ef
 
+waits = sys.argv[2] == "waits"
+
 def numbers(partition, position):
     for n in range(position or 0, {TOTAL}):
-        if n >= {TOTAL} // 2 and sys.argv[2] == "waits":
+        if n >= {TOTAL} // 2 and waits:
             while True:
                 yield None
         yield {{"n": n, "key": n % 20}}, n + 1
@@ -38,7 +41,7 @@ def start(parallelism=1):
     return flow.run(config=config)
 
 job = start(int(sys.argv[3]))
-if sys.argv[2] == "waits":
+if waits:
     job.checkpoint()
     job.checkpoint()
     print("saved", flush=True)
@@ -53,7 +56,7 @@ def program(cluster, folder, does, parallelism=1):
 
 
 @pytest.mark.timeout(400)
-def test_program_that_was_killed_continues_and_its_second_start_is_refused(cluster, tmp_path):
+def test_program_that_was_killed_continues_and_its_second_start_is_refused(cluster, folder, tmp_path):
     with program(cluster, tmp_path, "waits") as first:
         assert first.stdout.readline() == "saved\n"
         with program(cluster, tmp_path, "goes on") as second:
@@ -63,6 +66,8 @@ def test_program_that_was_killed_continues_and_its_second_start_is_refused(clust
         first.send_signal(signal.SIGKILL)
         first.wait(PATIENCE)
     until(lambda: not actors(), "Ray has ended what the process had")
+    for left in socket_folders(folder):  # nobody of a job that is killed with its process removes it at once
+        shutil.rmtree(left)
     with program(cluster, tmp_path, "goes on", parallelism=2) as third:
         printed, said = third.communicate(timeout=2 * PATIENCE)
     assert printed == "finished\n", said

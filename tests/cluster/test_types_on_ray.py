@@ -12,13 +12,13 @@ import evenflow as ef
 ROWS = 30_000
 
 
-def discounted(row):
-    value = row["value"]
-    discount = 0 if row["seq"] < ROWS // 3 else value * 0.125
-    return row | {"discount": discount, "half": row["seq"] if row["seq"] % 2 else row["seq"] / 2}
-
-
 def test_discounts_that_turn_into_floats_and_decimals_that_pass_arrive_as_they_are(tmp_path):
+    first = ROWS // 3
+
+    def discounted(row):
+        discount = 0 if row["seq"] < first else row["value"] * 0.125
+        return row | {"discount": discount, "half": row["seq"] if row["seq"] % 2 else row["seq"] / 2}
+
     columns = {
         "seq": list(range(ROWS)),
         "value": [i % 977 / 8 for i in range(ROWS)],
