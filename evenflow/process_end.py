@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import builtins
+import concurrent.futures.thread  # now, because it registers what ends its threads, and can't while the process ends
 import os
 import signal
 import sys
@@ -72,8 +73,6 @@ class ProcessEnd:
         """A job has started. In the main thread, a SIGTERM stops it from now on, unless the program has a handler of its own."""
         self._jobs = [known for known in self._jobs if not known.ended(0) or known.unseen_error() is not None] + [job]
         if not self._registered:
-            import concurrent.futures.thread  # noqa: F401 -- it registers what ends its threads, and can't while the process ends
-
             self._registered = True
             # Before all of `atexit`, where Ray leaves its cluster; in the main thread, which Ctrl-C interrupts.
             threading._register_atexit(self._at_exit)  # type: ignore[attr-defined]  # noqa: SLF001 -- there is no public way
@@ -83,9 +82,11 @@ class ProcessEnd:
             threading.Thread(target=self._terminate, name="evenflow-sigterm", daemon=True).start()
 
     def hold(self) -> None:
-        """In the main thread, don't return while a SIGTERM is ending the process: SystemExit comes as soon as all jobs have ended."""
+        """In the main thread, don't return while a SIGTERM is ending the process. Raises SystemExit once all jobs have ended."""
         until = time.monotonic() + GRACE + LEAVE_SECONDS
         while self._terminating and threading.current_thread() is threading.main_thread() and time.monotonic() < until:
+            if self._code is not None:
+                raise SystemExit(self._code)
             time.sleep(0.05)
 
     def _running(self) -> list[StartedJob]:
@@ -196,6 +197,7 @@ def _end(jobs: list[StartedJob], why: str) -> None:
 
 def _exit(code: int) -> None:
     """End the process with an exit code, which Python's own end no longer can; do what that does first."""
+    concurrent.futures.thread._python_exit()  # noqa: SLF001 -- else idle threads of executors would be waited for for ever
     for thread in threading.enumerate():
         if thread is not threading.main_thread() and not thread.daemon:
             thread.join()

@@ -18,7 +18,7 @@ from patience import patience
 import evenflow as ef
 from evenflow.connectors.csv import read_csv
 from evenflow.connectors.parquet import read_parquet
-from evenflow.engine.errors import ConnectorError, RecordError
+from evenflow.engine.errors import ConnectorError
 from evenflow.engine.needed import Needed
 from evenflow.testing import check
 from evenflow.testing.crashing import with_crashes, with_damage
@@ -163,7 +163,7 @@ def test_a_missing_column_is_reported_among_all_that_there_are(folder):
     for source in sources(folder):
         flow = ef.Dataflow("f")
         flow.read(source).select("n", "nowhere").write(ef.to_list([]))
-        with pytest.raises(RecordError, match="no column `nowhere`; there are: key, text, n, at"):
+        with pytest.raises(ef.FlowError, match="no column `nowhere`; there are: key, text, n, at"):
             flow.run(runtime="local").wait("60s")
 
 
@@ -171,7 +171,7 @@ def test_a_name_that_is_taken_is_refused_though_nobody_needs_the_column(folder):
     for source in sources(folder):
         flow = ef.Dataflow("f")
         flow.read(source).rename(n="text").select("text").write(ef.to_list([]))
-        with pytest.raises(RecordError, match="two columns would have one name"):
+        with pytest.raises(ef.FlowError, match="two columns would have the name `text`"):
             flow.run(runtime="local").wait("60s")
 
 

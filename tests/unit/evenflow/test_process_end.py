@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from patience import patience
 
-SECONDS = 60
+SECONDS = 40
+"""Less than the time after which a process whose jobs don't end is left."""
 SLEEP = time.sleep
 
 
@@ -67,7 +69,7 @@ def program(code: str, folder: Path, *flags: str) -> subprocess.Popen[str]:
 def ended(code: str, folder: Path, *flags: str) -> tuple[int, str, str]:
     """The exit code of the program, and what it has printed on either stream."""
     with program(code, folder, *flags) as process:
-        out, err = process.communicate(timeout=SECONDS)
+        out, err = process.communicate(timeout=patience(SECONDS))
     return process.returncode, out, err
 
 
@@ -77,7 +79,7 @@ def interrupted(code: str, folder: Path, number: int) -> tuple[int, str, str]:
         assert process.stdout is not None
         assert process.stdout.readline().strip() == "ready"
         process.send_signal(number)
-        out, err = process.communicate(timeout=SECONDS)
+        out, err = process.communicate(timeout=patience(SECONDS))
     return process.returncode, out, err
 
 
@@ -153,7 +155,7 @@ def test_ctrl_c_cancels_a_job_that_is_waited_for_at_the_end_of_the_program(tmp_p
         assert process.stderr is not None
         assert "job `endless` is still running: waiting for it to end; Ctrl-C cancels it" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=SECONDS)
+        _, err = process.communicate(timeout=patience(SECONDS))
     assert (process.returncode, err) == (130, "job `endless` is cancelled: Ctrl-C\n")
 
 
@@ -202,7 +204,7 @@ def test_second_sigterm_cancels_a_job_that_does_not_stop_and_a_third_waits_no_lo
             process.send_signal(signal.SIGTERM)
             assert said in process.stderr.readline()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(SECONDS) == 143
+        assert process.wait(patience(SECONDS)) == 143
 
 
 def test_handler_of_the_program_itself_is_left_alone(tmp_path):

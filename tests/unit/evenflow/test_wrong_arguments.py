@@ -80,7 +80,7 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
     "plan": (lambda **k: ended(rows()).plan(**k), (), {"parallelism": 1, "config": ef.JobConfig()}),
     "explain": (lambda **k: ended(rows()).explain(**k), (), {"parallelism": 1, "config": ef.JobConfig()}),
     "run": (
-        lambda **k: ended(rows()).run(**{"runtime": "local", **k}).cancel(),
+        lambda **k: over(ended(rows()).run(**{"runtime": "local", **k})),
         (),
         {"runtime": "local", "parallelism": 1, "config": ef.JobConfig(), "from_savepoint": None},
     ),
@@ -185,9 +185,16 @@ def ended(stream: ef.Stream) -> ef.Dataflow:
     return stream.flow
 
 
+def over(job: ef.Job) -> None:
+    """Cancel a job that has started after all, and wait for its end: a thread that follows it must not outlive the test."""
+    job.cancel()
+    job.wait("60s")
+
+
 @pytest.mark.parametrize(("call", "arguments", "named"), CALLS.values(), ids=CALLS)
 def test_wrong_arguments_are_refused_by_an_error_of_evenflows_own(call, arguments, named, no_waiting_and_no_cluster, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(time, "sleep", SLEEP)
     problems = []
 
     def tried(what: str, *given: Any, **others: Any) -> None:
@@ -253,5 +260,5 @@ def test_wrong_arguments_of_a_jobs_methods_are_refused_and_the_job_goes_on(no_wa
                 except Exception as error:  # noqa: BLE001 -- it is the fault that this test looks for
                     problems.append(f"{method}{given}{others}: {type(error).__name__}: {error}"[:300])
     assert job.status().state.value == "running"
-    job.cancel()
+    over(job)
     assert not problems, "\n".join(problems)

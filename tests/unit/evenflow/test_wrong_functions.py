@@ -235,7 +235,6 @@ WRONG = {
     "key_by returns keys of two types": (
         lambda s: s.key_by(lambda row: 1 if row["v"] == 1 else "x").aggregate(n=ef.count()), "`key_by`", "is int64", "'x' (str)", "'v': 2",
     ),
-    "key_by returns NaN": (lambda s: s.key_by(lambda row: float("nan")).aggregate(n=ef.count()), "`aggregate`", "NaN", "filter it out"),
     "process returns a row": (process(OnRow({"a": 1})), "`process`", "OnRow.on_row returned {'a': 1}: yield rows", "key: 'a'"),
     "process returns a number": (process(OnRow(5)), "`process`", "OnRow.on_row returned 5: yield rows", "'v': 1"),
     "process returns a list of None": (process(OnRow([None])), "`process`", "returned None in place of a row", "key: 'a'"),

@@ -8,7 +8,7 @@ from job_script import ScriptedJob as Job
 
 from evenflow.engine.protocol.effects import Finished
 from evenflow.scheduler.checkpoints.restore_point import RestorePoint
-from evenflow.scheduler.job.effects import Ended, JobState, RememberStop, Save, StopMode, Warn
+from evenflow.scheduler.job.effects import Ended, JobState, RememberStop, Save, StopMode
 from evenflow.scheduler.job.messages import BeginCheckpoint, StopSource
 from evenflow.scheduler.job.requests import Stop
 
@@ -39,8 +39,8 @@ def test_job_without_a_folder_warns_that_open_windows_are_discarded_and_ends_wit
     job = Job(*counting()).start()
     effects = job.stop(drain=False)
     assert told(effects, BeginCheckpoint(1, 0, last=True)) == SOURCES
-    (warning,) = of_kind(effects, Warn)
-    assert "job `f` stops without a checkpoint folder" in warning.text
+    (warning,) = job.logged
+    assert "job `f` stops without a checkpoint folder" in warning
     assert commits(job.prepare(1)) == [(1, {"to_list": ROWS})]
     assert job.committed(1)[-1] == Ended(JobState.FINISHED)
 
