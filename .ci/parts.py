@@ -32,6 +32,8 @@ AT_ONCE = 3
 UNIT, CLUSTER, SPARK, DOCSTRINGS = Path("tests/unit"), Path("tests/cluster"), Path("tests/spark"), Path("tests/docstrings")
 CONNECTORS = UNIT / "connectors"
 """Tests that wait for brokers, databases and servers now and then."""
+PROGRAMS = [UNIT / "evenflow", UNIT / "s3", DOCSTRINGS]
+"""Programs as users write them, and those of the documentation. They wait for jobs and processes."""
 
 SIMULATIONS = [
     UNIT / f"test_{name}.py"
@@ -71,7 +73,8 @@ def pytest(which: str, *paths: Path, without: list[Path] | tuple[Path, ...] = ()
 
 FIRST = [
     Part("clusters", pytest("not slow", CLUSTER, SPARK)),
-    Part("unit", pytest("not slow", DOCSTRINGS, UNIT, without=[*SIMULATIONS, CONNECTORS])),
+    Part("programs", pytest("not slow", *PROGRAMS)),
+    Part("unit", pytest("not slow", UNIT, without=[*SIMULATIONS, CONNECTORS, *PROGRAMS[:-1]])),
     Part("style", ["make", f"VENV={sys.prefix}", "--no-print-directory", "--keep-going", "lint", "types"]),
     Part("connectors+few-simulations", pytest("not slow", CONNECTORS, *SIMULATIONS)),
 ]

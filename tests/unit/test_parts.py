@@ -34,7 +34,7 @@ def test_no_two_modules_of_tests_have_one_name():
 
 def test_an_unknown_part_is_refused(parts, capsys):
     assert parts["main"](["chaos"]) == 2
-    assert "no such part: chaos; there are test, check, clusters, unit, style, " in capsys.readouterr().out
+    assert "no such part: chaos; there are test, check, clusters, programs, unit, style, " in capsys.readouterr().out
 
 
 def test_every_test_is_in_a_part_of_one_of_the_two_checks(parts):
