@@ -10,10 +10,12 @@ An operator's true rate is one over its wait, less the engine's own work.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
 from ...engine.batch import Batch
+from ...engine.columns import Columns
 from ...engine.operators.aggregate_sessions import AggregateSessions
 from ...engine.operators.aggregate_windows import AggregateWindows
 from ...engine.operators.base import Context, Emit, Operator
@@ -37,6 +39,11 @@ class Waiting(Operator):
 
         instance.process = waiting_process
         return instance
+
+    def knowing(self, inputs: Sequence[Columns]) -> Any:
+        known: Any = super().knowing(inputs)
+        object.__setattr__(known, "wait", self.wait)  # a copy of the operator's fields, of which this is none
+        return known
 
     def describe(self) -> str:
         return f"{super().describe()}, waits {self.wait * 1000:g} ms a record"
