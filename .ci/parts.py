@@ -27,7 +27,7 @@ from patience import FACTOR, VARIABLE  # noqa: E402 -- tests are no package
 LOGS = ROOT / "build"
 LOOK_SECONDS = 0.5
 AT_ONCE = 3
-"""Parts side by side. They keep each other waiting for longer than what is measured before they begin."""
+"""Parts that run at the same time. They delay each other by more than what is measured before they begin."""
 
 UNIT, CLUSTER, SPARK, DOCSTRINGS = Path("tests/unit"), Path("tests/cluster"), Path("tests/spark"), Path("tests/docstrings")
 CONNECTORS = UNIT / "connectors"

@@ -20,7 +20,7 @@ OUTCOMES = re.compile(r"^(?:tests/\S+\.py )?([.FEsxX]+)(?= *(?:\[ *\d+%\])?$)", 
 
 @dataclass(frozen=True, slots=True)
 class Tests:
-    """How far a part is."""
+    """The progress of a part."""
 
     done: int = 0
     failed: int = 0
@@ -74,7 +74,7 @@ class Progress:
             print(f"\r{'':<{shutil.get_terminal_size().columns - 1}}\r", end="", file=self._out, flush=True)
 
     def line(self) -> str:
-        """For example `[ 61 s] make test: 812 of 4000 tests, 1 failed; clusters 9/26, unit 803/3974, style; waiting: connectors`."""
+        """A line such as `[ 61 s] make test: 812 of 4000 tests, 1 failed; clusters 9/26, unit 803/3974, style; waiting: connectors`."""
         tests = {name: self._tests(name) for name in self._logs}
         left = [name for name in self._logs if name not in self._ended]
         running = [self._part(name, tests[name]) for name in left if self._logs[name].exists()]

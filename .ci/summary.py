@@ -15,7 +15,7 @@ PYTHON = Path(sys.prefix, "bin", "python")
 TEST = re.compile(r"(?:FAILED|ERROR) (?P<test>[^\s\[]+(?:\[.*?\])?)(?: - (?P<why>.*))?$")
 """A failed test in pytest's short summary."""
 STYLE = re.compile(r"\S+:\d+(:\d+)?: error: |--> \S+:\d+:\d+|Would reformat: |[A-Z]+\d+ .*")
-"""What mypy and ruff say of a line, a file or a rule."""
+"""A line that reports a finding of mypy or ruff."""
 HANGING = re.compile(r"Timeout \(\d+:\d\d:\d\d\)!$")
 """Ends the line of a file whose test hung in C code, which ended the process."""
 TOTALS = re.compile(r"=+ (.*\d (passed|failed|error|skipped|deselected).*) =+")
@@ -62,7 +62,7 @@ def shortened(name: str, lines: list[str], room: int) -> list[str]:
 
 
 def details(parts: dict[str, tuple[int, str]]) -> list[str]:
-    """What the failed parts say of their failures, for those who have only what a check prints."""
+    """Return what the failed parts wrote about their failures, for readers who see only a check's output."""
     lines = []
     for name, (code, log) in parts.items():
         if code != 0:

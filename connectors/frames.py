@@ -1,6 +1,6 @@
 """Frames as Arrow tables: pandas, Polars, DuckDB and all else that gives its rows by Arrow's protocol, without a dependency on any of them.
 
-Types are kept. The index of a pandas frame is left out unless it has a name: a named index is a column of the result.
+Types are kept. The index of a pandas frame is dropped unless it has a name: a named index is a column of the result.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def from_items(
     """A stream of `items`: dicts become rows (a key that a dict lacks is null), other values rows of the one column `item`.
 
     `items` may also be a frame, whose rows become rows and whose types stay: a pyarrow Table or RecordBatch, a pandas or Polars DataFrame,
-    or anything else with `__arrow_c_stream__`. The index of a pandas DataFrame is left out, unless it has a name, under which it is a
+    or anything else with `__arrow_c_stream__`. The index of a pandas DataFrame is dropped, unless it has a name, under which it is a
     column.
 
     `event_time` names the column that holds the event time: timestamps, dates, or integers that count `unit` since the Unix

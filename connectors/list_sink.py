@@ -40,7 +40,7 @@ def to_list(target: list[dict[str, Any]], *, name: str = "to_list") -> ListSink:
 
 @dataclass(slots=True)
 class _Delivered:
-    """What a run has delivered in this process: `target` is the id of its list, `length` the list's length then.
+    """The rows that a run has delivered in this process: `target` is the id of its list, `length` the length of the list at that time.
 
     `newest`: the newest checkpoint; `begins`: the delivered checkpoints, and the length of the list before each.
     """
@@ -53,7 +53,7 @@ class _Delivered:
 
 
 _DELIVERED: dict[tuple[str, str], _Delivered] = {}
-"""By checkpoint folder and operator: a program that continues its run in this process, into the same list, gets no row twice."""
+"""Deliveries by checkpoint folder and operator: a program that continues its run into the same list gets no row twice."""
 
 
 class ListSink(Sink):

@@ -28,7 +28,7 @@ from ..state.store_errors import missing_package, translated
 _LOCAL = ("file://", "local://")
 
 _CUT = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/([^/].*)")
-"""What `Path` makes of a URL."""
+"""A URL that `Path` has shortened to one slash."""
 
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "modify", "created")
 """Where file systems say when a file was last changed, the most exact first."""

@@ -1,6 +1,6 @@
 """Errors that another attempt of a job would meet in the same way: one table says which they are, and what to do about each.
 
-Invariant: what isn't in the table is worth another attempt. An error is judged by itself and by what caused it. Causes are lost on the way
+Invariant: what isn't in the table is worth another attempt. An error is judged together with its causes. Causes are lost on the way
 to another process, so `judged` notes the verdict on the error before it leaves.
 
 >>> hopeless(ConnectionResetError(104, "Connection reset by peer")) is None
@@ -36,11 +36,11 @@ _BY_NUMBER = {
     errno.ELOOP: "choose another place than {}, whose links lead in a circle",
     errno.ENAMETOOLONG: "choose a shorter name than {}",
 }
-"""By the operating system's number. An error that a library made up for a remote store has none: a store may allow later what it denies."""
+"""Remedies by error number. An error that a library made up for a remote store has none: the store may grant the request later."""
 
 
 def hopeless(error: BaseException) -> str | None:
-    """What to do about an error that another attempt would meet again; None if another attempt may help."""
+    """Return what to do about an error that another attempt would meet again; None if another attempt may help."""
     for one in _causes(error):
         if isinstance(one, EvenflowError) and one.remedy is not None:
             return one.remedy

@@ -55,16 +55,16 @@ class Source(ABC):
     """What happens to records that can't be decoded; with "dead_letter" its readers have `dead_letters`."""
 
     split_word: str = "split"
-    """What its splits are called, for people."""
+    """The word for its splits in messages."""
 
     idle_advice: str = ""
-    """What helps if a quiet split of it holds event time back, for people; begins with "; " unless empty."""
+    """Advice in messages about a quiet split that holds event time back; begins with "; " unless empty."""
 
     driver_part: str | None = None
     """The part of it that runs in the process that starts the job, as long as the job runs; None if there is none."""
 
     lost_with_process: str | None = None
-    """What of it another process can't find again, so that positions of an earlier one mean nothing there; None if there is nothing."""
+    """The part of it that is lost with its process, so that its positions mean nothing in another; None if there is no such part."""
 
     def reading(self, needed: Needed) -> Source:
         """This source, or a copy that leaves columns out that nobody needs: it reads those of `needed.among` of its columns.

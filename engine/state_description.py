@@ -82,7 +82,7 @@ class PartsChange:
 
 
 def parts_change(then: StateDescription, now: StateDescription) -> PartsChange | None:
-    """How chunks of saved state must be rearranged; None if they can be restored as they are."""
+    """Return how chunks of saved state must be rearranged; None if they can be restored as they are."""
     return None if list(then.parts) == list(now.parts) else PartsChange(tuple(then.parts), tuple(now.parts))
 
 

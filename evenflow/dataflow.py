@@ -181,7 +181,7 @@ def _check_resume(resume: str, config: JobConfig, savepoint: str | Path | None) 
 
 
 class _Begun:
-    """The start of a run in the checkpoint folder at `url`; None: the job saves no state, and its run is nobody else's."""
+    """The start of a run in the checkpoint folder at `url`; None: the job saves no state, and no other process can have its run."""
 
     def __init__(self, url: str | None, plan: Plan, wish: Wish, *, detached: bool) -> None:
         self._url, self._plan, self._wish, self._detached = url, plan, wish, detached
@@ -204,7 +204,7 @@ class _Begun:
             self._starting.release(self._claim)
 
     def over(self) -> None:
-        """The job has ended."""
+        """Note that the job has ended."""
         if self._claim is not None:
             from .actors.job.starting import over
 

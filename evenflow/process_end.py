@@ -4,14 +4,14 @@
 - An exception ends the program, or it is an interactive session that ends: its jobs are cancelled.
 - SIGTERM stops the jobs in order, with a last checkpoint; after 25 s, or at another SIGTERM, they are cancelled.
 
-Invariant: a job's error that nobody has seen is printed before the process ends, and its exit code isn't 0.
+Invariant: a job's error that was never reported is printed before the process ends, and the exit code isn't 0.
 """
 
 from __future__ import annotations
 
 import atexit
 import builtins
-import concurrent.futures.thread  # now, because it registers what ends its threads, and can't while the process ends
+import concurrent.futures.thread  # now, because it registers the end of its threads, which fails once the process is ending
 import os
 import signal
 import sys
@@ -36,14 +36,14 @@ INTERRUPTED, TERMINATED = 130, 143
 """Exit codes, as shells have them for SIGINT and SIGTERM."""
 
 RAYS_HANDLER = ("ray._private.worker", "init.<locals>.sigterm_handler")
-"""What `ray.init` has a driver do at a SIGTERM: `sys.exit(15)`, with its jobs left as they are."""
+"""The SIGTERM handler that `ray.init` installs in a driver: `sys.exit(15)`, without ending its jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartedJob:
     """A job that this process started. `owned`: it ends with this process.
 
-    `ended(timeout)` waits for its end for so many seconds. `unseen_error()`: the error that ended it, if nobody has been told.
+    `ended(timeout)` waits for its end for so many seconds. `unseen_error()`: the error that ended it, unless it was reported.
     """
 
     name: str
@@ -55,22 +55,22 @@ class StartedJob:
 
 
 class ProcessEnd:
-    """One per process."""
+    """Ends the jobs of a process with it; one per process."""
 
     def __init__(self) -> None:
         self._jobs: list[StartedJob] = []
         self._registered = False
         self._before: Any = None
-        """What a SIGTERM did before."""
+        """The previous SIGTERM handler."""
         self._signals: SimpleQueue[None] = SimpleQueue()
-        """SIGTERMs, for the thread that stops the jobs: a handler may interrupt whoever holds a lock, and this queue has none."""
+        """SIGTERMs, for the thread that stops the jobs: a handler may interrupt code that holds a lock, and this queue has none."""
         self._terminating = False
         self._code: int | None = None
         self._leaving = False
-        """Whether all jobs have had their time."""
+        """True once the time that jobs have to end is over."""
 
     def add(self, job: StartedJob) -> None:
-        """A job has started. In the main thread, a SIGTERM stops it from now on, unless the program has a handler of its own."""
+        """Note a started job. In the main thread, a SIGTERM stops it from now on, unless the program has its own handler."""
         self._jobs = [known for known in self._jobs if not known.ended(0) or known.unseen_error() is not None] + [job]
         if not self._registered:
             self._registered = True
@@ -82,7 +82,7 @@ class ProcessEnd:
             threading.Thread(target=self._terminate, name="evenflow-sigterm", daemon=True).start()
 
     def hold(self) -> None:
-        """In the main thread, don't return while a SIGTERM is ending the process. Raises SystemExit once all jobs have ended."""
+        """Block the main thread while a SIGTERM is ending the process. Raises SystemExit once all jobs have ended."""
         until = time.monotonic() + GRACE + LEAVE_SECONDS
         while self._terminating and threading.current_thread() is threading.main_thread() and time.monotonic() < until:
             if self._code is not None:
@@ -145,7 +145,7 @@ class ProcessEnd:
 
     def _leave(self) -> int:
         """Wait until no job runs. Returns the exit code if it is to be another than the program's."""
-        running = self._running() if self._code is None else []  # after a SIGTERM they have had their time
+        running = self._running() if self._code is None else []  # after a SIGTERM their time is over
         if running and _interactive():
             _end(running, "this session ends")
         elif running and getattr(sys, "last_value", None) is not None:
@@ -178,7 +178,7 @@ def _cancel(jobs: list[StartedJob], why: str) -> None:
 
 
 def _ask(request: Callable[[], None]) -> None:
-    """In a thread of its own: on the local runtime a function of the user's may keep the job from answering."""
+    """Send a request from a new thread: on the local runtime a user's function may keep the job from answering."""
 
     def ask() -> None:
         with suppress(EvenflowError):  # its coordinator may be gone
@@ -197,7 +197,7 @@ def _end(jobs: list[StartedJob], why: str) -> None:
 
 def _exit(code: int) -> None:
     """End the process with an exit code, which Python's own end no longer can; do what that does first."""
-    concurrent.futures.thread._python_exit()  # noqa: SLF001 -- else idle threads of executors would be waited for for ever
+    concurrent.futures.thread._python_exit()  # noqa: SLF001 -- otherwise the process waits for idle threads of executors for ever
     for thread in threading.enumerate():
         if thread is not threading.main_thread() and not thread.daemon:
             thread.join()
@@ -209,6 +209,6 @@ def _exit(code: int) -> None:
 
 
 def _say(text: str) -> None:
-    with suppress(Exception):  # whoever read it is gone
+    with suppress(Exception):  # the reader of stderr may be gone
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()

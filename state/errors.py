@@ -54,7 +54,7 @@ class StoreUnavailableError(StoreError):
 
 
 class StoreRefusedError(StoreError):
-    """The store refuses the request and will refuse it again: see to the address, the credentials and the rights."""
+    """The store refuses the request and will refuse it again: check the address, the credentials and the rights."""
 
 
 class CorruptStateError(StateError):

@@ -92,7 +92,7 @@ def _known(values: Sequence[Any], most: int = MOST, turn: int = 0) -> bool:
 
 
 def problem_of(value: Any, name: str) -> str:
-    """What of a value that can't be packed is of a foreign type, and where in it; `name` is what the value is called."""
+    """Return which part of a value has a type that can't be packed, and its place; `name`: the name of the value."""
     path, depth = name, 0
     while True:
         if type(value) not in KNOWN:

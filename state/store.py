@@ -41,7 +41,7 @@ VOID = "void"
 
 _PREFIX = "checkpoint-"
 _TERMS = "terms"
-"""Has a file for each term, named by its number, and beside it the notes of its process: `NUMBER.KIND`."""
+"""Has a file for each term, named by its number, and next to it the notes of its process: `NUMBER.KIND`."""
 
 
 def folder_name(checkpoint: int) -> str:
@@ -258,7 +258,7 @@ class CheckpointStore:
     def _put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
         """Write a file that appears whole or not at all. Raises FileExistsError if `exclusive` and it exists with other content.
 
-        The reply of an earlier try, which created it, may be lost, and the file system's library tries again by itself.
+        The reply of an earlier try, which created it, may be lost, and the file system's library retries automatically.
         """
         try:
             with self._reached(path):

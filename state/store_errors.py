@@ -36,7 +36,7 @@ _LATER = frozenset({408, 409, 425, 429})
 """The HTTP statuses below 500 with which the same request may succeed later."""
 
 _STATUS = ("status", "status_code", "code", "http_status")
-"""Where libraries keep the status of an HTTP answer."""
+"""The attributes in which libraries keep the status of an HTTP answer."""
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def _status(error: Exception) -> int | None:
 
 
 def missing_package(url: str, error: Exception) -> str:
-    """What to do about a protocol that can't be opened: the error of fsspec's registry, and how its package is installed."""
+    """Return what to do about a protocol that can't be opened: the error of fsspec's registry, and how its package is installed."""
     protocol = url.partition("://")[0]
     if isinstance(error, ImportError):
         return f"{error}: {_INSTALL.get(protocol, f'pip install the package of fsspec for {protocol}://')}"

@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis gives every run the same examples, no verdict depends on how fast the machine is, and each test is part
+"""Settings of all tests: hypothesis gives every run the same examples, no verdict depends on how fast the machine is, and each test is part
 of `make test`, or of `make check`.
 
 To look for new counterexamples: `pytest --hypothesis-profile=explore tests/unit`.

@@ -16,7 +16,7 @@ QUIET_SECONDS = 0.07
 """Time that the work takes on the machine for which deadlines are written, when nothing else runs."""
 STEPS = 1_500_000
 MOST = 20.0
-"""No machine takes longer than this by itself: more is a moment in which something else had all of it."""
+"""The largest factor. A longer measurement means that another program had the whole machine for a moment."""
 
 
 def patience(seconds: float) -> float:
@@ -25,7 +25,7 @@ def patience(seconds: float) -> float:
 
 
 def measured() -> float:
-    """How much longer than on a quiet machine an event may take, at least 1."""
+    """Return how much longer an event may take than on a quiet machine, at least 1."""
     began = time.perf_counter()
     total = 0
     for step in range(STEPS):

@@ -30,7 +30,7 @@ WITHOUT_PANDAS = os.pathsep.join(filter(None, (str(Path(__file__).with_name("wit
 """The PYTHONPATH of processes that have no pandas."""
 
 OF_PROGRAMS = os.pathsep.join((WITHOUT_PANDAS, str(Path(__file__).parent)))
-"""The PYTHONPATH of programs beside the tests, which share `patience.py` with them."""
+"""The PYTHONPATH of the tests' programs, which share `patience.py` with them."""
 
 START_SECONDS = patience(60)
 """Time for a cluster to start. Ray itself gives up after 30 s."""

@@ -108,7 +108,7 @@ class Starting:
                 )
 
     def _unfinished(self) -> tuple[RunClaim, Manifest] | None:
-        """The newest run here that has not ended by itself and was not discarded, and its newest checkpoint, if it has one."""
+        """Return the newest run here that neither finished nor was discarded, and its newest checkpoint, if it has one."""
         end, run = None, None
         for term in reversed(self._store.claims()):
             claim, sign = self._known(term)
@@ -138,7 +138,7 @@ class Starting:
         return claim, Sign.of(self._store.noted(term, BEATING), self._store.noted(term, ENDED))
 
     def _refuse_if_alive(self, claim: RunClaim) -> None:
-        """Raises RequestError if the owner of the newest claim lives; waits to see that if it can't be told otherwise."""
+        """Raises RequestError if the owner of the newest claim lives. Waits for a sign of life if there is no other way to know."""
         if self._wish.takeover or claim.owner is None:
             return
         me, waited, first = this_owner(), 0.0, self._known(claim.term)[1]
@@ -178,5 +178,5 @@ class Starting:
 
 
 def over(claim: RunClaim) -> None:
-    """The job that this process claimed a run for has ended."""
+    """Note that the job for which this process claimed a run has ended."""
     _STARTED.discard(claim.start)

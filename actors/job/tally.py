@@ -63,7 +63,7 @@ class Tally:
         """The time from which on the next view is needed."""
         self.state: JobState | None = None
         self.restarts = 0
-        """How often the job went back to its last checkpoint."""
+        """The number of times that the job was restored from its last checkpoint."""
         self.checkpoint_age = 0.0
         """Seconds since the newest complete checkpoint or, before the first, since the first view."""
         self._completed_at: float | None = None

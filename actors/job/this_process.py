@@ -51,7 +51,7 @@ def _born(pid: int) -> str:
 
 
 def _cluster() -> str:
-    """The address of the Ray cluster that this process has joined, or will join; empty if it is one of its own."""
+    """The address of the Ray cluster that this process has joined, or will join; empty if it starts its own."""
     ray = sys.modules.get("ray")
     if ray is not None and ray.is_initialized():
         return str(ray.get_runtime_context().gcs_address)

@@ -72,7 +72,7 @@ WATCHERS_PATIENCE = 0.5
 class Coordinator:
     """One per job, in the process of its actor.
 
-    `claim`: this start's claim of a run of the job. `savepoint`: where a job begins that goes on from one. `lent`: the driver's processes
+    `claim`: this start's claim of a run of the job. `savepoint`: the one that the job begins from, if any. `lent`: the driver's processes
     for workers; the others are this actor's and end with it. `detached`: there is no driver, so this actor stops the sinks and ends itself
     when the job is over.
     """
@@ -92,11 +92,11 @@ class Coordinator:
         self._metrics: MetricsServer | None = None
         self._heartbeat: Heartbeat | None = None
         self._problems: tuple[str, ...] = ()
-        """Of what the job can do without, such as metrics."""
+        """Problems of optional services, such as metrics."""
         self._security = Security.generate(claim.start)
         self._closed = threading.Event()
         self._beginning, self._over = threading.Lock(), False
-        """A job that was given up while its start still waited to be carried out does not start."""
+        """Guards the start: a job that was given up before its start was carried out does not start."""
         self._watched_at = -LINGER_SECONDS
         self._incarnation = uuid.uuid4().hex
         with warnings.catch_warnings():
@@ -106,7 +106,7 @@ class Coordinator:
         self._refused: EvenflowError | None = None
         """Why the job can't begin: what an actor's `__init__` raises would arrive as a text of Ray's."""
         self._take_over: TakeOver | None = None
-        """Until a coordinator that takes over from a lost one has begun."""
+        """The take-over from a lost coordinator; None once this one has begun."""
         if again:
             self._lent = {worker: replace(process, new=False) for worker, process in lent.items()}
             me = ray.get_runtime_context().current_actor
@@ -119,7 +119,7 @@ class Coordinator:
             self._refuse(error)
 
     def _waiting(self, patience: float) -> TakeOver | None:
-        """What a job waits for that can't go on yet; most often it can within `patience` seconds, and then it is None."""
+        """Wait up to `patience` seconds for the take-over. Return it if it is still under way, else None."""
         if (waiting := self._take_over) is not None:
             waiting.wait(patience)
         return self._take_over

@@ -1,4 +1,4 @@
-"""Which of this user's clusters on this machine a process means that names none: the one on which the job runs.
+"""Finds the cluster for a process that names none: of this user's clusters on this machine, the one that runs the job.
 
 Invariant: a cluster that another user started is never among them, and between several that fit nothing is guessed.
 """
@@ -17,7 +17,7 @@ PATIENCE = 5.0
 """Seconds within which a cluster must say which jobs it has."""
 
 COORDINATOR = "/coordinator"
-"""What the name of a job's coordinator ends with."""
+"""The suffix of the name of a job's coordinator."""
 
 
 def jobs_of(actors: Sequence[tuple[str, str]]) -> list[str]:
@@ -30,7 +30,7 @@ def jobs_of(actors: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def meant(job: str | None, say: Callable[[str], None]) -> str:
-    """The head of the cluster on which `job` runs, or any job if it is None; of a single cluster whatever it runs.
+    """Return the head of the cluster that runs `job`, or any job if it is None. A single cluster is returned whatever it runs.
 
     `say` gets a line if one was chosen of several. Raises ClusterError that lists the clusters.
     """
@@ -39,7 +39,7 @@ def meant(job: str | None, say: Callable[[str], None]) -> str:
 
 
 def chosen(job: str | None, clusters: Mapping[str, Sequence[str] | None], say: Callable[[str], None]) -> str:
-    """As `meant`. `clusters`: the jobs of each, None of one that doesn't answer.
+    """Choose the cluster that `meant` returns. `clusters`: the jobs of each, None for one that doesn't answer.
 
     >>> chosen("delays", {"127.0.0.1:1": ["delays"], "127.0.0.1:2": None}, print)
     the job `delays` runs on the Ray cluster at 127.0.0.1:1, one of 2 on this machine

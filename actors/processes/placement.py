@@ -42,7 +42,7 @@ def cluster_nodes(processes: Iterable[WorkerProcess], cpus: float) -> list[Node]
 
 
 def lack_of_memory(workers: int) -> str | None:
-    """Why the cluster may not have the memory for a job of that many workers, by what Ray says that the nodes have left.
+    """Return why the cluster may lack the memory for a job of that many workers, by what Ray says is free on its nodes.
 
     None if it has, and where that is not known: to a Ray Client, which is not on the cluster, or while Ray doesn't answer.
     """

@@ -1,6 +1,6 @@
 """A coordinator that takes over from a lost one, while the store of its checkpoints doesn't answer: it tries again, and tells why.
 
-Ray restarts an actor whose process is lost, and not one whose `__init__` raises. So the process stays, and tries in a thread of its own.
+Ray restarts an actor whose process is lost, and not one whose `__init__` raises. So the process stays, and tries in another thread.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REFUSED_PATIENCE = 300.0
 
 
 class TakeOver:
-    """`begin` takes over, or raises OSError if the store doesn't answer. `lose` is called with what no other try would change."""
+    """`begin` takes over, or raises OSError if the store doesn't answer. `lose` is called with an error that is final."""
 
     def __init__(self, job: str, begin: Callable[[], None], lose: Callable[[Exception], None]) -> None:
         self._job, self._begin, self._lose = job, begin, lose
@@ -61,7 +61,7 @@ class TakeOver:
         self.give_up()
 
     def give_up(self) -> None:
-        """Try no more."""
+        """Stop trying."""
         self._given_up.set()
         self._over.set()
 

@@ -54,7 +54,7 @@ def fitting_manifest(path: str, plan: Plan, allowed: Allowed) -> Manifest:
 
 
 class SavedState:
-    """`url`: where the job's checkpoints go; None for a job that doesn't save its state. `claim`: its run, beside others'.
+    """`url`: where the job's checkpoints go; None for a job that doesn't save its state. `claim`: its run, one of several in the folder.
 
     `leave` is called when a later coordinator of this start of the program is found to have begun, and must not return.
     """
@@ -67,13 +67,13 @@ class SavedState:
         self._copying: list[CheckpointNumber] = []
         """Checkpoints of which savepoints are being made."""
         self._vain: set[int] = set()
-        """Checkpoints that came to nothing since the last that is complete; a worker that is lost may write a file of one late."""
+        """Checkpoints that failed since the last complete one; a lost worker may still write a file of one."""
         self._doubtful: set[CheckpointNumber] = set()
         """Checkpoints that failed because the store did not answer: their manifests may be there."""
         self._needed: dict[CheckpointNumber, Needs | None] = {}
         """The files that each retained checkpoint needs; None if it can't be restored."""
         self._others: dict[CheckpointNumber, Needs] = {}
-        """The same of checkpoints that another run has added since this one began."""
+        """The same for checkpoints that another run has added since this one began."""
 
     @property
     def last(self) -> CheckpointNumber:
@@ -88,7 +88,7 @@ class SavedState:
         return self._terms.term
 
     def continued(self) -> Manifest | None:
-        """The checkpoint from which this run would go on, as far as can be told without claiming it. Raises OSError."""
+        """Return the checkpoint from which this run would continue, judged without claiming it. Raises OSError."""
         self._remember(self.term + 1)
         return self.newest()
 
@@ -230,7 +230,7 @@ class SavedState:
             raise
 
     def settle(self) -> None:
-        """Remove manifests of failed checkpoints that may have been written, before the job goes back behind them.
+        """Remove manifests of failed checkpoints that may have been written, before the job is restored from an older one.
 
         A later coordinator may have begun from one: then it stays. Raises OSError.
         """
@@ -260,7 +260,7 @@ class SavedState:
         return NO_CHECKPOINT
 
     def _own(self, checkpoints: Iterable[int]) -> list[int]:
-        """Those that are not older than this run. Another run may have added some before it found this one's claim."""
+        """Return the checkpoints newer than the start of this run. Another run may have added some before it found this run's claim."""
         return [number for number in checkpoints if number > self._claim.after]
 
     def committables(self) -> list[Any] | None:
@@ -282,7 +282,7 @@ class SavedState:
             return None
 
     def discard(self, number: int) -> None:
-        """Checkpoint `number` failed: its files only take room from the next. Nothing is removed while the store doesn't answer."""
+        """Remove the files of checkpoint `number`, which failed. Nothing is removed while the store doesn't answer."""
         if self._store is None:
             return
         try:
@@ -308,7 +308,7 @@ class SavedState:
             _LOG.warning("files of checkpoints that were never complete could not be removed: %s", error)
 
     def _sweep(self, store: CheckpointStore, newest: Manifest) -> None:
-        """Remove what is no longer kept of this run; it stays if it can't be told what that is."""
+        """Remove the files of this run that are no longer kept. If it isn't known which those are, nothing is removed."""
         copying = set(self._copying)
         self._needed[newest.checkpoint] = Needs.of(newest)
         try:

@@ -20,7 +20,7 @@ from .base import Codes, Parts
 BITS = 32
 MASK = (1 << BITS) - 1
 _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
-"""By the unit of a duration: the digits behind a second's point."""
+"""The digits after the decimal point of a second, by the unit of a duration."""
 
 
 class ExactAddends:

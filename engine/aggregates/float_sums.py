@@ -56,7 +56,7 @@ class FloatAddends:
 
     @staticmethod
     def of_integers(sums: list[int]) -> Parts:
-        """Sums of integers as sums of floats, as far as two of them hold their digits."""
+        """Convert sums of integers to sums of floats, with as many digits as two floats hold."""
         high = np.array(sums, np.float64)
         return high, np.array([total - int(of) for total, of in zip(sums, high.tolist(), strict=True)], np.float64)
 

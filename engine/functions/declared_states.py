@@ -28,7 +28,7 @@ class KeyState(ABC):
     """`ttl`: the state expires this many microseconds of event time after its last write; None for never."""
 
     kind: ClassVar[str]
-    """What it is called in a checkpoint's description."""
+    """The name of this kind of state in a checkpoint's description."""
 
     def __init__(self, ttl: Duration | None) -> None:
         self.ttl = None if ttl is None else microseconds(ttl, "ttl")

@@ -27,13 +27,13 @@ DEALABLE: dict[How, tuple[Dealt, ...]] = {
 
 
 class JoinColumns:
-    """`left_keys`, `right_keys`: the key columns of both sides, in pairs; `how`: which rows leave."""
+    """`left_keys`, `right_keys`: the key columns of both sides, in pairs; `how`: which rows are emitted."""
 
     def __init__(self, operator: str, left_keys: tuple[str, ...], right_keys: tuple[str, ...], suffix: str, how: How) -> None:
         self._operator, self._suffix = operator, suffix
         self._shared = shared_keys(left_keys, right_keys)
         self._wide = how in ("right", "full")
-        """Whether a key column of both sides has keys of right's that left's type may not hold."""
+        """True if a key column of both sides may have keys of right that left's type can't hold."""
         self._checked: tuple[tuple[str, ...], tuple[str, ...]] | None = None
         self._names: dict[str, str] = {}
 

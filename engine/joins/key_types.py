@@ -39,7 +39,7 @@ def never_equal(
 ) -> str | None:
     """The problem of the first pair of key columns whose types are never equal, None if there is none. A type may be unknown (None).
 
-    `one_unit`: refuse nanoseconds beside other units, for operators with one state for the keys of both sides.
+    `one_unit`: refuse nanoseconds together with other units, for operators with one state for the keys of both sides.
 
     >>> never_equal([("k", "id")], [pa.int64()], [None])
     """
@@ -110,10 +110,10 @@ _WIDENED: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType, pa.D
     (pa.types.is_date, lambda _one, _other: pa.date32()),
     (lambda kind: "string" in str(kind), lambda _one, _other: pa.large_string()),
 )
-"""By the kind of both types: the type for both, which differ."""
+"""Kinds of types: the test for each, and the function that finds the common type of two different types of it."""
 
 MOST_DIGITS, MOST_DIGITS_OF_ALL = 38, 76
-"""Of decimal128, and of decimal256."""
+"""The most digits of a decimal128, and of a decimal256."""
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

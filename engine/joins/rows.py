@@ -73,7 +73,7 @@ class Rows(ABC):
 
     @abstractmethod
     def with_others(self, others: Sequence[Rows]) -> Self:
-        """These rows, then `others`, which lie in the same place; a column takes the type that holds those of all."""
+        """Return these rows, then `others`, which are stored in the same place; a column takes the type that holds those of all."""
 
     @abstractmethod
     def reached(self, places: Places) -> Reached:

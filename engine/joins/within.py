@@ -83,7 +83,7 @@ def _signed(duration: Duration) -> int | None:
 
 
 def described_within(within: Between | Always) -> str:
-    """Which times go together, exactly, for a `StateDescription`."""
+    """Describe exactly which times match, for a `StateDescription`."""
     if isinstance(within, Always):
         return "always"
     upper = f"the column `{within.upper}`" if isinstance(within.upper, str) else seconds_text(within.upper)

@@ -213,7 +213,7 @@ class StateObjects(KeyedState):
         return packed
 
     def users_parts(self, states: Sequence[Any]) -> Sequence[Any]:
-        """What of the states the user's function wrote."""
+        """Return the parts of the states that the user's function wrote."""
         return states
 
     def _refused(self, key: Any, state: Any) -> RecordError:

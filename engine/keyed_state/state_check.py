@@ -16,10 +16,10 @@ SHALLOW = KNOWN - CONTAINERS - ZONED
 """Types whose every value can be saved."""
 
 LEAST = 256
-"""The parts of a batch's states that are looked at in any case, at each depth."""
+"""The number of parts of a batch's states that are always checked, at each depth."""
 
 ONE_IN = 8
-"""In a large batch, a part is looked at for one in this many states."""
+"""In a large batch, one part is checked for this many states."""
 
 
 class StateCheck:
@@ -56,7 +56,7 @@ class StateCheck:
         return None if place is None else some[place]
 
     def accepts_values(self, values: Mapping[str, Any]) -> bool:
-        """True if the values of a record may be kept, as far as each is checked."""
+        """True if no problem was found in the values of a record; not every value is checked."""
         return not self._each or first_foreign([values]) is None
 
     def foreign_values(self, records: Sequence[Mapping[str, Any]]) -> int | None:
@@ -68,5 +68,5 @@ class StateCheck:
 
 
 def unsaveable(state: Any, name: str = "state") -> str:
-    """What is wrong with a state that can't be saved, and what to store instead."""
+    """Return what is wrong with a state that can't be saved, and what to store instead."""
     return f"the state can't be saved: {problem_of(state, name)}; a state is made of {MADE_OF}"

@@ -94,7 +94,7 @@ def plain_floats(column: pa.Array) -> pa.Array:
 
 
 def comparable(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether keys of these types can be equal and compared; equal keys of such types have equal hashes.
+    """True if keys of these types can be equal and compared; equal keys of such types have equal hashes.
 
     A timestamp with a zone is an instant, one without is none.
     """

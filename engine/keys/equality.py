@@ -18,7 +18,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def equal_values(left: pa.Array, right: pa.Array) -> Mask:
-    """Which rows of two key columns are equal, shape (rows,); a null equals nothing."""
+    """Return which rows of two key columns are equal, shape (rows,); a null equals nothing."""
     left, right = _plain(left), _plain(right)
     one, other = left.type, right.type
     if pa.types.is_null(one) or pa.types.is_null(other):

@@ -54,7 +54,7 @@ def key_value_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def finer(kind: pa.DataType, other: pa.DataType) -> bool:
-    """Whether times of type `kind` have digits that those of type `other` can't have."""
+    """True if times of type `kind` have digits that those of type `other` can't have."""
     return _has_unit(kind) and _has_unit(other) and PER_SECOND[kind.unit] > PER_SECOND[other.unit]
 
 
@@ -67,7 +67,7 @@ def _storage(kind: pa.DataType) -> pa.DataType:
 
 
 def _of_nanoseconds(column: pa.Array) -> list[Any]:
-    """Not by `to_pylist`, whose values depend on whether pandas is installed."""
+    """Convert times without `to_pylist`, whose values depend on whether pandas is installed."""
     counts = column.view(pa.int64())
     micros = pa.array([None if count is None else count // 1_000 for count in counts.to_pylist()], pa.int64())
     values = micros.view(_in_microseconds(column.type)).to_pylist()

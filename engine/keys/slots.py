@@ -25,7 +25,7 @@ from .words import column_of, have_words, joined, words_of
 
 
 class KeySlots(Slots):
-    """`operator` and the key columns' `names` are for errors. Keys go in and come out as key columns."""
+    """`operator` and the key columns' `names` are for errors. Keys are passed and returned as key columns."""
 
     def __init__(self, operator: str, names: Sequence[str] = ()) -> None:
         super().__init__(DictIndex())

@@ -40,7 +40,7 @@ _ENDS = np.array([0, *(1 << 8 * n for n in range(_BYTES)), 0], np.uint64)
 
 
 def have_words(kind: pa.DataType) -> bool:
-    """Whether values of this type have words, unless they are too long."""
+    """True if values of this type have words, unless they are too long."""
     return kind.id in _OFFSETS or kind.id in _STORAGE
 
 

@@ -40,7 +40,7 @@ class Explode(Operator):
         return Columns({name: types.get(name) for name in self._names(known)}, known.complete)
 
     def _names(self, known: Columns) -> list[str]:
-        """The names of the result's columns, as far as they are certain."""
+        """Return the names of the result's columns that are known."""
         others = [name for name in known.types if name != self.column]
         return [*others, *([self.position] if self.position is not None else []), *(known.elements(self.column) or ())]
 

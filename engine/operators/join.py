@@ -86,7 +86,7 @@ class JoinInstance(TwoInputsInstance):
 
     @property
     def awaits(self) -> tuple[Side, ...]:
-        """Without bounds nothing is decided before the end, when the columns of all rows are known."""
+        """The sides whose columns it needs: none without bounds, as nothing is decided before the end, when all columns are known."""
         return () if isinstance(self._within, Always) else self.awaited(*NULLS_OF.get(self._how, ()))
 
     def take(self, side: Side, block: Block, emit: Emit) -> None:

@@ -44,7 +44,7 @@ class KeyedOperator(Operator):
 
     @abstractmethod
     def state_description(self) -> StateDescription:
-        """What its state is made of, for checkpoints."""
+        """Describe its state, for checkpoints."""
 
     @abstractmethod
     def open(self, context: Context) -> KeyedInstance:

@@ -58,7 +58,7 @@ class TwoInputs(KeyedOperator):
 
 
 def keys_problem(left_keys: Sequence[str], right_keys: Sequence[str], inputs: Sequence[Columns], *, one_unit: bool = False) -> str | None:
-    """Why these keys of two inputs can't be equal, as far as their types are known; `one_unit` as in `never_equal`."""
+    """Return why these keys of two inputs can't be equal, judged by the types that are known; `one_unit` as in `never_equal`."""
     (left, right), names = inputs, zip(left_keys, right_keys, strict=True)
     return never_equal(names, map(left.type_of, left_keys), map(right.type_of, right_keys), one_unit=one_unit)
 
@@ -73,7 +73,7 @@ class TwoInputsInstance(KeyedInstance):
         self.watermark = MIN_TIME
 
     def awaited(self, *sides: Side) -> tuple[Side, ...]:
-        """Those of these sides whose columns are not known yet."""
+        """Return the sides among these whose columns are not known yet."""
         return tuple(side for side in sides if side not in self.state.columns)
 
     @abstractmethod

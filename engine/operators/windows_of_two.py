@@ -24,7 +24,7 @@ class WindowsOfTwo(TwoInputsInstance):
     """Its state is the rows of both sides whose windows are not complete."""
 
     nulls_meet: ClassVar[bool] = False
-    """Whether nulls in keys are equal."""
+    """True if nulls in keys are equal."""
 
     def __init__(self, operator: TwoInputs, context: Context, windows: Windows | SessionWindows) -> None:
         TwoInputsInstance.__init__(self, operator, context)

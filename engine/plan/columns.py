@@ -17,7 +17,7 @@ from ..source import Source
 from .graph import Graph, Input
 
 Inputs = Mapping[str, Sequence[Columns]]
-"""By an operator's name: what is known of the columns of its inputs."""
+"""The known columns of each operator's inputs, by its name."""
 
 
 def check_columns(graph: Graph, sources: Mapping[str, Source] = MappingProxyType({})) -> Inputs:

@@ -106,7 +106,7 @@ class Graph:
         return above.updates
 
     def columns_of(self, edge: Input) -> Columns:
-        """What was known of an input's columns when its operator was added."""
+        """Return the columns of an input that were known when its operator was added."""
         above = self.nodes.get(edge.node)
         if above is None or (isinstance(above.operator, Operator) and edge.port not in above.operator.ports) or edge.port == DEAD_LETTERS:
             return UNKNOWN

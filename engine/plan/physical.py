@@ -121,7 +121,7 @@ class Plan:
 
     @property
     def state(self) -> dict[str, StateDescription]:
-        """What the state of each stage with keyed state is made of."""
+        """Describe the state of each stage with keyed state."""
         heads = {stage.name: stage.chain[0].operator for stage in self.stages}
         return {name: head.state_description() for name, head in heads.items() if isinstance(head, KeyedOperator)}
 

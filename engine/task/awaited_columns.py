@@ -32,13 +32,13 @@ class AwaitedColumns:
         self._since: float | None = None
 
     def told(self, channel: ChannelId, side: Side, *, behind: bool = False) -> None:
-        """A batch of this side has come on `channel`; `behind`: behind a marker of a hand-over that isn't done."""
+        """Note a batch of this side on `channel`; `behind`: it follows a marker of a hand-over that isn't done."""
         (self._behind if behind else self._sides)[channel] = side
         if not behind:
             self._missing.discard(side)
 
     def thaw(self) -> None:
-        """The hand-over is done."""
+        """Note that the hand-over is done."""
         for channel, side in self._behind.items():
             self.told(channel, side)
         self._behind.clear()
@@ -52,7 +52,7 @@ class AwaitedColumns:
         return bool(self._missing)
 
     def problem(self, now: float) -> str | None:
-        """What to report of a join that has waited for long, once."""
+        """Return a report about a join that has waited for long, once."""
         if not self._missing:
             return None
         if self._since is None:

@@ -52,7 +52,7 @@ class TaskCore:
         self.rows_in = 0
         self.finished = False
         self.stopped = False
-        """Whether the last barrier has passed: it reads, takes and emits nothing more, but its state is still to be saved."""
+        """True once the last barrier has passed: the task reads, takes and emits nothing more, but must still save its state."""
         self._time = EventTime(spec.inputs)
         self._awaited: AwaitedColumns | None = None
         self._alignment = Alignment(spec.name)
@@ -204,7 +204,7 @@ class TaskCore:
                     keyed.state.expect(Move(split.home, index, copies=((key, split.dealt),)))
 
     def install(self, chunk: Batch, keys: RestoredKeys, saved_by: int, change: PartsChange | None = None) -> None:
-        """Take those rows of a chunk of the state that worker `saved_by` had that belong here; `change`: its parts were others."""
+        """Restore the rows that belong here from a chunk of worker `saved_by`; `change`: how its parts differ from this state's."""
         keyed = self.chain.keyed
         if keyed is None:
             raise ProtocolError(f"task {self.spec.name}: it has no keyed state to restore")
@@ -387,7 +387,7 @@ class TaskCore:
         self._awaited = AwaitedColumns(keyed.awaits) if keyed.awaits else None
 
     def _follow(self) -> None:
-        """Go on to the inputs' event time, unless a join has to know columns first."""
+        """Advance to the inputs' event time, unless a join has to know columns first."""
         if self._awaited is not None:
             if self._awaited.hold(self._time.counted):
                 return
@@ -425,7 +425,7 @@ class TaskCore:
         if barrier is None:
             return
         self._pass_barrier(barrier)
-        if barrier.last:  # also if an input has ended, so that event time could go on: the next run goes on from here
+        if barrier.last:  # even if an input has ended and event time could advance: the next run continues from here
             return
         for channel, element in self._alignment.release():
             self._receive(channel, element)

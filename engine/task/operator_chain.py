@@ -60,7 +60,7 @@ class OperatorChain:
         self._emitters = [_Emitter(chained.name) for chained in spec.chain]
         self._refused = Sample()
         self._put_off = deque[Callable[[], None]]()
-        """What is to be done once the operators that are at work have returned, in order."""
+        """Steps to take, in order, once the running operators have returned."""
         depths: list[int] = []
         for position, chained in enumerate(spec.chain):
             depths.append(1 + max((depths[source] for source, _ in chained.inputs), default=0))
@@ -111,7 +111,7 @@ class OperatorChain:
         self._put_off.append(partial(self._take, position, batch))
 
     def _catch_up(self) -> None:
-        """Do all that was put off; what follows from one step comes before the next."""
+        """Take all postponed steps; those that a step adds come before the next."""
         while self._put_off:
             step, rest = self._put_off.popleft(), self._put_off
             self._put_off = deque()

@@ -1,6 +1,6 @@
 """Remembers the types of the keys in restored state, and refuses rows whose keys can never equal them.
 
-State is found by key, so rows with keys of another type would begin anew beside the restored state, without an error.
+State is found by key, so rows with keys of another type would start new state next to the restored state, without an error.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def microseconds(duration: Duration, what: str = "duration") -> int:
 
 
 def signed_microseconds(duration: Duration, what: str = "duration") -> int:
-    """As `microseconds`, for durations that may be negative, such as "-5m", -2.5 or timedelta(hours=-8).
+    """Return what `microseconds` does, for durations that may be negative, such as "-5m", -2.5 or timedelta(hours=-8).
 
     >>> signed_microseconds("-100ms"), signed_microseconds("1s")
     (-100000, 1000000)

@@ -140,7 +140,7 @@ class EventTime:
 
 
 def _floor(micros: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Rounded down, but for what the digits of a float can't tell: 1.001 s is 1,001,000 microseconds."""
+    """Round down, but allow for the precision of floats: 1.001 s is 1,001,000 microseconds."""
     nearest = np.rint(micros)
     floor: npt.NDArray[np.float64] = np.where(np.abs(micros - nearest) <= 2 * np.spacing(np.abs(micros)), nearest, np.floor(micros))
     return floor

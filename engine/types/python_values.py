@@ -32,7 +32,7 @@ from .python_times import MisfitError, datetimes, pandas_datetimes, pandas_durat
 from .widening import decimal_type, is_bytes, is_list, is_text
 
 REFUSALS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError, ValueError, AttributeError)
-"""What Arrow raises for values that don't become a column. MisfitError is a ValueError."""
+"""Errors that Arrow raises for values that it can't convert to a column. MisfitError is a ValueError."""
 
 DIGITS = 20
 """Digits before the point for which a guessed decimal has room, at least; with 18 behind it that makes 38, as in Spark."""
@@ -82,10 +82,10 @@ _FAMILIES: dict[type, str] = {
     np.timedelta64: "timedelta64", np.datetime64: "datetime64", dict: "dict", list: "list", tuple: "list", set: "list", frozenset: "list",
     np.ndarray: "ndarray", uuid.UUID: "uuid",
 }  # fmt: skip
-"""In order: a bool is an int, and a datetime a date. numpy's timedelta64 is no integer here."""
+"""The first match counts: a bool is an int, and a datetime a date. numpy's timedelta64 is no integer here."""
 
 _FINER = {"datetime": "nanosecond", "timedelta": "nanoseconds"}
-"""By family: what pandas' types, which are subclasses of Python's, have beside them."""
+"""The attribute that pandas' subclasses of Python's types add, by family."""
 
 _NONE = "None"
 _FAMILY = _Family({type(None): _NONE, np.timedelta64: "timedelta64"})
@@ -144,7 +144,7 @@ _GUESSES: dict[frozenset[str], Callable[[Sequence[Any]], pa.Array]] = {
     **dict.fromkeys((frozenset({"datetime of pandas"}), frozenset({"datetime", "datetime of pandas"})), pandas_datetimes),
     **dict.fromkeys((frozenset({"timedelta of pandas"}), frozenset({"timedelta", "timedelta of pandas"})), pandas_durations),
 }
-"""By the families of the values: how their column is guessed."""
+"""Functions that guess a column, by the families of its values."""
 
 
 def _there(values: Sequence[Any], missing: bool) -> Sequence[Any]:
@@ -182,7 +182,7 @@ _ALLOWED: tuple[tuple[Callable[[pa.DataType], bool], set[str]], ...] = (
     (is_bytes, {"bytes"}),
     (pa.types.is_decimal, {"decimal", "int"}),
 )
-"""By kind of type: the families of its values."""
+"""Kinds of types, and the families of values that each accepts."""
 
 
 def _expect(families: set[str], allowed: set[str]) -> None:

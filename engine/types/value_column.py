@@ -85,7 +85,7 @@ class ValueColumn:
         return array_of(values, kind)
 
     def learn(self, array: pa.Array) -> None:
-        """The column has the type of `array`, which `encoded` gave, from now on."""
+        """Use the type of `array`, which `encoded` returned, from now on."""
         if not self.declared and not pa.types.is_null(array.type):
             self.kind = array.type
 
@@ -108,7 +108,7 @@ class ValueColumn:
 
 
 def column_of(name: str, values: Any) -> pa.Array:
-    """What a user's function returned as a column: a list, or an array of numpy, pandas or Arrow, which keeps its type.
+    """Convert what a user's function returned to a column: a list, or an array of numpy, pandas or Arrow, which keeps its type.
 
     Raises TypeError, naming the column, for values of a list that have no type in common, and what Arrow raises.
     """

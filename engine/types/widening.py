@@ -166,4 +166,4 @@ _JOINS = (
     (pa.types.is_map, _map),
     (is_list, _list),
 )
-"""By kind of type: whether a type is of it, and the type that holds two of it."""
+"""Kinds of types: the test for each, and the function that finds the type that holds two of it."""

@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
         add_job(parser)
     if name == "stop":
         parser.add_argument(
-            "--drain", action="store_true", help="also fire open windows and timers: the job is over then, and no other run goes on from it"
+            "--drain", action="store_true", help="also fire open windows and timers: the job is then over, and no run continues it"
         )
     if name == "metrics":
         parser.add_argument("--totals", action="store_true", help="also each worker's totals, and the lag of its event time")

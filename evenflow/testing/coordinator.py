@@ -49,7 +49,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What is there whichever coordinator runs the job. `workers` of the attempt that it runs; the rest brings them up, and ends them.
+    """The parts of a simulated job that outlive its coordinator. `workers`: those of the current attempt; the rest starts and ends them.
 
     `replan(parallelism)`: the plan of the flow with that many workers.
     """
@@ -159,7 +159,7 @@ class Coordinator:
             self._around.spawn(wanted)
 
     def lose(self) -> Coordinator:
-        """This one's process is lost, with all that it knew; the one that takes its place, as soon as the store answers."""
+        """Lose this coordinator, and return the one that replaces it as soon as the store answers."""
         storage = self._around.storage
         storage.unreachable = False
         terms, newest = storage.take_over(storage.claim())
@@ -174,7 +174,7 @@ class Coordinator:
         return after
 
     def start_again(self, parallelism: int | None) -> Coordinator:
-        """The program is started again, perhaps with another number of workers: the coordinator of that start."""
+        """Start the program again, perhaps with another number of workers, and return the coordinator of that start."""
         storage = self._around.storage
         storage.unreachable = False
         terms, newest = storage.take_over(storage.claim(anew=True))

@@ -46,7 +46,7 @@ Steps = Iterator[StorageAnswer | None]
 
 
 class SimulatedStorage:
-    """Of one coordinator, of the term that is the newest of `terms`. `sinks` by operator name. `resumes`: it continues another start's run.
+    """The storage of a coordinator of the newest of `terms`. `sinks`: by operator name. `resumes`: it continues another start's run.
 
     `superseded`: it has found that another coordinator has begun, so it is gone.
     """

@@ -1,4 +1,4 @@
-"""Simulated programs that are started again, when everything was lost or beside a job that goes on; and replies that are lost."""
+"""Simulated programs that are started again, after everything was lost or while the job still runs; and replies that are lost."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .zombies import STEPS, haunt
 
 
 def with_restarts(actions: Sequence[Action], most: int = 2, parallelism: Sequence[int | None] = (None,)) -> tuple[Action, ...]:
-    """`actions`, and at most `most` times the program is started again: everything of it was lost, or it takes over from one that goes on.
+    """`actions`, and at most `most` restarts of the program: after everything was lost, or as a take-over from a start that still runs.
 
     `parallelism`: of another start, None for that of the one before; rows of other numbers of source workers come in another order. Before
     the job begins, another run has left its checkpoints. `check(make_flow, seeds, save_state=True, actions=with_restarts(ACTIONS))`
     """
 
     def begin(world: World) -> Iterator[Choice]:
-        """Once, before anything else happens in the storage."""
+        """Add another run's checkpoints, once, before anything else happens in the storage."""
         storage = world.coordinator.all_storage
         if not storage.after and storage.empty and not world.restarts and world.coordinator.core.checkpoints.last == 0:
             storage.add_another_run()
@@ -57,7 +57,7 @@ def _lose_reply(world: World) -> None:
 
 
 def _start_again(world: World, parallelism: int | None) -> None:
-    """All processes are gone; the same program is started."""
+    """Lose all processes, and start the same program."""
     for worker in world.workers.values():
         worker.close()
     world.workers.clear()
@@ -66,7 +66,7 @@ def _start_again(world: World, parallelism: int | None) -> None:
 
 
 def _take_over(world: World, parallelism: int | None) -> None:
-    """Another start takes the run over; the one before goes on beside it, with its workers."""
+    """Let another start take the run over, while the previous one and its workers still run."""
     left, workers = world.coordinator, dict(world.workers)
     left.leave_alone(workers)
     zombie = World(world.random, dict(world.channels), workers, left, world.clock)

@@ -1,4 +1,4 @@
-"""Simulated jobs that are stopped at random moments, and go on in another run: all runs together must give what one gives.
+"""Simulated jobs that are stopped at random moments and continue in another run: together, the runs must give the rows of a single run.
 
 >>> import evenflow as ef
 >>> def counts():
@@ -32,7 +32,7 @@ MOMENTS = 0.3
 
 
 def with_stop(actions: Sequence[Action]) -> tuple[Action, ...]:
-    """`actions`, and that somebody stops the job at a barrier, at any moment of its life."""
+    """`actions`, and stops of the job at a barrier, at any moment."""
 
     def stop(world: World) -> Iterator[Choice]:
         core = world.coordinator.core

@@ -30,22 +30,22 @@ OTHERS = 2
 
 
 class Storage:
-    """What survives every crash. While it is `full`, nothing can be written; while it is `unreachable`, nothing can be read either; while
+    """Durable storage. While it is `full`, nothing can be written; while it is `unreachable`, nothing can be read either; while
     it is `slow`, workers' files take their time. `loses_reply`: the reply of the next manifest is lost.
     """
 
     def __init__(self) -> None:
         self.full = self.slow = self.unreachable = self.loses_reply = False
         self.troubles: Counter[str] = Counter()
-        """How often it has become full, slow and unreachable, and how many replies were lost."""
+        """The number of times that it became full, slow and unreachable, and of lost replies."""
         self.refused = 0
         """How often something could not be written."""
         self.committed = NO_CHECKPOINT
         """The newest checkpoint that may have been committed."""
         self.stop: StopMode | None = None
-        """How the job was asked to stop."""
+        """The mode in which the job was asked to stop."""
         self.first: Manifest | None = None
-        """What the run began from, which another run has left."""
+        """The manifest of another run, from which this run began."""
         self.looks_until_failure = self.commits_failed = 0
         """After how many looks at a sink it can't commit, 0 if it can; how often it could not."""
         self.retractions = 0
@@ -71,7 +71,7 @@ class Storage:
         return max(self._starts)
 
     def add_another_run(self) -> None:
-        """Let the checkpoints of an earlier run be here."""
+        """Add the checkpoints of an earlier run."""
         for number in map(CheckpointNumber, range(1, OTHERS + 1)):
             file = StateFile(f"of another run at {number}", 0, "", 0)
             self._files[file.path] = []
@@ -82,7 +82,7 @@ class Storage:
         self.after = CheckpointNumber(OTHERS)
 
     def harmed_others(self) -> list[str]:
-        """What of the other run's checkpoints this one has removed or replaced."""
+        """Return the files and manifests of the other run that this one has removed or replaced."""
         gone = [f"the manifest of checkpoint {n}" for n, manifest in self._others.items() if self._manifests.get(n) != manifest]
         return [*gone, *(f"a file of checkpoint {n}" for n in self._others if f"of another run at {n}" not in self._files)]
 
@@ -113,7 +113,7 @@ class Storage:
         return self._starts[self._term]
 
     def claim(self, *, anew: bool = False) -> int:
-        """Begin the next term; `anew`: of another start of the program."""
+        """Begin the next term; `anew`: it belongs to another start of the program."""
         self._require_answer()
         term = self._term + 1
         self._starts[term] = self.start + anew
@@ -155,7 +155,7 @@ class Storage:
         return terms, newest
 
     def for_next_run(self) -> Storage:
-        """The same folder for the run that goes on from its newest checkpoint, as from a savepoint."""
+        """Return the same folder for a run that begins from its newest checkpoint, as from a savepoint."""
         after, newest = Storage(), self.newest(self._begun[max(self._begun)])
         after.first = replace(newest, undelivered=()) if newest is not None else None
         after._files = self._files

@@ -213,7 +213,7 @@ class Worker:
         return f"input from {', '.join(sorted(set(waiting))) or 'nobody'}"
 
     def leftovers(self) -> list[str]:
-        """What a task that has finished, or stopped, must not have any more."""
+        """Return what a task still has that it must not have once it has finished or stopped."""
         task, channels = self.task, self.channels
         held = task.held_elements
         panes = [o.context.name for o in task.operators if isinstance(o, AggregateWindowsInstance) and o.state and not task.stopped]

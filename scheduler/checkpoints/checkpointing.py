@@ -43,7 +43,7 @@ class Checkpointing:
         self._stop = NO_CHECKPOINT
         """The checkpoint at whose barrier the job stops, once that has begun."""
         self._passed = False
-        """Whether that barrier has passed every worker."""
+        """True once that barrier has passed every worker."""
 
     @property
     def saving(self) -> bool:
@@ -52,7 +52,7 @@ class Checkpointing:
 
     @property
     def ending(self) -> bool:
-        """Whether every worker has sent its last element or barrier, and what is left to do is to save and to commit it."""
+        """True if every worker has sent its last element or barrier, so that only saving and committing are left."""
         return (self._job.all_finished or self._passed) and not self._job.state.final
 
     @property
@@ -108,7 +108,7 @@ class Checkpointing:
         return True
 
     def begin_last(self) -> bool:
-        """Begin the checkpoint at whose barrier the job stops, unless one is under way, or a commit; whether it was begun."""
+        """Begin the checkpoint at whose barrier the job stops, unless a checkpoint or a commit is under way. True if it was begun."""
         if not self.free:
             return False
         self._stop = self._begin("the job stops", last=True)
@@ -214,9 +214,9 @@ class Checkpointing:
         return [replace(one, state=CheckpointState.COMMITTING, seconds=None) if one.number == self._committing else one for one in reports]
 
     def _close_run(self) -> None:
-        """The sinks have committed what came before the barrier: save the same state once more, with nothing to be committed.
+        """Save the same state once more, without sink output, now that the sinks have committed all rows before the barrier.
 
-        The run that goes on from there commits, and delivers, nothing a second time.
+        A run that continues from there commits and delivers nothing a second time.
         """
         self._job.checkpoints.begin_closing(self._job.now)
         self._save()

@@ -117,7 +117,7 @@ class Checkpoints:
         self._later = {}
 
     def begin_closing(self, now: float) -> None:
-        """The one behind the barrier at which the job has stopped: the state of the newest, in the newest's files."""
+        """Begin the checkpoint after the barrier at which the job stopped: it has the state and the files of the newest one."""
         newest = self.newest
         assert newest is not None
         self.begin(now, "the job has stopped")

@@ -24,7 +24,7 @@ class Allowed:
 
 
 def check_fits(manifest: Manifest, plan: Plan, path: str, allowed: Allowed) -> None:
-    """Raises FlowError, naming each operator and both sides, unless `plan` can restore `manifest`, which lies at `path`."""
+    """Raises FlowError, naming each operator and both sides, unless `plan` can restore `manifest`, which is stored at `path`."""
     lost = unmatched(manifest, plan)
     begin = f"job `{plan.name}` can't begin from {path}: "
     if lost and not allowed.lost_state:

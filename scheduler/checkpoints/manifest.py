@@ -63,7 +63,7 @@ class Manifest:
     undelivered: tuple[tuple[str, Any], ...] = ()
     run: str = ""
     state: Mapping[str, StateDescription] = field(default_factory=dict)
-    """What the state of each stage with keyed state is made of."""
+    """Descriptions of the state of each stage with keyed state."""
 
     @property
     def files(self) -> list[StateFile]:

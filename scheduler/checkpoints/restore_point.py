@@ -1,4 +1,4 @@
-"""Where a job begins: from nothing, from a savepoint, where an earlier start of it ended, or in place of a coordinator that was lost."""
+"""The point from which a job begins: empty, a savepoint, the end of an earlier start, or the state of a lost coordinator."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ LEASE = 20.0
 """Seconds without a sign of life after which an owner counts as lost."""
 
 BEATING, ENDED, BEGUN = "beat", "ended", "begun"
-"""The notes beside a claim: the newest sign of life, how the job ended, and from which checkpoint it began."""
+"""The notes of a claim: the newest sign of life, how the job ended, and from which checkpoint it began."""
 
 
 RESUME = ("auto", "required", "never")
@@ -49,7 +49,7 @@ class Wish:
 
 
 class End(StrEnum):
-    """How a process's part of a run ended. UNSTARTED: the start was refused, and nothing has run. DISCARDED: cancelled for good."""
+    """The end of a process's part of a run. UNSTARTED: the start was refused, and nothing has run. DISCARDED: cancelled for good."""
 
     UNSTARTED = "unstarted"
     FINISHED = "finished"
@@ -102,12 +102,12 @@ class RunClaim:
         return replace(self, term=term, nonce=secrets.token_hex(8))
 
     def to_bytes(self) -> bytes:
-        """As it is written: JSON, for people too."""
+        """Encode the claim as readable JSON."""
         return json.dumps({name: value for name, value in asdict(self).items() if name not in {"term", "allowed"}}, indent=1).encode()
 
     @classmethod
     def from_bytes(cls, term: int, data: bytes) -> RunClaim:
-        """What `to_bytes` wrote. A claim that can't be read is nobody's: it has no owner and no run."""
+        """Decode what `to_bytes` wrote. A claim that can't be read has no owner and no run."""
         try:
             fields = json.loads(data)
             owner = None if fields["owner"] is None else Owner(**fields.pop("owner"))
@@ -126,7 +126,7 @@ class Sign:
 
     @classmethod
     def of(cls, beat: bytes | None, end: bytes | None) -> Sign:
-        """From the notes; one that can't be understood counts for nothing."""
+        """Decode the notes; one that can't be decoded is ignored."""
         known = next((each for each in End if end is not None and each.value == end.decode(errors="replace")), None)
         try:
             count, at = json.loads(beat) if beat is not None else (0, 0.0)
@@ -140,7 +140,7 @@ class Sign:
 
 
 class Life(StrEnum):
-    """What an owner is. UNKNOWN: it counts as lost if no sign of life comes for `LEASE` seconds."""
+    """The state of an owner. UNKNOWN: it counts as lost if no sign of life comes for `LEASE` seconds."""
 
     GONE = "gone"
     ALIVE = "alive"
@@ -148,9 +148,9 @@ class Life(StrEnum):
 
 
 def life(claim: RunClaim, sign: Sign, me: Owner, *, runs: bool) -> Life:
-    """If the owner of a claim lives, as `me` can tell at `me.since`.
+    """Return the state of the owner of a claim, as seen by `me` at `me.since`.
 
-    `runs`: this machine runs its process, and if that is this one, the job that it claimed for.
+    `runs`: this machine runs the owner's process; if that is this process, it runs the claimed job.
     """
     owner = claim.owner
     if sign.end is not None or owner is None:

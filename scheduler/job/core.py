@@ -106,9 +106,9 @@ class JobCore:
         self._restarts = Restarts(job.settings.restarts)
         self._phase = _Phase.NOTHING
         self._ran = False
-        """Whether all workers of the newest attempt had started."""
+        """True once all workers of the newest attempt have started."""
         self._accident: tuple[EvenflowError, WorkerId | None] | None = None
-        """What failed, and where, while a manifest was being written: the job goes back when that is known to count or not."""
+        """An error, and its worker, while a manifest was being written: the job restarts once the manifest is known to count or not."""
         self._running_since = begin.running_since
         self._ended_at: float | None = None
         self._look_at = 0.0
@@ -138,7 +138,7 @@ class JobCore:
 
     @property
     def end_note(self) -> End:
-        """How a job that has ended is noted for the next start of the program."""
+        """The note about the end of a job, for the next start of the program."""
         if self.state is JobState.CANCELLED:
             return End.DISCARDED if self._job.discarded else End.CANCELLED
         return End.FINISHED if self.state is JobState.FINISHED else End.FAILED
@@ -342,7 +342,7 @@ class JobCore:
                 )
 
     def fail(self, error: EvenflowError, worker: WorkerId | None = None) -> None:
-        """Something failed, perhaps in a worker: the job goes back to the last checkpoint, or the first cause ends it.
+        """Handle a failure, perhaps of a worker: restore the job from the last checkpoint, or end it with the first cause.
 
         What fails while an attempt is yet to begin belongs to the one before.
         """
@@ -363,9 +363,9 @@ class JobCore:
             self.end(JobState.FAILED)
 
     def go_back(self, delay: float = 0.0, trouble: tuple[EvenflowError, str] | None = None) -> None:
-        """A new attempt from the newest checkpoint, with its routing tables unless a migration by restart gives others.
+        """Begin an attempt from the newest checkpoint, with its routing tables unless a migration by restart gives others.
 
-        `trouble`: what the job goes back for, and that in words; None if it was asked to.
+        `trouble`: the error that made the job restart, and its description; None if a restart was requested.
         """
         job = self._job
         job.trouble = trouble

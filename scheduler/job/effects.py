@@ -35,7 +35,7 @@ class JobState(StrEnum):
 
 
 class StopMode(StrEnum):
-    """How a job stops. BARRIER: at a last checkpoint, from which another run goes on. DRAIN: sources end, windows and timers fire."""
+    """Ways to stop a job. BARRIER: at a last checkpoint, from which another run continues. DRAIN: sources end, windows and timers fire."""
 
     BARRIER = "at a barrier"
     DRAIN = "drained"

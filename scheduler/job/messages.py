@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class BeginCheckpoint:
-    """To a source worker: send barrier `checkpoint` between two polls, which says that `base` is complete (0: that all must be saved).
+    """Tells a source worker to send barrier `checkpoint` between two polls; `base` is complete (0: everything must be saved).
 
     `last`: read no more behind it.
     """

@@ -52,16 +52,16 @@ class JobRecord:
         self.error: EvenflowError | None = None
         self.attempt = begin.attempt
         self.restarts, self.next_try = 0, 0.0
-        """How often the job went back to its last checkpoint, and when its newest attempt begins or began."""
+        """The number of restarts, and the time at which the newest attempt begins or began."""
         self.trouble: tuple[EvenflowError, str] | None = None
-        """Why the job went back last, and that in words; None if it was asked to."""
+        """The error that caused the last restart, and its description; None if that restart was requested."""
         self.completed_before = 0
-        """The checkpoints that were complete when it did."""
+        """The number of checkpoints that were complete at the last restart."""
         self.now = 0.0
         self.ready: set[WorkerId] = set()
         self.discarded = False
         self.stop_asked: StopMode | None = begin.stop
-        """How the job is to stop, once somebody has asked for it; a job that goes back stops again."""
+        """The requested mode of stopping, if any; it remains after a restart."""
         self.checkpoints = Checkpoints(begin)
         self.migrations = Migrations(plan.tables)
         self.problems: deque[str] = deque(maxlen=PROBLEMS)
@@ -105,7 +105,7 @@ class JobRecord:
 
     @property
     def stop_wanted(self) -> bool:
-        """Whether the job is to stop and has not begun to: no change and no checkpoint begins before that."""
+        """True if a stop was requested and has not begun: until it begins, no change and no checkpoint does."""
         return self.stop_asked is not None and self.state is not JobState.STOPPING
 
     @property
@@ -116,12 +116,12 @@ class JobRecord:
 
     @property
     def completed_since(self) -> bool:
-        """True if a checkpoint is complete since the job went back last."""
+        """True if a checkpoint was completed since the last restart."""
         return self.checkpoints.completed > self.completed_before
 
     @property
     def ails(self) -> bool:
-        """True if the job has not got over its last failure: it restarts, or has neither completed a checkpoint nor been quiet since."""
+        """True until the job has recovered from a failure: it restarts, or has neither completed a checkpoint nor been quiet since."""
         settled = self.completed_since or self.now - self.next_try > self.settings.restarts.quiet
         return self.state is JobState.RESTARTING or (self.trouble is not None and not self.state.final and not settled)
 

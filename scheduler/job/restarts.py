@@ -55,7 +55,7 @@ class Restarts:
         return min(self.settings.delay * factor, max(self.settings.delay, LONGEST))
 
     def ends(self, cause: Exception) -> str | None:
-        """Why the job does not start again after this error; None if it does."""
+        """Return why the job does not restart after this error; None if it does."""
         if self.settings.strategy == "none":
             return 'RestartConfig("none") says so'
         if (remedy := hopeless(cause)) is not None:

@@ -47,7 +47,7 @@ class JobStatus(Shown):
 
     @property
     def again(self) -> str:
-        """How often the job went back to its last checkpoint, and when it tries again, as the end of a sentence; empty if it never did."""
+        """The number of restarts and the time until the next try, as the end of a sentence; empty if there was no restart."""
         if not self.restarts:
             return ""
         times = f", {self.restarts} restart{'s' * (self.restarts > 1)}"

@@ -49,7 +49,7 @@ class _Input:
 
 
 class QuietInputs:
-    """Of one job, fed with the windows of its workers. Without metrics nothing is known."""
+    """The quiet inputs of one job, found in the windows of its workers. Without metrics it finds none."""
 
     def __init__(self) -> None:
         self._inputs: dict[Key, _Input] = {}
@@ -57,7 +57,7 @@ class QuietInputs:
         """The inputs that hold event time back now, in words."""
 
     def reset(self) -> None:
-        """Another attempt begins."""
+        """Forget the previous attempt."""
         self._inputs.clear()
         self.problems = ()
 
@@ -79,7 +79,7 @@ class QuietInputs:
             del self._inputs[key]
 
     def look(self, plan: Plan, finished: Iterable[WorkerId], now: float) -> list[str]:
-        """Find the inputs that hold event time back; returns what was not said by the look before."""
+        """Find the inputs that hold event time back. Returns those that the previous look did not report."""
         gone, before, found = set(finished), {problem.split(" has given")[0] for problem in self.problems}, list[str]()
         for stage, sources in meeting(plan).items():
             inputs = {
@@ -113,7 +113,7 @@ class QuietInputs:
 
 
 def meeting(plan: Plan) -> dict[str, list[str]]:
-    """By stage with keyed state, the timed sources whose rows come to it; the stage that is nearest to them stands for those behind."""
+    """Return the timed sources whose rows reach each stage with keyed state; of stages with the same sources, only the first."""
     behind: dict[str, set[str]] = {}
     for source in plan.stages:
         if isinstance(head := source.chain[0].operator, Read) and head.source.timed is not False:

@@ -11,8 +11,8 @@ True
 from __future__ import annotations
 
 PROCESS_BYTES = 155_000_000
-"""Of a worker or a coordinator: private memory of a process with Python, Arrow and Ray, measured with 60 workers of one job
-(`docs/decisions/048-which-failures-are-worth-a-restart.md`). State, and what users' functions load, come on top."""
+"""Private memory of a worker or a coordinator with Python, Arrow and Ray, measured with 60 workers of one job
+(`docs/decisions/048-which-failures-are-worth-a-restart.md`). It excludes state and what users' functions load."""
 
 
 def words(processes: int) -> str:
@@ -21,7 +21,7 @@ def words(processes: int) -> str:
 
 
 def memory_problem(workers: int, free: float) -> str | None:
-    """Why a job of that many workers may not fit on nodes with `free` bytes of memory; None if it fits."""
+    """Return why a job of that many workers may not fit on nodes with `free` bytes of memory; None if it fits."""
     if (workers + 1) * PROCESS_BYTES <= free:
         return None
     return (

@@ -22,7 +22,7 @@ DEMAND, DOUBLED = 37.5, 75.0
 """Records per second, in these windows. They take 1.6 and 3.2 workers."""
 
 LOOKS = 5
-"""What is not decided in these stays as it is."""
+"""The number of looks to wait for. If the policy changes nothing in these, it has settled."""
 
 
 def recorded(doubled):
@@ -54,7 +54,7 @@ def recorded(doubled):
 
 
 def counted(results):
-    """How often each key has come so far, record by record; the source states no rate."""
+    """Count the records of each key; the source states no rate."""
 
     def count(state, row):
         n = (state or 0) + 1

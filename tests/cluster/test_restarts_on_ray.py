@@ -66,7 +66,7 @@ def test_program_that_was_killed_continues_and_its_second_start_is_refused(clust
         first.send_signal(signal.SIGKILL)
         first.wait(PATIENCE)
     until(lambda: not actors(), "Ray has ended what the process had")
-    for left in socket_folders(folder):  # nobody of a job that is killed with its process removes it at once
+    for left in socket_folders(folder):  # a job that is killed with its process does not remove it at once
         shutil.rmtree(left)
     with program(cluster, tmp_path, "goes on", parallelism=2) as third:
         printed, said = third.communicate(timeout=2 * PATIENCE)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from watching import PATIENCE, actors, until
 
-pytestmark = pytest.mark.timeout(400)  # drivers start beside those of other tests
+pytestmark = pytest.mark.timeout(400)  # drivers start together with those of other tests
 
 PROGRAM = """
 import sys, time

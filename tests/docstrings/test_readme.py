@@ -33,7 +33,7 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Of the program's source: on a busy machine the stream would be over before a worker has joined."""
+    """The clock of the program's source: on a busy machine the stream would be over before a worker has joined."""
     clock, scale = Clock(), ef.Job.scale
 
     def scaled(*arguments):

@@ -14,7 +14,7 @@ import pytest
 from patience import patience
 
 SLOWER = min(5.0, patience(1))
-"""On a busy machine workers start late, and a storm of 32 s is over before anything that it is to show."""
+"""The factor by which the demo is slowed down: on a busy machine, workers start too late for a storm of 32 s."""
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

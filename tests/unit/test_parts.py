@@ -38,7 +38,7 @@ def test_an_unknown_part_is_refused(parts, capsys):
 
 
 def test_every_test_is_in_a_part_of_one_of_the_two_checks(parts):
-    """What a part leaves out, another one has."""
+    """A test that one part ignores is in another."""
     for tier, mark in (("test", "not slow"), ("check", "slow")):
         commands = [part.command for part in parts["TIERS"][tier] if "pytest" in part.command]
         assert all(mark in command or "-m" not in command[3:] for command in commands)

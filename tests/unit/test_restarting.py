@@ -1,4 +1,4 @@
-"""Programs are started again at random moments, when everything of them was lost or beside a job that goes on; the rows are the oracle's.
+"""Programs are started again at random moments, after everything was lost or while the job still runs; the rows are the oracle's.
 
 The store of their checkpoints also holds those of another run, loses replies, and is full or out of reach for a while.
 `EVENFLOW_SEEDS=5000 pytest tests/unit/test_restarting.py` tries about that many jobs.

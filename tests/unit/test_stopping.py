@@ -25,7 +25,7 @@ from evenflow.testing.zombies import with_zombies
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 
 SEEDS, BLOCK, QUICK = 60, 12, 2
-"""For each flow and kind of disturbance, per test, and those of a quick run."""
+"""Seeds for each flow and kind of disturbance, per test, and in a quick run."""
 
 MOVES = with_moves(5, ("sudden", "pause", "fluid", "batched", "lazy", "restart"))
 

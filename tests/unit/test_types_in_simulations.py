@@ -1,4 +1,4 @@
-"""Streams whose columns change their types in mid-stream, in simulated jobs: the rows are the oracle's, whoever saw which type first.
+"""Streams whose columns change their types in mid-stream, in simulated jobs: the rows are the oracle's, whichever worker saw a type first.
 
 `EVENFLOW_SEEDS=2000 pytest tests/unit/test_types_in_simulations.py` simulates about that many jobs.
 """

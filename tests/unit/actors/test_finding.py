@@ -1,4 +1,4 @@
-"""Which of several clusters is meant when nobody says so."""
+"""The choice of one of several clusters by a process that names none."""
 
 from __future__ import annotations
 

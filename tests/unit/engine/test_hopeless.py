@@ -1,4 +1,4 @@
-"""Which errors another attempt would meet again, and what to do about each."""
+"""Errors that another attempt would meet again, and what to do about each."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class ScriptedJob:
         return self._effects()
 
     def stop(self, now=None, *, drain=True):
-        """What is to be done at once, but for the note that the job is to stop."""
+        """Ask the job to stop, and return the effects except the note that it is to stop."""
         return [effect for effect in self.asked(Stop(drain), now) if not isinstance(effect, RememberStop)]
 
     def cancel(self, now=None):

@@ -17,7 +17,7 @@ def generate(partition, position):
 
 
 def plan(*, joined=False):
-    """Of a windowed count of `clicks`, or of a join of `clicks` with `orders`."""
+    """The plan of a windowed count of `clicks`, or of a join of `clicks` with `orders`."""
     flow = ef.Dataflow("f")
     clicks, orders = (flow.read(ef.from_generator(generate, partitions=2, event_time="ts", name=name)) for name in ("clicks", "orders"))
     if joined:
@@ -29,7 +29,7 @@ def plan(*, joined=False):
 
 
 def after(windows, plan, *, seconds=15, finished=()):
-    """What is said after so many windows of a second; `windows(second)` gives those of each."""
+    """Return the problems after that many seconds, and all that were reported; `windows(second)`: the windows of one."""
     quiet, said = QuietInputs(), []
     for second in range(seconds):
         for window in windows(second):

@@ -12,15 +12,15 @@ from evenflow.state.store_errors import translated
 
 
 class ConnectionClosedError(Exception):
-    """As botocore's: no OSError."""
+    """An error like botocore's of that name, which is no OSError."""
 
 
 class NoCredentialsError(Exception):
-    """As botocore's, known by its name."""
+    """An error like botocore's, which is recognised by its name."""
 
 
 class ClientError(Exception):
-    """As botocore's."""
+    """An error like botocore's of that name."""
 
     def __init__(self, status):
         super().__init__(f"status {status}")
@@ -28,7 +28,7 @@ class ClientError(Exception):
 
 
 class HttpError(Exception):
-    """As those of gcsfs, aiohttp and azure, which keep the status in an attribute."""
+    """An error like those of gcsfs, aiohttp and azure, which keep the status in an attribute."""
 
     def __init__(self, name, status):
         super().__init__(f"status {status}")

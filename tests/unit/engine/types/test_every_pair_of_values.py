@@ -47,7 +47,7 @@ DECLARED = [
     "struct<a: float64, b: string>", "map<string, int64>",
 ]  # fmt: skip
 COUNTS = ("date", "time", "timestamp", "duration")
-"""Types as which integers are counts of units, as far as a user declared them."""
+"""Declared types in which an integer is a count of units."""
 
 
 def refused(error: Exception, *said: str) -> None:
@@ -75,7 +75,7 @@ def equal(arrived: Any, given: Any) -> bool:
 
 
 def ready(operator: Any, drive: Any) -> Callable[[list[Any]], list[Any]]:
-    """What `operator` gives of values, a batch of numbers at a time: the numbers say which."""
+    """Return a function from numbers, which stand for values, to the results of `operator` for a batch of these."""
     step = drive(operator)
     return lambda numbers: [row.get("v", row.get("key")) for row in step.process({"i": numbers, "k": [1] * len(numbers)})]
 
@@ -167,7 +167,7 @@ def test_any_values_in_any_batches_arrive_as_they_were_or_are_refused(values: li
 
 @given(st.lists(st.sampled_from(VALUES), min_size=1, max_size=8), st.integers(1, 8))
 def test_batches_of_one_stream_become_one_batch_of_the_same_values_or_are_refused(values: list[Any], size: int) -> None:
-    """As in buffers and state: batches of different types are joined."""
+    """Buffers and state join batches of different types in the same way."""
     encoder, batches = RowsEncoder("step"), list[Batch]()
     try:
         for first in range(0, len(values), size):

@@ -154,7 +154,7 @@ PRICES = pa.table({"item": ["tea", "pot"], "cents": pa.array([450, 3900], pa.int
 
 
 class Streamed:
-    """A frame of a library that nobody has heard of."""
+    """A frame of an unknown library."""
 
     def __init__(self, table):
         self.table = table

@@ -1,4 +1,4 @@
-"""Joins and keys in programs as users write them: each with the rows that come out, or the error that says what to do."""
+"""Joins and keys in programs as users write them: each with its output, or the error that says what to do."""
 
 from __future__ import annotations
 

@@ -345,7 +345,7 @@ def test_flow_without_the_operator_whose_state_is_saved_is_refused(tmp_path):
 
 
 def test_source_that_was_lost_with_its_process_is_refused(tmp_path):
-    """As `from_spark` without a path: its positions mean nothing elsewhere."""
+    """`from_spark` without a path is such a source: its positions mean nothing in another process."""
     cancelled_midway(flow_of, ef.to_list([]), tmp_path / "ck")
     lost = source(opened())
     lost.lost_with_process = "the temporary folder that Spark writes into: give path="

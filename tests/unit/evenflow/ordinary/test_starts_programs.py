@@ -36,7 +36,7 @@ class Server:
 
 
 SERVERS: dict[str, Server] = {}
-"""By the name of the sink: sinks are copied into workers."""
+"""Servers by the name of the sink: sinks are copied into workers."""
 
 
 class ServerSink(ef.Sink):

@@ -18,7 +18,7 @@ ROWS = [{"a": 1}, {"a": 2}]
 
 @pytest.fixture(autouse=True)
 def program(no_waiting_and_no_cluster, monkeypatch, tmp_path):
-    """It is a job's handle that sleeps. What a program writes by a relative path comes into a folder of its own."""
+    """It is a job's handle that sleeps. Relative paths of a program are in its own folder."""
     monkeypatch.setattr(time, "sleep", SLEEP)
     monkeypatch.chdir(tmp_path)
 
