@@ -9,6 +9,7 @@
 >>> job = flow.run(runtime="local", config=ef.JobConfig(checkpoint=ef.CheckpointConfig(f"{folder}/checkpoints")))
 >>> savepoint = ef.read_savepoint(job.savepoint(f"{folder}/savepoint"))
 >>> job.cancel()
+>>> _ = job.wait()
 >>> savepoint.job, savepoint.operators["total"].chain
 ('shop', ('total', 'to_list'))
 """
