@@ -1,6 +1,6 @@
 """Runs the parts of `make test` or `make check`, or those that are named one after another: `python .ci/parts.py simulations`.
 
-`make test` is the first check: all of it takes a few minutes. `make check` runs what is left. Three parts at a time share the processors,
+`make test` is the first check: all of it takes a few minutes. `make check` runs what is left. Several parts at a time share the processors,
 the longest first; tests on Ray and Spark wait often, and leave more than a half to the others. Each part writes a log to `build/`. While
 parts run, a line says how far they are; in the end a summary says what failed, why, and how to run it alone.
 """
@@ -26,7 +26,8 @@ from patience import FACTOR, VARIABLE  # noqa: E402 -- tests are no package
 
 LOGS = ROOT / "build"
 LOOK_SECONDS = 0.5
-AT_ONCE = 3
+AT_ONCE = {"test": 4, "check": 3}
+"""Parts that run at a time. Those of `make test` that start jobs mostly wait; two of `make check` keep a processor busy."""
 """Parts that run at the same time. They delay each other by more than what is measured before they begin."""
 
 UNIT, CLUSTER, SPARK, DOCSTRINGS = Path("tests/unit"), Path("tests/cluster"), Path("tests/spark"), Path("tests/docstrings")
@@ -107,7 +108,7 @@ def main(names: list[str]) -> int:
 def side_by_side(tier: str) -> int:
     """Exit code: 1 if a part has failed."""
     LOGS.mkdir(exist_ok=True)
-    os.environ[VARIABLE] = TOLD or f"{FACTOR * AT_ONCE / 2:.1f}"
+    os.environ[VARIABLE] = TOLD or f"{FACTOR * AT_ONCE[tier] / 2:.1f}"
     waiting, running, ended, spent = list(TIERS[tier]), dict[str, subprocess.Popen[bytes]](), dict[str, int](), processor_seconds()
     logs = {part.name: part.log for part in waiting}
     for log in logs.values():
@@ -116,7 +117,7 @@ def side_by_side(tier: str) -> int:
     print(f"make {tier}: {', '.join(logs)}; logs in build/; deadlines are {os.environ[VARIABLE]} times as long as usual", flush=True)
     try:
         while waiting or running:
-            while waiting and len(running) < AT_ONCE:
+            while waiting and len(running) < AT_ONCE[tier]:
                 part = waiting.pop(0)
                 running[part.name] = start(part)
             time.sleep(LOOK_SECONDS)
