@@ -21,7 +21,7 @@ from evenflow.actors.local import LocalJob
 from evenflow.actors.processes.sampled import own_stacks
 from evenflow.engine.errors import JobBusyError
 from evenflow.recording.file import Recording, RecordingWriter
-from evenflow.scheduler.job.requests import Cancel, Move, Scale, ShowView
+from evenflow.scheduler.protocol.requests import Cancel, Move, Scale, ShowView
 from evenflow.ui.actions import SAMPLED_SECONDS, Action, begun
 from evenflow.ui.asked import Answer
 from evenflow.ui.guard import Guard

@@ -20,12 +20,12 @@ from ..engine.errors import ClusterError, JobLostError, JobNotRunningError, JobT
 from ..engine.plan.physical import Plan
 from ..engine.protocol.ids import WorkerId
 from ..engine.time.duration import seconds
-from ..scheduler.checkpoints.run_claim import RunClaim
-from ..scheduler.config import JobConfig
-from ..scheduler.job.effects import JobState
-from ..scheduler.job.requests import AnyRequest, Cancel, Fail, Question, Request, ShowLoad, Stop
-from ..scheduler.job.status import JobStatus, Outcome, Progress
+from ..scheduler.configs.job import JobConfig
 from ..scheduler.load.metrics import WorkerFigures
+from ..scheduler.protocol.effects import JobState
+from ..scheduler.protocol.requests import AnyRequest, Cancel, Fail, Question, Request, ShowLoad, Stop
+from ..scheduler.protocol.status import JobStatus, Outcome, Progress
+from ..scheduler.record.restoring.run_claim import RunClaim
 from ..state.errors import EvenflowError
 from .job.first_manifest import Savepoint
 from .job.tracing import variables

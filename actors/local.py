@@ -20,16 +20,16 @@ from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.elements import Element
 from ..engine.protocol.ids import Attempt, ChannelId, WorkerId
 from ..engine.time.duration import seconds
-from ..scheduler.checkpoints.restored_task import RestoredTask
-from ..scheduler.checkpoints.run_claim import RunClaim
-from ..scheduler.checkpoints.storage_answers import StorageAnswer, StorageFailed
-from ..scheduler.config import JobConfig
+from ..scheduler.configs.job import JobConfig
 from ..scheduler.job.core import JobCore
-from ..scheduler.job.effects import Deploy, JobState, Spawn
-from ..scheduler.job.messages import Attach, Command, Report
-from ..scheduler.job.requests import Fail, Request, ShowFigures, ShowProgress, ShowStatus
-from ..scheduler.job.status import JobStatus, Progress
 from ..scheduler.load.metrics import WorkerFigures
+from ..scheduler.protocol.effects import Deploy, JobState, Spawn
+from ..scheduler.protocol.messages import Attach, Command, Report
+from ..scheduler.protocol.requests import Fail, Request, ShowFigures, ShowProgress, ShowStatus
+from ..scheduler.protocol.status import JobStatus, Progress
+from ..scheduler.protocol.storage_answers import StorageAnswer, StorageFailed
+from ..scheduler.record.restoring.restored_task import RestoredTask
+from ..scheduler.record.restoring.run_claim import RunClaim
 from ..state.errors import EvenflowError
 from .job.first_manifest import Savepoint
 from .job.heartbeat import Heartbeat
@@ -208,7 +208,7 @@ class LocalJob:
             task.of_attempt(job, attempt),
             _Queues(queues),
             report,
-            self._config.run_settings(job),
+            self._config.of_run(job),
             restored,
         )
 

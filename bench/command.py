@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..connectors.nexmark.source import STREAMS
 from ..drawing.terminal import DataTable, console
-from ..scheduler.config import LIVE
+from ..scheduler.configs.job import LIVE
 from . import (
     latency,
     memory,

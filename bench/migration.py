@@ -19,7 +19,7 @@ import pyarrow as pa
 import evenflow as ef
 
 from ..engine.keys.encoding import key_groups
-from ..scheduler.migration.migration import MigrationReport
+from ..scheduler.protocol.reports import MigrationReport
 from . import handover, machine
 from .conditions import record
 from .errors import BenchmarkError

@@ -17,10 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
 
-from ..scheduler.scaling.figures import OperatorFigures
-from ..scheduler.scaling.settings import PolicySettings
-from ..scheduler.scaling.snapshot import DataflowSnapshot, Edge
-from ..scheduler.scaling.stela import Stela, slots_to_fill
+from ..scheduler.policies.dataflow.figures import OperatorFigures
+from ..scheduler.policies.dataflow.settings import PolicySettings
+from ..scheduler.policies.dataflow.snapshot import DataflowSnapshot, Edge
+from ..scheduler.policies.stela import Stela, slots_to_fill
 from .record import Case, Verdict
 
 ROUNDS = 200

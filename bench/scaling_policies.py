@@ -16,8 +16,8 @@ from math import ceil
 
 import numpy as np
 
-from ..scheduler.scaling.policies import POLICIES
-from ..scheduler.scaling.settings import PolicySettings
+from ..scheduler.policies.dataflow.settings import PolicySettings
+from ..scheduler.policies.registry import POLICIES
 from ..testing.closed_loop import ClusterModel, Controller, ModelOperator, Sample, closed_loop
 from .record import Verdict
 from .scaling_course import Course, Phase

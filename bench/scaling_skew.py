@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..scheduler.scaling.settings import DEFAULTS
+from ..scheduler.policies.dataflow.settings import DEFAULTS
 from ..testing.closed_loop import ClusterModel, Controller, ModelOperator, closed_loop
 from .record import Case, Verdict
 

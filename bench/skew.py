@@ -13,9 +13,9 @@ from statistics import mean
 
 import evenflow as ef
 
-from ..scheduler.config import JobConfig
 from ..scheduler.configs.balance import BalanceConfig
-from ..scheduler.migration.balancing import trigger_settings
+from ..scheduler.configs.job import JobConfig
+from ..scheduler.parts.balancing import trigger_settings
 from . import machine
 from .conditions import record
 from .record import Case, Run, Verdict

@@ -22,10 +22,10 @@ from ..connectors.generate import zipf_cdf
 from ..engine.keys.encoding import key_hashes
 from ..engine.protocol.ids import WorkerId, worker_id
 from ..engine.protocol.routing import RoutingTable, even_table
-from ..scheduler.config import JobConfig
 from ..scheduler.configs.balance import BalanceConfig
+from ..scheduler.configs.job import JobConfig
 from ..scheduler.load.window import WorkerWindow
-from ..scheduler.migration.balancing import Balancing
+from ..scheduler.parts.balancing import Balancing
 from ..state.hashing import group_of
 
 KEYS = 100_000

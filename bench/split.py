@@ -14,8 +14,8 @@ import pyarrow as pa
 
 import evenflow as ef
 
-from ..scheduler.config import JobConfig
 from ..scheduler.configs.balance import OFF, BalanceConfig
+from ..scheduler.configs.job import JobConfig
 from ..scheduler.configs.network import NetworkConfig
 from . import machine
 from .conditions import record

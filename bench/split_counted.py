@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from ..engine.protocol.ids import WorkerId
 from ..engine.protocol.routing import RoutingTable, even_table
-from ..scheduler.config import JobConfig
 from ..scheduler.configs.balance import OFF, BalanceConfig
+from ..scheduler.configs.job import JobConfig
+from ..scheduler.load.load_snapshot import hash_of
 from ..scheduler.load.window import WorkerWindow
-from ..scheduler.migration.balancing import Balancing
-from ..scheduler.migration.load_snapshot import hash_of
+from ..scheduler.parts.balancing import Balancing
 from ..state.hashing import group_of
 
 Counts = npt.NDArray[np.float64]

@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 import evenflow as ef
-from evenflow.scheduler.checkpoints.checkpoints import CheckpointState
+from evenflow.scheduler.protocol.reports import CheckpointState
 
 from . import machine
 from .conditions import record

@@ -15,8 +15,8 @@ from typing import Any
 import evenflow as ef
 from evenflow.actors.job.prometheus import JobCollector
 from evenflow.cli.command_line import COMMANDS, parser_of
-from evenflow.scheduler.config import JobConfig
-from evenflow.scheduler.scaling.settings import PolicySettings
+from evenflow.scheduler.configs.job import JobConfig
+from evenflow.scheduler.policies.dataflow.settings import PolicySettings
 
 
 def commands() -> str:

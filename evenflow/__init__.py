@@ -88,23 +88,20 @@ if TYPE_CHECKING:
     from .engine.time.windows import sliding, tumbling
     from .job import Job, connect
     from .savepoint import SavedJob, read_savepoint
-    from .scheduler.checkpoints.checkpoints import CheckpointReport, CheckpointState
-    from .scheduler.config import JobConfig
     from .scheduler.configs.autoscale import AutoscaleConfig
     from .scheduler.configs.balance import BalanceConfig
     from .scheduler.configs.checkpoint import CheckpointConfig
+    from .scheduler.configs.job import JobConfig
     from .scheduler.configs.metrics import MetricsConfig
     from .scheduler.configs.network import NetworkConfig
     from .scheduler.configs.restart import RestartConfig
     from .scheduler.configs.state import StateConfig
     from .scheduler.configs.worker import WorkerConfig
-    from .scheduler.job.effects import JobState
-    from .scheduler.job.status import JobStatus
     from .scheduler.load.metrics import OperatorLoad, WorkerFigures
-    from .scheduler.migration.migration import MigrationReport
-    from .scheduler.rescaling.node_scaling import NodeScalingReport
-    from .scheduler.rescaling.operator_scaling import ScalingReport
-    from .scheduler.scaling.controller import DecisionRecord
+    from .scheduler.policies.controller import DecisionRecord
+    from .scheduler.protocol.effects import JobState
+    from .scheduler.protocol.reports import CheckpointReport, CheckpointState, MigrationReport, NodeScalingReport, ScalingReport
+    from .scheduler.protocol.status import JobStatus
     from .state.errors import CorruptStateError, EvenflowError, StateBackendError, StateError
     from .stream import JoinResults, KeyedStream, Stream, WindowedStream
 
@@ -114,25 +111,25 @@ _HOMES = {
     "BalanceConfig": "scheduler.configs.balance",
     "Batch": "engine.batch",
     "CheckpointConfig": "scheduler.configs.checkpoint",
-    "CheckpointReport": "scheduler.checkpoints.checkpoints",
-    "CheckpointState": "scheduler.checkpoints.checkpoints",
+    "CheckpointReport": "scheduler.protocol.reports",
+    "CheckpointState": "scheduler.protocol.reports",
     "ClusterError": "engine.errors",
     "CoKeyedFunction": "engine.functions.keyed_function",
     "ConnectorError": "engine.errors",
     "CorruptStateError": "state.errors",
     "Dataflow": "dataflow",
-    "DecisionRecord": "scheduler.scaling.controller",
+    "DecisionRecord": "scheduler.policies.controller",
     "EvenflowError": "state.errors",
     "FlowError": "engine.errors",
     "Job": "job",
     "JobBusyError": "engine.errors",
-    "JobConfig": "scheduler.config",
+    "JobConfig": "scheduler.configs.job",
     "JobError": "engine.errors",
     "JobFailedError": "engine.errors",
     "JobLostError": "engine.errors",
     "JobNotRunningError": "engine.errors",
-    "JobState": "scheduler.job.effects",
-    "JobStatus": "scheduler.job.status",
+    "JobState": "scheduler.protocol.effects",
+    "JobStatus": "scheduler.protocol.status",
     "JobTimeoutError": "engine.errors",
     "KeyContext": "engine.functions.keyed_function",
     "KeyedFunction": "engine.functions.keyed_function",
@@ -140,9 +137,9 @@ _HOMES = {
     "KeyedStream": "stream",
     "LoadSnapshot": "balancer.snapshot",
     "MetricsConfig": "scheduler.configs.metrics",
-    "MigrationReport": "scheduler.migration.migration",
+    "MigrationReport": "scheduler.protocol.reports",
     "NetworkConfig": "scheduler.configs.network",
-    "NodeScalingReport": "scheduler.rescaling.node_scaling",
+    "NodeScalingReport": "scheduler.protocol.reports",
     "OperatorLoad": "scheduler.load.metrics",
     "Picture": "drawing.svg",
     "ProtocolError": "engine.errors",
@@ -150,7 +147,7 @@ _HOMES = {
     "RequestError": "engine.errors",
     "RestartConfig": "scheduler.configs.restart",
     "SavedJob": "savepoint",
-    "ScalingReport": "scheduler.rescaling.operator_scaling",
+    "ScalingReport": "scheduler.protocol.reports",
     "Sink": "engine.sink",
     "SinkWriter": "engine.sink",
     "SnapshotError": "engine.errors",

@@ -18,9 +18,9 @@ from .engine.plan.planner import plan
 from .engine.sink import Sink
 from .engine.source import Source
 from .explain import explain, to_mermaid
-from .scheduler.checkpoints.fitting import Allowed
-from .scheduler.checkpoints.run_claim import RESUME, RunClaim, Wish
-from .scheduler.config import JobConfig
+from .scheduler.configs.job import JobConfig
+from .scheduler.record.restoring.fitting import Allowed
+from .scheduler.record.restoring.run_claim import RESUME, RunClaim, Wish
 from .stream import Stream
 
 if TYPE_CHECKING:

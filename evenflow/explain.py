@@ -12,7 +12,7 @@ from .engine.plan.physical import Plan
 from .engine.sink import Sink
 from .engine.source import Source
 from .engine.updates import kind_of
-from .scheduler.rescaling.memory import words
+from .scheduler.policies.nodes.memory import words
 
 EXACTLY_ONCE = "exactly once"
 """The guarantee of a source or sink that neither loses nor repeats rows begins with this."""

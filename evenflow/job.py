@@ -23,11 +23,19 @@ from .engine.sink import Sink
 from .engine.source import Source
 from .engine.time.duration import Duration, seconds
 from .process_end import PROCESS_END, StartedJob
-from .scheduler.checkpoints.checkpoints import CheckpointReport, CheckpointState
-from .scheduler.checkpoints.savepoints import SavepointReport
-from .scheduler.job.effects import JobState
-from .scheduler.job.report import Report
-from .scheduler.job.requests import (
+from .scheduler.load.metrics import HISTORY, OperatorLoad, WorkerFigures
+from .scheduler.policies.controller import DecisionRecord, Mode
+from .scheduler.protocol.effects import JobState
+from .scheduler.protocol.reports import (
+    CheckpointReport,
+    CheckpointState,
+    MigrationReport,
+    NodeScalingReport,
+    OperationReport,
+    SavepointReport,
+    ScalingReport,
+)
+from .scheduler.protocol.requests import (
     Autoscale,
     Balance,
     Cancel,
@@ -52,12 +60,7 @@ from .scheduler.job.requests import (
     TakeSavepoint,
     Unsplit,
 )
-from .scheduler.job.status import JobStatus, Progress
-from .scheduler.load.metrics import HISTORY, OperatorLoad, WorkerFigures
-from .scheduler.migration.migration import MigrationReport
-from .scheduler.rescaling.node_scaling import NodeScalingReport
-from .scheduler.rescaling.operator_scaling import ScalingReport
-from .scheduler.scaling.controller import DecisionRecord, Mode
+from .scheduler.protocol.status import JobStatus, Progress
 from .state.errors import EvenflowError
 
 if TYPE_CHECKING:
@@ -67,7 +70,7 @@ T = TypeVar("T")
 POLL = 0.05
 
 
-R = TypeVar("R", bound=Report)
+R = TypeVar("R", bound=OperationReport)
 
 
 class Runtime(Protocol):

@@ -33,7 +33,7 @@ from .engine.keyed_state.objects import STATE
 from .engine.keys.encoding import key_hashes
 from .engine.protocol.routing import among
 from .engine.snapshots.chain import resolved
-from .scheduler.checkpoints.manifest import Manifest, TaskEntry
+from .scheduler.protocol.manifest import Manifest, TaskEntry
 from .state.errors import CorruptStateError
 from .state.packing import unpack_value
 from .state.store import CheckpointStore

@@ -3,7 +3,7 @@
 `checkpoint-00000012/` holds state files and, once the checkpoint is complete, its `manifest`. A checkpoint without a manifest doesn't
 count, whatever files it has; manifests appear whole or not at all. A manifest may refer to files in the folders of earlier checkpoints, so
 a file stays while a remaining manifest refers to it. `terms/` has a file for each process that has run the job here, which says who it is
-(`scheduler/checkpoints/terms.py`), and notes of that process.
+(`scheduler/record/restoring/terms.py`), and notes of that process.
 
 Invariant: every error of the file system is a StoreError (`store_errors.py`) that names the store and the file, but FileNotFoundError and
 FileExistsError, and clearing up never fails.

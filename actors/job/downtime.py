@@ -11,7 +11,7 @@ None
 
 from __future__ import annotations
 
-from ...scheduler.job.effects import JobState
+from ...scheduler.protocol.effects import JobState
 
 
 class Downtime:

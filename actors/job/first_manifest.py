@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from ...engine.plan.physical import Plan
 from ...engine.protocol.ids import CheckpointNumber
-from ...scheduler.checkpoints.fitting import Allowed
-from ...scheduler.checkpoints.manifest import Manifest
+from ...scheduler.protocol.manifest import Manifest
+from ...scheduler.record.restoring.fitting import Allowed
 from ...state.errors import CorruptStateError
 from ..task.saved_state import SAVEPOINT, SavedState, fitting_manifest
 

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from ...scheduler.checkpoints.run_claim import BEAT, Sign
+from ...scheduler.record.restoring.run_claim import BEAT, Sign
 from ...state.errors import EvenflowError
 from ..task.saved_state import SupersededError
 from .job_storage import JobStorage

@@ -14,9 +14,8 @@ from typing import Any, TypeVar, assert_never, cast
 
 from ...engine.errors import ClusterError
 from ...engine.protocol.ids import Attempt, WorkerId
-from ...scheduler.checkpoints.storage_answers import StorageAnswer
 from ...scheduler.job.core import JobCore
-from ...scheduler.job.effects import (
+from ...scheduler.protocol.effects import (
     AskForRoom,
     Commit,
     CopySavepoint,
@@ -36,8 +35,9 @@ from ...scheduler.job.effects import (
     UseNodes,
     Warn,
 )
-from ...scheduler.job.messages import Report
-from ...scheduler.job.requests import AnyRequest, Change, Request, ShowView
+from ...scheduler.protocol.messages import Report
+from ...scheduler.protocol.requests import AnyRequest, Change, Request, ShowView
+from ...scheduler.protocol.storage_answers import StorageAnswer
 from ...state.errors import EvenflowError
 from .fair_lock import FairLock
 from .job_ports import Storage, Workers

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from ...engine.protocol.ids import WorkerId
-from ...scheduler.job.effects import Deploy, Spawn, StorageEffect
-from ...scheduler.job.messages import Command
-from ...scheduler.rescaling.cluster_view import ClusterView
+from ...scheduler.policies.nodes.cluster_view import ClusterView
+from ...scheduler.protocol.effects import Deploy, Spawn, StorageEffect
+from ...scheduler.protocol.messages import Command
 
 
 class Workers(Protocol):

@@ -20,22 +20,8 @@ from ...engine.plan.physical import Plan
 from ...engine.protocol.ids import NO_CHECKPOINT, CheckpointNumber, WorkerId
 from ...engine.sink import Sink
 from ...engine.source import Source
-from ...scheduler.checkpoints.manifest import Manifest
-from ...scheduler.checkpoints.restore_point import RestorePoint
-from ...scheduler.checkpoints.restored_task import RestoredTask
-from ...scheduler.checkpoints.run_claim import End, RunClaim, Sign
-from ...scheduler.checkpoints.storage_answers import (
-    Committed,
-    Delivery,
-    OlderFound,
-    Saved,
-    SavepointCopied,
-    SinksRestored,
-    StorageAnswer,
-)
-from ...scheduler.checkpoints.terms import first_attempt
-from ...scheduler.config import JobConfig
-from ...scheduler.job.effects import (
+from ...scheduler.configs.job import JobConfig
+from ...scheduler.protocol.effects import (
     Commit,
     CopySavepoint,
     Discard,
@@ -47,6 +33,20 @@ from ...scheduler.job.effects import (
     StopMode,
     StorageEffect,
 )
+from ...scheduler.protocol.manifest import Manifest
+from ...scheduler.protocol.restore_point import RestorePoint
+from ...scheduler.protocol.storage_answers import (
+    Committed,
+    Delivery,
+    OlderFound,
+    Saved,
+    SavepointCopied,
+    SinksRestored,
+    StorageAnswer,
+)
+from ...scheduler.record.restoring.restored_task import RestoredTask
+from ...scheduler.record.restoring.run_claim import End, RunClaim, Sign
+from ...scheduler.record.restoring.terms import first_attempt
 from ...state.errors import EvenflowError
 from ..task.saved_state import SavedState, SupersededError
 from .first_manifest import FirstManifest, Savepoint

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from ...scheduler.job.report import Report
+from ...scheduler.protocol.reports import OperationReport
 
 
 class Once:
@@ -33,6 +33,6 @@ class Once:
         self._now.add(name)
         return name not in self._before
 
-    def is_newly_over(self, kind: str, report: Report) -> bool:
+    def is_newly_over(self, kind: str, report: OperationReport) -> bool:
         """Whether a report is over, and was not in the view before."""
         return report.over and self.is_new(kind, report.number, report.began_at)

@@ -10,9 +10,9 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from ...scheduler.job.effects import JobState
-from ...scheduler.job.requests import Request, ShowFigures, ShowLoad, ShowView
 from ...scheduler.load.metrics import WorkerFigures
+from ...scheduler.protocol.effects import JobState
+from ...scheduler.protocol.requests import Request, ShowFigures, ShowLoad, ShowView
 from .tally import Distribution, Tally
 from .tracing import Tracing, tracing
 

@@ -17,9 +17,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """`term`: that of the newest coordinator (`scheduler/checkpoints/terms.py`). `committed`: the newest checkpoint that sinks may have
-    committed. `completed`: how many there were. `running_since`: seconds since the epoch when all workers had started, None if
-    they have not yet. `stop`: how the job was asked to stop, empty if it was not.
+    """Facts that a coordinator leaves to the one that takes over.
+
+    `term`: the term of the newest coordinator (`scheduler/record/restoring/terms.py`). `committed`: the newest checkpoint that sinks may
+    have committed. `completed`: the number of complete checkpoints. `running_since`: seconds since the epoch when all workers had started,
+    None before that. `stop`: the requested stop mode, empty if no stop was requested.
     """
 
     term: int = 0

@@ -8,14 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ...scheduler.checkpoints.checkpoints import CheckpointReport
-from ...scheduler.job.effects import JobState
-from ...scheduler.job.failures import Failure
-from ...scheduler.job.report import Report
-from ...scheduler.job.view import JobView
-from ...scheduler.migration.migration import MigrationReport
-from ...scheduler.rescaling.node_scaling import NodeScalingReport
-from ...scheduler.rescaling.operator_scaling import ScalingReport
+from ...scheduler.protocol.effects import JobState
+from ...scheduler.protocol.failures import Failure
+from ...scheduler.protocol.reports import CheckpointReport, MigrationReport, NodeScalingReport, OperationReport, ScalingReport
+from ...scheduler.protocol.view import JobView
 from .downtime import Downtime
 from .once import Once
 
@@ -65,7 +61,7 @@ class Spans:
         return [*(_span(kind, report) for kind, report in over), *(_recovery(*times, view) for times in recoveries)]
 
 
-def _span(kind: str, report: Report) -> JobSpan:
+def _span(kind: str, report: OperationReport) -> JobSpan:
     begin = report.began_at or 0.0
     end = begin + (report.seconds or 0.0)
     facts: dict[str, str | int | float] = {"number": report.number, "state": report.state.value, "reason": report.reason, **_facts(report)}
@@ -77,7 +73,7 @@ def _span(kind: str, report: Report) -> JobSpan:
     return JobSpan(f"evenflow {kind}", begin, end, facts, tuple(events), report.problem)
 
 
-def _facts(report: Report) -> Attributes:
+def _facts(report: OperationReport) -> Attributes:
     match report:
         case CheckpointReport():
             return {"keys": report.keys, "bytes": report.saved_bytes, "state_bytes": report.state_bytes}

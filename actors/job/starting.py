@@ -13,9 +13,9 @@ from collections.abc import Callable
 
 from ...engine.errors import FlowError, RequestError
 from ...engine.plan.physical import Plan
-from ...scheduler.checkpoints.fitting import check_fits
-from ...scheduler.checkpoints.manifest import Manifest
-from ...scheduler.checkpoints.run_claim import BEATING, ENDED, LEASE, End, Life, RunClaim, Sign, Wish, life
+from ...scheduler.protocol.manifest import Manifest
+from ...scheduler.record.restoring.fitting import check_fits
+from ...scheduler.record.restoring.run_claim import BEATING, ENDED, LEASE, End, Life, RunClaim, Sign, Wish, life
 from ...state.errors import StateError
 from ...state.store import CheckpointStore
 from ..task.saved_state import SavedState

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from queue import SimpleQueue
 
 from ...engine.errors import JobFailedError, shown
-from ...scheduler.checkpoints.storage_answers import StorageAnswer, StorageFailed
-from ...scheduler.job.effects import StorageEffect
+from ...scheduler.protocol.effects import StorageEffect
+from ...scheduler.protocol.storage_answers import StorageAnswer, StorageFailed
 from ...state.errors import EvenflowError
 from .job_storage import JobStorage
 

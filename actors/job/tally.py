@@ -17,10 +17,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from ...engine.protocol.ids import WorkerId
-from ...scheduler.checkpoints.checkpoints import CheckpointState
-from ...scheduler.job.effects import JobState
-from ...scheduler.job.view import JobView
-from ...scheduler.scaling.controller import UNDER_WAY
+from ...scheduler.policies.controller import UNDER_WAY
+from ...scheduler.protocol.effects import JobState
+from ...scheduler.protocol.reports import CheckpointState
+from ...scheduler.protocol.view import JobView
 from .downtime import Downtime
 from .once import Once
 

@@ -15,7 +15,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from ...scheduler.checkpoints.run_claim import Owner
+from ...scheduler.record.restoring.run_claim import Owner
 
 _BOOT, _NAMESPACE = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"
 _BORN = 19

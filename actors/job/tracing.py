@@ -11,8 +11,8 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any
 
-from ...scheduler.job.effects import JobState
-from ...scheduler.job.view import JobView
+from ...scheduler.protocol.effects import JobState
+from ...scheduler.protocol.view import JobView
 from .spans import Attributes, JobSpan, Spans
 
 if TYPE_CHECKING:

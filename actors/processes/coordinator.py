@@ -25,14 +25,14 @@ from ...engine.protocol.ids import WorkerId
 from ...engine.sink import Sink
 from ...engine.source import Source
 from ...engine.time.duration import seconds
-from ...scheduler.checkpoints.run_claim import RunClaim
-from ...scheduler.checkpoints.storage_answers import StorageFailed
-from ...scheduler.config import JobConfig
+from ...scheduler.configs.job import JobConfig
 from ...scheduler.job.core import JobCore
-from ...scheduler.job.effects import JobState
-from ...scheduler.job.requests import HISTORIES, Cancel, Fail, Request, ShowFigures, ShowProgress, ShowStatus
-from ...scheduler.job.status import JobStatus, Outcome, Progress
 from ...scheduler.load.metrics import WorkerFigures
+from ...scheduler.protocol.effects import JobState
+from ...scheduler.protocol.requests import HISTORIES, Cancel, Fail, Request, ShowFigures, ShowProgress, ShowStatus
+from ...scheduler.protocol.status import JobStatus, Outcome, Progress
+from ...scheduler.protocol.storage_answers import StorageFailed
+from ...scheduler.record.restoring.run_claim import RunClaim
 from ...state.errors import EvenflowError
 from ..channels.security import Security
 from ..channels.socket_folder import SocketFolder

@@ -13,9 +13,9 @@ from .sent import received
 from .titles import entitle
 
 if TYPE_CHECKING:
-    from ...scheduler.job.requests import Request
-    from ...scheduler.job.status import JobStatus, Outcome, Progress
     from ...scheduler.load.metrics import WorkerFigures
+    from ...scheduler.protocol.requests import Request
+    from ...scheduler.protocol.status import JobStatus, Outcome, Progress
 
 
 class CoordinatorActor:

@@ -17,9 +17,9 @@ from ...engine.hopeless import hopeless
 from ...engine.plan.physical import Plan
 from ...engine.protocol.ids import Attempt, WorkerId
 from ...engine.time.duration import seconds
-from ...scheduler.checkpoints.restored_task import RestoredTask
-from ...scheduler.config import JobConfig
-from ...scheduler.rescaling.placement import NoRoomError
+from ...scheduler.configs.job import JobConfig
+from ...scheduler.policies.nodes.placement import NoRoomError
+from ...scheduler.record.restoring.restored_task import RestoredTask
 from ...state.errors import EvenflowError
 from ..channels.address import Address
 from .ended import why_ended
@@ -85,10 +85,10 @@ class Deployment:
         """A task and channels for each of these, which have processes. Raises ClusterError for those that don't start in time."""
         tasks = {task.name: task for task in plan.tasks}
         self._operators |= {name: task.operators for name, task in tasks.items()}
-        token, settings = self._token, self._config.run_settings(self._job)
+        token, config = self._token, self._config.of_run(self._job)
 
         def deploy(name: WorkerId, worker: Any) -> Any:
-            return worker.deploy.remote(token, attempt, tasks[name], settings, restored.get(name), across_nodes=self._across_nodes)
+            return worker.deploy.remote(token, attempt, tasks[name], config, restored.get(name), across_nodes=self._across_nodes)
 
         self.addresses |= self._deployed(deploy, names, deadline, check)
         connected = []

@@ -21,7 +21,7 @@ from ...engine.plan.physical import Plan
 from ...engine.protocol.ids import WorkerId
 from ...engine.time.duration import seconds
 from ...scheduler.configs.worker import WorkerConfig
-from ...scheduler.rescaling.placement import place
+from ...scheduler.policies.nodes.placement import place
 from .placement import cluster_nodes
 from .process import WorkerActor, start_process
 

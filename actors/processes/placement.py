@@ -1,4 +1,4 @@
-"""The cluster's nodes as Ray tells of them, and asking its autoscaler for more: what `scheduler/rescaling/placement.py` plans with.
+"""The cluster's nodes as Ray tells of them, and asking its autoscaler for more: what `scheduler/policies/nodes/placement.py` plans with.
 
 Ray's view of what is free is a moment old. CPUs of processes that were just started are taken off here; of those that have just ended it
 learns a little later, so a search that finds no room is repeated for `ROOM_PATIENCE`.
@@ -14,8 +14,8 @@ import ray
 from ray.exceptions import RayError
 from ray.util.client import ray as ray_client
 
-from ...scheduler.rescaling.memory import memory_problem
-from ...scheduler.rescaling.placement import Node
+from ...scheduler.policies.nodes.memory import memory_problem
+from ...scheduler.policies.nodes.placement import Node
 from .process import WorkerProcess
 from .ray_internals import free_resources
 

@@ -20,11 +20,11 @@ from ...engine.errors import JobFailedError
 from ...engine.plan.physical import Plan
 from ...engine.protocol.ids import Attempt, WorkerId
 from ...engine.time.duration import seconds
-from ...scheduler.config import JobConfig
-from ...scheduler.job.effects import Deploy, JobState, Spawn
-from ...scheduler.job.messages import Attach, Command, InOrder, Report
-from ...scheduler.rescaling.cluster_view import ClusterView
-from ...scheduler.rescaling.placement import Node
+from ...scheduler.configs.job import JobConfig
+from ...scheduler.policies.nodes.cluster_view import ClusterView
+from ...scheduler.policies.nodes.placement import Node
+from ...scheduler.protocol.effects import Deploy, JobState, Spawn
+from ...scheduler.protocol.messages import Attach, Command, InOrder, Report
 from ...state.errors import EvenflowError
 from ..job.job_interpreter import JobInterpreter
 from ..job.job_storage import JobStorage

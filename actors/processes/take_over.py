@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 from ...engine.errors import JobBusyError
 from ...engine.hopeless import hopeless
-from ...scheduler.job.effects import JobState
-from ...scheduler.job.requests import Cancel, Fail, Request
-from ...scheduler.job.status import JobStatus, Progress
+from ...scheduler.protocol.effects import JobState
+from ...scheduler.protocol.requests import Cancel, Fail, Request
+from ...scheduler.protocol.status import JobStatus, Progress
 from ...state.errors import StoreRefusedError
 
 _LOG = logging.getLogger(__name__)

@@ -18,9 +18,9 @@ from ...engine.errors import JobFailedError, JobTimeoutError
 from ...engine.plan.channel_spec import ChannelSpec
 from ...engine.plan.task_spec import TaskSpec
 from ...engine.protocol.ids import Attempt, WorkerId
-from ...scheduler.checkpoints.restored_task import RestoredTask
-from ...scheduler.job.messages import Command, Report
-from ...scheduler.job.run_settings import RunSettings
+from ...scheduler.configs.run import RunConfig
+from ...scheduler.protocol.messages import Command, Report
+from ...scheduler.record.restoring.restored_task import RestoredTask
 from ..channels.address import Address
 from ..channels.security import Security
 from ..channels.stale_folders import sweep_stale_folders
@@ -115,7 +115,7 @@ class Worker:
         self._task_run.load_arrow()
 
     def deploy(
-        self, token: str, attempt: Attempt, spec: TaskSpec, settings: RunSettings, restored: RestoredTask | None, *, across_nodes: bool
+        self, token: str, attempt: Attempt, spec: TaskSpec, config: RunConfig, restored: RestoredTask | None, *, across_nodes: bool
     ) -> Address:
         """End the run of the attempt before, if there is one, and make the next; returns where this worker can be reached.
 
@@ -135,7 +135,7 @@ class Worker:
             def report(attempt: Attempt, number: int, report: Report) -> None:
                 service.coordinator.report.options(num_returns=0).remote(sent(spec.name, attempt, number, report))
 
-            self._current = self._task_run.TaskRun(self._job, attempt, spec, settings, restored, service.security, report, host)
+            self._current = self._task_run.TaskRun(self._job, attempt, spec, config, restored, service.security, report, host)
             return self._current.address
 
     def listen(self) -> Address:

@@ -14,8 +14,8 @@ import ray
 from ray.exceptions import RayError
 
 from ...engine.protocol.ids import WorkerId
-from ...scheduler.config import JobConfig
-from ...scheduler.rescaling.placement import Node, NoRoomError, Place, place
+from ...scheduler.configs.job import JobConfig
+from ...scheduler.policies.nodes.placement import Node, NoRoomError, Place, place
 from ..job.fair_lock import FairLock
 from .placement import RoomRequest, cluster_nodes
 from .process import WorkerActor, WorkerProcess, engage, start_process

@@ -10,8 +10,9 @@ import math
 
 from ...engine.plan.task_spec import TaskSpec
 from ...engine.protocol.effects import Latency
-from ...scheduler.checkpoints.restored_task import RestoredTask
-from ...scheduler.job.run_settings import RunSettings
+from ...engine.time.duration import seconds
+from ...scheduler.configs.run import RunConfig
+from ...scheduler.record.restoring.restored_task import RestoredTask
 from ...state.errors import StateBackendError
 from ...state.store import CheckpointStore
 from .meter import Meter
@@ -52,15 +53,15 @@ class MeteredTask(TaskInterpreter):
         spec: TaskSpec,
         channels: Channels,
         reports: Reports,
-        settings: RunSettings,
+        config: RunConfig,
         restored: RestoredTask | None = None,
     ) -> None:
-        writer = StateWriter(CheckpointStore(settings.store_url), spec.name) if settings.store_url is not None else None
+        writer = StateWriter(CheckpointStore(config.store_url), spec.name) if config.store_url is not None else None
         saved = CheckpointStore(restored.url) if restored is not None else None
         outside = OutsideWork(spec.name) if any(chained.operator.works_outside for chained in spec.chain) else None
         super().__init__(spec, TaskPorts(channels, SystemClock(), reports, writer, saved, outside), restored)
-        self.meter = Meter(self.task, settings.metrics_window, samples=settings.samples)
-        self._latency_interval = settings.latency_interval
+        self.meter = Meter(self.task, seconds(config.metrics.window), samples=config.metrics.samples)
+        self._latency_interval = seconds(config.metrics.latency_interval)
         self._next_mark = 0.0
         self._linger = spec.settings.linger
         self._gather_until, self._rows_at_once = 0.0, 0

@@ -14,13 +14,13 @@ from typing import Any, NoReturn
 from ...engine.errors import FlowError, JobFailedError
 from ...engine.plan.physical import Plan
 from ...engine.protocol.ids import NO_CHECKPOINT, CheckpointNumber, WorkerId
-from ...scheduler.checkpoints.fitting import Allowed, check_fits
-from ...scheduler.checkpoints.manifest import Manifest
-from ...scheduler.checkpoints.restore import restored_tasks
-from ...scheduler.checkpoints.restored_task import RestoredTask
-from ...scheduler.checkpoints.retention import Needs, retained
-from ...scheduler.checkpoints.run_claim import BEATING, BEGUN, ENDED, End, RunClaim, Sign
-from ...scheduler.checkpoints.terms import Terms
+from ...scheduler.protocol.manifest import Manifest
+from ...scheduler.record.restoring.fitting import Allowed, check_fits
+from ...scheduler.record.restoring.restore import restored_tasks
+from ...scheduler.record.restoring.restored_task import RestoredTask
+from ...scheduler.record.restoring.retention import Needs, retained
+from ...scheduler.record.restoring.run_claim import BEATING, BEGUN, ENDED, End, RunClaim, Sign
+from ...scheduler.record.restoring.terms import Terms
 from ...state.errors import CorruptStateError, StoreError, StoreUnavailableError
 from ...state.store import CheckpointStore
 

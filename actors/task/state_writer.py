@@ -16,7 +16,7 @@ from ...engine.batch import Batch
 from ...engine.errors import JobTimeoutError
 from ...engine.protocol.effects import Prepared
 from ...engine.protocol.ids import CheckpointNumber
-from ...scheduler.job.messages import CheckpointFailed
+from ...scheduler.protocol.messages import CheckpointFailed
 from ...state.files import encoded
 from ...state.store import CheckpointStore
 

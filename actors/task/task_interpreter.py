@@ -26,8 +26,7 @@ from ...engine.protocol.ids import ChannelId, WorkerId
 from ...engine.protocol.restored_keys import RestoredKeys
 from ...engine.snapshots.chain import resolved
 from ...engine.task.core import TaskCore
-from ...scheduler.checkpoints.restored_task import RestoredTask
-from ...scheduler.job.messages import (
+from ...scheduler.protocol.messages import (
     Announce,
     Announced,
     Attach,
@@ -48,6 +47,7 @@ from ...scheduler.job.messages import (
     Switch,
     TakeSource,
 )
+from ...scheduler.record.restoring.restored_task import RestoredTask
 from ...state.errors import CorruptCheckpointError, CorruptStateError, EvenflowError
 from .polled_source import PolledSource
 from .task_ports import SavedState, TaskPorts

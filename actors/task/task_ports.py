@@ -16,7 +16,7 @@ from ...engine.batch import Batch
 from ...engine.protocol.effects import Outcome, Prepared
 from ...engine.protocol.elements import Element
 from ...engine.protocol.ids import ChannelId, CheckpointNumber
-from ...scheduler.job.messages import CheckpointFailed, Report
+from ...scheduler.protocol.messages import CheckpointFailed, Report
 from ...state.files import StateFile
 
 

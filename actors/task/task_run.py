@@ -20,9 +20,9 @@ from ...engine.plan.channel_spec import ChannelSpec
 from ...engine.plan.task_spec import TaskSpec
 from ...engine.protocol.elements import Element
 from ...engine.protocol.ids import Attempt, ChannelId, WorkerId
-from ...scheduler.checkpoints.restored_task import RestoredTask
-from ...scheduler.job.messages import Attach, Command, Detach, InOrder, Report, Shutdown
-from ...scheduler.job.run_settings import RunSettings
+from ...scheduler.configs.run import RunConfig
+from ...scheduler.protocol.messages import Attach, Command, Detach, InOrder, Report, Shutdown
+from ...scheduler.record.restoring.restored_task import RestoredTask
 from ..channels.address import Address
 from ..channels.credit import ChannelLimits
 from ..channels.security import Security
@@ -68,14 +68,14 @@ class TaskRun:
         job: str,
         attempt: Attempt,
         spec: TaskSpec,
-        settings: RunSettings,
+        config: RunConfig,
         restored: RestoredTask | None,
         security: Security,
         report: Callable[[Attempt, int, Report], None],
         host: str,
     ) -> None:
         load_arrow()
-        self._job, self.attempt, self._settings, self._restored = job, attempt, settings, restored
+        self._job, self.attempt, self._config, self._restored = job, attempt, config, restored
         self.spec = spec.of_attempt(job, attempt)
         self._send_report = report
         self._inbox: deque[Command | _Listen] = deque()
@@ -85,11 +85,11 @@ class TaskRun:
         self._pending = InputQueues()
         self._reported = 0
         self._rest = 0.0
-        self._poll_size = PollSize(settings.source_rows)
+        self._poll_size = PollSize(config.network.source_rows)
         self._rows_read, self._blocked_before = 0, 0.0
         self._state_channels = frozenset(peer.incoming for peer in spec.peers)
         self._to_peers = {peer.index: peer.outgoing for peer in spec.peers}
-        limits = ChannelLimits(settings.credit_batches, settings.credit_bytes)
+        limits = ChannelLimits(config.network.credit_batches, config.network.credit_bytes)
         self._transport = Transport(f"{job}/{spec.name}", attempt, security, limits, host=host)
         self._thread: threading.Thread | None = None
         self._go = threading.Event()
@@ -120,7 +120,7 @@ class TaskRun:
             self._begin()
 
     def _begin(self) -> None:
-        self._metered = MeteredTask(self.spec, self._transport, self._report, self._settings, self._restored)
+        self._metered = MeteredTask(self.spec, self._transport, self._report, self._config, self._restored)
         self._thread = threading.Thread(target=self._run, name=f"{self._job}/{self.spec.name}", daemon=True)
         self._thread.start()
 

@@ -11,7 +11,7 @@ from random import Random
 import evenflow as ef
 
 from ...balancer.policies import POLICIES
-from ...scheduler.config import LIVE
+from ...scheduler.configs.job import LIVE
 from ..background import Background
 
 MOST_WORKERS = 3

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import evenflow as ef
 
-from ...scheduler.rescaling.node_policies import NODE_POLICIES
+from ...scheduler.policies.nodes.node_policies import NODE_POLICIES
 from .. import machine
 from ..conditions import record
 from ..errors import BenchmarkError

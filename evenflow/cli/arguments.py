@@ -1,7 +1,7 @@
 """Arguments that several commands share, and lists of names that are imported only when a command line needs them.
 
 >>> parser = argparse.ArgumentParser(prog="evenflow")
->>> _ = parser.add_argument("mode", choices=Names("scheduler.scaling.controller:MODES"))
+>>> _ = parser.add_argument("mode", choices=Names("scheduler.policies.controller:MODES"))
 >>> parser.parse_args(["advise"]).mode
 'advise'
 """
@@ -47,4 +47,4 @@ def add_waiting(parser: argparse.ArgumentParser, timeout: str) -> None:
     parser.add_argument("--timeout", default=timeout, help="how long to wait until it is done (default: %(default)s)")
 
 
-LIVE = Names("scheduler.config:LIVE")
+LIVE = Names("scheduler.configs.job:LIVE")

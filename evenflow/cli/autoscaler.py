@@ -13,8 +13,8 @@ from .arguments import Names, add_job
 if TYPE_CHECKING:
     from ..job import Job
 
-POLICIES = Names("scheduler.scaling.policies:POLICIES", "off")
-MODES = Names("scheduler.scaling.controller:MODES")
+POLICIES = Names("scheduler.policies.registry:POLICIES", "off")
+MODES = Names("scheduler.policies.controller:MODES")
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
@@ -43,7 +43,7 @@ def show_decisions(job: Job, arguments: argparse.Namespace) -> None:
     """Show all decisions of a job, or the snapshot behind one. Raises RequestError for an unknown number."""
     from ..drawing.changes import decisions_table
     from ..drawing.terminal import console
-    from ..scheduler.scaling.snapshot_json import snapshot_to_json
+    from ..scheduler.policies.dataflow.snapshot_json import snapshot_to_json
 
     decisions = job.decisions()
     if arguments.seen is not None:

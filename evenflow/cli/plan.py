@@ -16,10 +16,10 @@ from ..engine.errors import SnapshotError
 from ..recording.file import Recording
 from ..recording.moment import ALL, recording_of, seen_at
 from ..recording.whatif import moments, would_move, would_scale
-from ..scheduler.scaling import policies as scaling
-from ..scheduler.scaling.base import settled
-from ..scheduler.scaling.snapshot import DataflowSnapshot
-from ..scheduler.scaling.snapshot_json import snapshot_from_json as dataflow_snapshot_from_json
+from ..scheduler.policies import registry as scaling
+from ..scheduler.policies.base import settled
+from ..scheduler.policies.dataflow.snapshot import DataflowSnapshot
+from ..scheduler.policies.dataflow.snapshot_json import snapshot_from_json as dataflow_snapshot_from_json
 from ..state.errors import EvenflowError
 
 

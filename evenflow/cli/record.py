@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ..job import Job
     from ..recording.file import RecordingWriter
     from ..recording.looks import looks
-    from ..scheduler.job.view import JobView
+    from ..scheduler.protocol.view import JobView
 
     runtime = find_job(arguments.job)
     job = Job(arguments.job, runtime, {}, {})  # its thread waits for the job's end, after which the runtime refuses to ask

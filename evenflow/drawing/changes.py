@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from ..scheduler.migration.migration import MigrationReport, MigrationState
-from ..scheduler.rescaling.node_scaling import NodeScalingReport
-from ..scheduler.rescaling.operator_scaling import ScalingReport
-from ..scheduler.rescaling.placement import short
-from ..scheduler.scaling.controller import DecisionRecord
+from ..scheduler.policies.controller import DecisionRecord
+from ..scheduler.policies.nodes.placement import short
+from ..scheduler.protocol.reports import MigrationReport, MigrationState, NodeScalingReport, ScalingReport
 from .reports import clock, story, taken
 from .terminal import DataTable, lines
 

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from rich.console import Group, RenderableType
 
-from ..scheduler.job.view import StageView
 from ..scheduler.load.metrics import OperatorLoad
 from ..scheduler.load.window import WorkerWindow
+from ..scheduler.protocol.view import StageView
 from .metrics import keys_of
 from .terminal import DataTable, lines
 

@@ -22,9 +22,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from ..engine.protocol.ids import WorkerId
-from ..scheduler.checkpoints.checkpoints import CheckpointReport
-from ..scheduler.job.status import JobStatus
-from ..scheduler.rescaling.placement import short
+from ..scheduler.policies.nodes.placement import short
+from ..scheduler.protocol.reports import CheckpointReport
+from ..scheduler.protocol.status import JobStatus
 from .reports import clock, taken
 from .terminal import DataTable, lines
 

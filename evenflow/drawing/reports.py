@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from ..scheduler.job.report import Report
+from ..scheduler.protocol.reports import OperationReport
 
 
 def clock(at: float | None) -> str:
@@ -12,11 +12,11 @@ def clock(at: float | None) -> str:
     return "-" if at is None else f"{datetime.fromtimestamp(at, UTC).astimezone():%H:%M:%S}"
 
 
-def taken(report: Report) -> str:
+def taken(report: OperationReport) -> str:
     """The seconds that it took; `-` while it is not over."""
     return "-" if report.seconds is None else f"{report.seconds:.3f}"
 
 
-def story(report: Report) -> str:
+def story(report: OperationReport) -> str:
     """A line below the table: when it began, why, and its problem."""
     return f"{report.number}: {clock(report.began_at)} {report.why}"

@@ -8,8 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..scheduler.job.status import JobStatus
 from ..scheduler.load.metrics import OperatorLoad, WorkerFigures
+from ..scheduler.protocol.status import JobStatus
 from ..ui.watch import Seen
 from .heat import heat_table
 from .metrics import lag, latency, newest_time

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from rich.console import Group, RenderableType
 
 from ..recording.whatif import WouldMove, WouldScale
-from ..scheduler.scaling.demand import offered
-from ..scheduler.scaling.snapshot import DataflowSnapshot
+from ..scheduler.policies.dataflow.demand import offered
+from ..scheduler.policies.dataflow.snapshot import DataflowSnapshot
 from .reports import clock
 from .terminal import DataTable, lines
 

@@ -20,7 +20,7 @@ import msgpack
 
 from ..engine.errors import ConnectorError
 from ..engine.protocol.ids import WorkerId
-from ..scheduler.job.view import JobView
+from ..scheduler.protocol.view import JobView
 from .typed import packed, unpacked
 from .views import ViewPacker, ViewReader
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Protocol, TypeVar
 
 from ..engine.errors import JobNotRunningError, JobTimeoutError
-from ..scheduler.job.requests import Request, ShowView
-from ..scheduler.job.view import JobView
+from ..scheduler.protocol.requests import Request, ShowView
+from ..scheduler.protocol.view import JobView
 
 EVERY = 1.0
 """Seconds from one question to the next."""

@@ -17,15 +17,15 @@ from ..balancer.plan import BalancePlan
 from ..balancer.snapshot import LoadSnapshot
 from ..engine.errors import RequestError, SnapshotError
 from ..engine.protocol.ids import WorkerId
-from ..scheduler.job.effects import JobState
-from ..scheduler.job.report import Report
-from ..scheduler.job.view import JobView, StageView
+from ..scheduler.load.load_snapshot import load_snapshot
 from ..scheduler.load.metrics import HISTORY, JobMetrics, WorkerFigures
 from ..scheduler.load.window import WorkerWindow
-from ..scheduler.migration.load_snapshot import load_snapshot
-from ..scheduler.rescaling.node_plans import PlacedJob
-from ..scheduler.scaling.observed import observed
-from ..scheduler.scaling.snapshot import DataflowSnapshot
+from ..scheduler.policies.dataflow.observed import observed
+from ..scheduler.policies.dataflow.snapshot import DataflowSnapshot
+from ..scheduler.policies.nodes.node_plans import PlacedJob
+from ..scheduler.protocol.effects import JobState
+from ..scheduler.protocol.reports import OperationReport
+from ..scheduler.protocol.view import JobView, StageView
 
 SPARE = 5
 """Windows that are kept beyond those that policies look at."""
@@ -122,7 +122,7 @@ class Seen:
                 return since[first:]
         return since
 
-    def _note(self, reports: Iterable[Report], now: float) -> None:
+    def _note(self, reports: Iterable[OperationReport], now: float) -> None:
         for report in reports:
             if report.began_at is not None:
                 ended = now if report.seconds is None else report.began_at + report.seconds

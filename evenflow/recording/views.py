@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 import msgpack
 
 from ..engine.errors import SnapshotError
-from ..scheduler.job.view import JobView, StageView
+from ..scheduler.protocol.view import JobView, StageView
 from ..state.errors import EvenflowError
 from .typed import Packing, Types, mapped, packed, unpacked
 

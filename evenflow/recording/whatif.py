@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from ..balancer.plan import BalancePlan
 from ..balancer.policies import named as balancer_named
 from ..engine.errors import SnapshotError
-from ..scheduler.job.view import JobView
-from ..scheduler.scaling.controller import Controller, DecisionRecord
+from ..scheduler.policies.controller import Controller, DecisionRecord
+from ..scheduler.protocol.view import JobView
 from .seen import Seen
 
 LINES = 24

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..job import Job
-from ..scheduler.checkpoints.checkpoints import CheckpointState
+from ..scheduler.protocol.reports import CheckpointState
 from ..state.errors import EvenflowError
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ..engine.batch import Batch
 from ..engine.protocol.effects import Prepared
-from ..scheduler.job.messages import CheckpointFailed
+from ..scheduler.protocol.messages import CheckpointFailed
 from ..state.files import StateFile
 from .storage import Storage
 

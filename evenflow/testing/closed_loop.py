@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..scheduler.scaling.controller import Controller, DecisionRecord
+from ..scheduler.policies.controller import Controller, DecisionRecord
 from .cluster_model import ClusterModel, ModelOperator
 
 __all__ = ["ClusterModel", "Controller", "Course", "ModelOperator", "Sample", "closed_loop"]

@@ -22,10 +22,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..engine.errors import FlowError, JobBusyError
-from ..scheduler.scaling.decision import ScalingDecision
-from ..scheduler.scaling.figures import OperatorFigures
-from ..scheduler.scaling.settings import DEFAULTS, PolicySettings
-from ..scheduler.scaling.snapshot import DataflowSnapshot, Edge
+from ..scheduler.policies.dataflow.figures import OperatorFigures
+from ..scheduler.policies.dataflow.settings import DEFAULTS, PolicySettings
+from ..scheduler.policies.dataflow.snapshot import DataflowSnapshot, Edge
+from ..scheduler.policies.decision import ScalingDecision
 from .model_operator import ModelOperator, OperatorState
 
 __all__ = ["ClusterModel", "ModelOperator"]

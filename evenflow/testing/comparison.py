@@ -15,8 +15,8 @@ from ..engine.keys.unkeyed import shown
 from ..engine.operators.aggregate_running import AggregateRunning
 from ..engine.operators.aggregate_windows import AggregateWindows
 from ..engine.sink import Sink
-from ..scheduler.config import JobConfig
-from ..scheduler.job.effects import JobState
+from ..scheduler.configs.job import JobConfig
+from ..scheduler.protocol.effects import JobState
 from .actions import ACTIONS, Action
 from .network import SimulationError
 from .oracle import Row, key_of, oracle

@@ -11,15 +11,15 @@ from ..actors.job.job_interpreter import JobInterpreter
 from ..engine.plan.physical import Plan
 from ..engine.protocol.ids import NO_CHECKPOINT, Attempt, WorkerId
 from ..engine.sink import Sink
-from ..scheduler.checkpoints.restore_point import RestorePoint
-from ..scheduler.checkpoints.storage_answers import Delivery
-from ..scheduler.checkpoints.terms import Terms, first_attempt
-from ..scheduler.config import JobConfig
+from ..scheduler.configs.job import JobConfig
 from ..scheduler.job.core import JobCore
-from ..scheduler.job.effects import Deploy, Spawn
-from ..scheduler.job.messages import Command
-from ..scheduler.job.requests import Request, ShowProgress
-from ..scheduler.rescaling.cluster_view import ClusterView
+from ..scheduler.policies.nodes.cluster_view import ClusterView
+from ..scheduler.protocol.effects import Deploy, Spawn
+from ..scheduler.protocol.messages import Command
+from ..scheduler.protocol.requests import Request, ShowProgress
+from ..scheduler.protocol.restore_point import RestorePoint
+from ..scheduler.protocol.storage_answers import Delivery
+from ..scheduler.record.restoring.terms import Terms, first_attempt
 from .job_storage import SimulatedStorage
 from .ledger import Ledger
 from .simulated_nodes import SimulatedNodes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..engine.protocol.ids import WorkerId
-from ..scheduler.checkpoints.manifest import Manifest
-from ..scheduler.job.effects import JobState
+from ..scheduler.protocol.effects import JobState
+from ..scheduler.protocol.manifest import Manifest
 from .actions import COORDINATOR, Action, Choice, World, once
 
 AT_FIRST, LATER = 0.03, 0.2

@@ -14,18 +14,7 @@ from typing import Any, assert_never
 from ..engine.errors import JobFailedError
 from ..engine.protocol.ids import NO_CHECKPOINT, CheckpointNumber
 from ..engine.sink import Sink
-from ..scheduler.checkpoints.manifest import Manifest
-from ..scheduler.checkpoints.storage_answers import (
-    Committed,
-    Delivery,
-    OlderFound,
-    Saved,
-    SavepointCopied,
-    SinksRestored,
-    StorageAnswer,
-)
-from ..scheduler.checkpoints.terms import Terms
-from ..scheduler.job.effects import (
+from ..scheduler.protocol.effects import (
     Commit,
     CopySavepoint,
     Discard,
@@ -36,6 +25,17 @@ from ..scheduler.job.effects import (
     Save,
     StorageEffect,
 )
+from ..scheduler.protocol.manifest import Manifest
+from ..scheduler.protocol.storage_answers import (
+    Committed,
+    Delivery,
+    OlderFound,
+    Saved,
+    SavepointCopied,
+    SinksRestored,
+    StorageAnswer,
+)
+from ..scheduler.record.restoring.terms import Terms
 from ..state.errors import StoreUnavailableError
 from .ledger import Ledger
 from .network import SimulationError

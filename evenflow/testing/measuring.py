@@ -10,9 +10,9 @@ from random import Random
 
 import numpy as np
 
-from ..scheduler.config import JobConfig
-from ..scheduler.job.effects import JobState
+from ..scheduler.configs.job import JobConfig
 from ..scheduler.load.window import WorkerWindow
+from ..scheduler.protocol.effects import JobState
 from .actions import COORDINATOR, Action, Choice, World, poll
 from .moving import poll_slowly
 from .settings import changed

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..engine.errors import FlowError
-from ..scheduler.scaling.figures import InstanceFigures, OperatorFigures
-from ..scheduler.scaling.jackson import Station, sojourn
+from ..scheduler.policies.dataflow.figures import InstanceFigures, OperatorFigures
+from ..scheduler.policies.jackson import Station, sojourn
 
 Numbers = npt.NDArray[np.float64]
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 from ..engine.plan.physical import Stage
 from ..engine.protocol.ids import worker_id
 from ..engine.protocol.routing import RoutingTable
-from ..scheduler.config import LIVE
+from ..scheduler.configs.job import LIVE
 from ..scheduler.job.core import JobCore
-from ..scheduler.job.effects import JobState
+from ..scheduler.protocol.effects import JobState
 from ..state.hashing import hash64
 from .actions import ACTIONS, COORDINATOR, Action, Choice, World, poll
 

@@ -14,7 +14,7 @@ from ..engine.batch import Batch
 from ..engine.joins.sides import is_side
 from ..engine.plan.channel_spec import ChannelSpec
 from ..engine.protocol.elements import MIN_TIME, Barrier, Element, End, Rewind, Watermark
-from ..scheduler.job.messages import InOrder
+from ..scheduler.protocol.messages import InOrder
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..scheduler.job.effects import JobState
+from ..scheduler.protocol.effects import JobState
 from .actions import COORDINATOR, Action, Choice, World
 from .crashing import AT_FIRST, LATER
 from .full_disk import DISK

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..scheduler.job.effects import JobState
-from ..scheduler.job.requests import Scale
+from ..scheduler.protocol.effects import JobState
+from ..scheduler.protocol.requests import Scale
 from .actions import COORDINATOR, Action, Choice, World
 from .moving import with_moves
 

@@ -1,6 +1,6 @@
 """A job's settings with some of them changed.
 
->>> from evenflow.scheduler.config import JobConfig
+>>> from evenflow.scheduler.configs.job import JobConfig
 >>> changed(JobConfig(parallelism=2), checkpoint={"interval": "1s"}).checkpoint.interval
 '1s'
 """
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..scheduler.config import JobConfig
+from ..scheduler.configs.job import JobConfig
 
 
 def changed(config: JobConfig, **changes: Any) -> JobConfig:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..engine.protocol.ids import WorkerId
-from ..scheduler.rescaling.cluster_view import ClusterView
-from ..scheduler.rescaling.placement import Node, Place
+from ..scheduler.policies.nodes.cluster_view import ClusterView
+from ..scheduler.policies.nodes.placement import Node, Place
 
 NODES = ("a", "b", "c", "d")
 CPUS = 4.0

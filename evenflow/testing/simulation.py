@@ -31,17 +31,17 @@ from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.ids import NO_CHECKPOINT, Attempt, ChannelId, WorkerId
 from ..engine.sink import Sink
 from ..engine.source import Source
-from ..scheduler.checkpoints.restore import restored_tasks
-from ..scheduler.checkpoints.restore_point import RestorePoint
-from ..scheduler.checkpoints.restored_task import RestoredTask
-from ..scheduler.checkpoints.terms import Terms
-from ..scheduler.config import JobConfig
 from ..scheduler.configs.autoscale import AutoscaleConfig
 from ..scheduler.configs.balance import BalanceConfig
 from ..scheduler.configs.checkpoint import CheckpointConfig
+from ..scheduler.configs.job import JobConfig
 from ..scheduler.configs.metrics import MetricsConfig
 from ..scheduler.configs.network import NetworkConfig
-from ..scheduler.job.effects import Deploy, JobState, Spawn
+from ..scheduler.protocol.effects import Deploy, JobState, Spawn
+from ..scheduler.protocol.restore_point import RestorePoint
+from ..scheduler.record.restoring.restore import restored_tasks
+from ..scheduler.record.restoring.restored_task import RestoredTask
+from ..scheduler.record.restoring.terms import Terms
 from .actions import ACTIONS, TIME, Action, Choice, OfWorker, World
 from .coordinator import Clock, Coordinator, Counts, Surroundings
 from .ledger import Ledger

@@ -12,8 +12,8 @@ from ..engine.keys.encoding import key_hashes
 from ..engine.plan.physical import Stage
 from ..engine.protocol.routing import RoutingTable
 from ..engine.protocol.split_route import SplitRoute
-from ..scheduler.config import LIVE
-from ..scheduler.job.effects import JobState
+from ..scheduler.configs.job import LIVE
+from ..scheduler.protocol.effects import JobState
 from ..state.hashing import hash64
 from .actions import COORDINATOR, Action, Choice, World
 

@@ -13,10 +13,10 @@ import numpy as np
 from ..balancer.policies import POLICIES as BALANCERS
 from ..balancer.two_choices import TwoChoices
 from ..engine.errors import RequestError
-from ..scheduler.job.effects import JobState
-from ..scheduler.job.requests import Autoscale, Balance, ScaleIn, ScaleOut
 from ..scheduler.load.window import WorkerWindow
-from ..scheduler.rescaling.node_scaling import NodeScalingReport, NodeScalingState
+from ..scheduler.protocol.effects import JobState
+from ..scheduler.protocol.reports import NodeScalingReport, NodeScalingState
+from ..scheduler.protocol.requests import Autoscale, Balance, ScaleIn, ScaleOut
 from .actions import COORDINATOR, Action, Choice, World, poll
 from .moving import poll_slowly
 from .network import SimulationError

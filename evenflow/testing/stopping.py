@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ..dataflow import Dataflow
-from ..scheduler.job.effects import JobState
-from ..scheduler.job.requests import Stop
+from ..scheduler.protocol.effects import JobState
+from ..scheduler.protocol.requests import Stop
 from .actions import ACTIONS, COORDINATOR, Action, Choice, World
 from .comparison import compare
 from .oracle import Row, oracle

@@ -12,10 +12,10 @@ from random import Random
 
 from ..engine.batch import Batch
 from ..engine.protocol.ids import NO_CHECKPOINT, Attempt, CheckpointNumber
-from ..scheduler.checkpoints.manifest import Manifest, TaskEntry
-from ..scheduler.checkpoints.retention import Needs, retained
-from ..scheduler.checkpoints.terms import Terms, first_attempt
-from ..scheduler.job.effects import StopMode
+from ..scheduler.protocol.effects import StopMode
+from ..scheduler.protocol.manifest import Manifest, TaskEntry
+from ..scheduler.record.restoring.retention import Needs, retained
+from ..scheduler.record.restoring.terms import Terms, first_attempt
 from ..state.errors import CorruptStateError, StoreUnavailableError
 from ..state.files import StateFile
 from .network import SimulationError

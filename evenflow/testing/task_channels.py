@@ -9,7 +9,7 @@ from ..engine.batch import Batch
 from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.elements import Element
 from ..engine.protocol.ids import ChannelId
-from ..scheduler.job.messages import Attach, Detach
+from ..scheduler.protocol.messages import Attach, Detach
 from .network import Channel
 
 

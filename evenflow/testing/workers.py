@@ -24,9 +24,9 @@ from ..engine.protocol.handover import Arrived
 from ..engine.protocol.ids import Attempt, ChannelId
 from ..engine.protocol.routing import Move, RoutingTable
 from ..engine.task.core import TaskCore
-from ..scheduler.checkpoints.restored_task import RestoredTask
-from ..scheduler.job.messages import Announced, Attach, Attached, CheckpointFailed, Command, Detach, Failed, Report, SourcePaused
 from ..scheduler.load.window import WorkerWindow
+from ..scheduler.protocol.messages import Announced, Attach, Attached, CheckpointFailed, Command, Detach, Failed, Report, SourcePaused
+from ..scheduler.record.restoring.restored_task import RestoredTask
 from .checkpoint_writer import SimulatedSavedState, SimulatedWriter
 from .network import Channel, Mailbox
 from .storage import Storage

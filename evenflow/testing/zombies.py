@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..engine.protocol.ids import WorkerId
-from ..scheduler.job.effects import JobState
+from ..scheduler.protocol.effects import JobState
 from .actions import ACTIONS, COORDINATOR, TIME, Action, Choice, OfWorker, World
 from .crashing import AT_FIRST, LATER
 

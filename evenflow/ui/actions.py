@@ -16,11 +16,11 @@ from ..cli.balance import key_of, ranges
 from ..engine.errors import RequestError
 from ..engine.protocol.ids import WorkerId
 from ..recording.seen import Seen
-from ..scheduler.job.requests import Move, Rebalance, Scale, ScaleIn, ScaleOut, Stop, TakeCheckpoint, TakeSavepoint
-from ..scheduler.job.view import StageView
-from ..scheduler.migration.load_snapshot import hash_of
-from ..scheduler.rescaling.node_plans import NodePlan
-from ..scheduler.rescaling.placement import short
+from ..scheduler.load.load_snapshot import hash_of
+from ..scheduler.policies.nodes.node_plans import NodePlan
+from ..scheduler.policies.nodes.placement import short
+from ..scheduler.protocol.requests import Move, Rebalance, Scale, ScaleIn, ScaleOut, Stop, TakeCheckpoint, TakeSavepoint
+from ..scheduler.protocol.view import StageView
 from .asked import Answer, plan_facts
 
 SAMPLED_SECONDS = 5

@@ -16,11 +16,11 @@ from ..balancer.policies import named as balancer_named
 from ..balancer.snapshot import LoadSnapshot
 from ..recording.seen import Seen
 from ..scheduler.configs.balance import AUTOMATIC
-from ..scheduler.scaling.base import settled
-from ..scheduler.scaling.controller import DecisionRecord
-from ..scheduler.scaling.policies import POLICIES
-from ..scheduler.scaling.policies import named as policy_named
-from ..scheduler.scaling.snapshot import DataflowSnapshot
+from ..scheduler.policies.base import settled
+from ..scheduler.policies.controller import DecisionRecord
+from ..scheduler.policies.dataflow.snapshot import DataflowSnapshot
+from ..scheduler.policies.registry import POLICIES
+from ..scheduler.policies.registry import named as policy_named
 from ..state.errors import EvenflowError
 from .workers import workers_of
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from ..engine.errors import ClusterError, JobNotRunningError, RequestError
 from ..recording.looks import looks
-from ..scheduler.job.view import JobView
+from ..scheduler.protocol.view import JobView
 from ..state.errors import EvenflowError
 from .actions import SAMPLED_SECONDS, Sample, begun
 from .frames import read, write

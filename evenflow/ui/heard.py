@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..scheduler.job.view import JobView
+from ..scheduler.protocol.view import JobView
 from .actions import Action
 from .asked import Answer
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from ..recording.seen import Seen
-from ..scheduler.job.view import JobView, StageView
+from ..scheduler.load.load_snapshot import hash_of
 from ..scheduler.load.window import WorkerWindow
-from ..scheduler.migration.load_snapshot import hash_of
+from ..scheduler.protocol.view import JobView, StageView
 from .bottleneck import Figures, bottleneck
 from .evenness import judged
 from .placement import nodes_of, nodes_with_workers

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..engine.protocol.ids import WorkerId
-from ..scheduler.job.view import JobView
-from ..scheduler.rescaling.placement import short
+from ..scheduler.policies.nodes.placement import short
+from ..scheduler.protocol.view import JobView
 
 
 def node_of(view: JobView, worker: WorkerId) -> str | None:

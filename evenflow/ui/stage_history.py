@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..engine.protocol.ids import WorkerId
-from ..scheduler.job.view import StageView
 from ..scheduler.load.metrics import OperatorLoad
 from ..scheduler.load.window import WorkerWindow
+from ..scheduler.protocol.view import StageView
 from ..state.hashing import group_of
 from .heat import Owners, bands, by_owner, moves, packed, rows_of
 from .past_owners import owners_before

@@ -12,14 +12,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..balancer.verdict import Verdict
-from ..scheduler.job.report import Report
-from ..scheduler.job.view import JobView, StageView
-from ..scheduler.migration.balancing import BalanceLook
-from ..scheduler.migration.migration import MigrationReport
-from ..scheduler.rescaling.node_scaling import NodeScalingReport
-from ..scheduler.rescaling.operator_scaling import ScalingReport
-from ..scheduler.rescaling.placement import short
-from ..scheduler.scaling.controller import DecisionRecord
+from ..scheduler.policies.controller import DecisionRecord
+from ..scheduler.policies.nodes.placement import short
+from ..scheduler.protocol.reports import MigrationReport, NodeScalingReport, OperationReport, ScalingReport
+from ..scheduler.protocol.view import BalanceLook, JobView, StageView
 
 Who = Literal["balancer", "autoscaler", "person", "job"]
 Answer = Literal["yes", "no", "failed"]
@@ -179,7 +175,7 @@ class Timeline:
         entry.end = record.time
         self._put(entry)
 
-    def _report(self, kind: str, report: Report, stage: str, what: str) -> Entry | None:
+    def _report(self, kind: str, report: OperationReport, stage: str, what: str) -> Entry | None:
         """An entry of a change; None while it waits."""
         if report.began_at is None:
             return None

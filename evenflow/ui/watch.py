@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..engine.errors import JobNotRunningError
-from ..scheduler.job.requests import ShowView
-from ..scheduler.job.view import JobView
+from ..scheduler.protocol.requests import ShowView
+from ..scheduler.protocol.view import JobView
 from .history import History, Message
 from .stage_history import NEWEST
 

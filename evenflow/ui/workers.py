@@ -7,8 +7,8 @@ from typing import Any
 
 from ..engine.errors import RequestError
 from ..recording.seen import Seen
-from ..scheduler.job.failures import Failure
 from ..scheduler.load.metrics import WorkerFigures
+from ..scheduler.protocol.failures import Failure
 from .placement import node_of
 
 

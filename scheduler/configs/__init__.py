@@ -1,0 +1,1 @@
+"""Settings of a job, checked when they are made."""

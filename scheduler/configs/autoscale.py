@@ -8,9 +8,9 @@ from typing import Any
 
 from ...engine.errors import FlowError
 from ...engine.time.duration import Duration, seconds
-from ..scaling.controller import MODES, Mode
-from ..scaling.policies import POLICIES
-from ..scaling.settings import PolicySettings
+from ..policies.controller import MODES, Mode
+from ..policies.dataflow.settings import PolicySettings
+from ..policies.registry import POLICIES
 from .balance import OFF
 from .checks import duration, whole
 

@@ -40,10 +40,25 @@ class CheckpointConfig:
         flag(self, "allow_duplicates")
 
     @property
+    def saves_state(self) -> bool:
+        """True if checkpoints hold the state, so that the job can restart from them."""
+        return self.dir is not None
+
+    @property
     def interval_s(self) -> float | None:
         """The interval in seconds."""
         return None if self.interval is None else seconds(self.interval)
 
+    @property
+    def timeout_s(self) -> float:
+        """The timeout in seconds."""
+        return seconds(self.timeout)
+
+    @property
+    def pause_s(self) -> float:
+        """The pause in seconds."""
+        return seconds(self.pause)
+
     def url(self, job: str) -> str | None:
-        """Where the job's checkpoints lie."""
+        """Return the folder of the job's checkpoints."""
         return None if self.dir is None else f"{str(self.dir).rstrip('/')}/{job}"

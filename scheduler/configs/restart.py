@@ -1,12 +1,13 @@
-"""How a job goes on after a failure."""
+"""The restart strategy of a job."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from ...engine.time.duration import Duration, seconds
-from ..job.restarts import STRATEGIES, RestartSettings
 from .checks import choice, duration, whole
+
+STRATEGIES = ("exponential", "fixed", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,7 @@ class RestartConfig:
     checkpoints have no interval, when the workers ran. What another attempt would meet again, such as a folder that may not be written or a
     missing module, ends the job at once. Each restart is a line in the log, and `job.status()` shows the error, the count and the next try.
 
-    >>> RestartConfig("fixed", delay="1s", most=3).settings().delay
+    >>> RestartConfig("fixed", delay="1s", most=3).delay_s
     1.0
     """
 
@@ -32,6 +33,12 @@ class RestartConfig:
         duration(self, "delay", "quiet")
         whole(self, 0, "most")
 
-    def settings(self) -> RestartSettings:
-        """What counting restarts needs of it."""
-        return RestartSettings(self.strategy, seconds(self.delay), self.most, seconds(self.quiet))
+    @property
+    def delay_s(self) -> float:
+        """The delay before the first restart, in seconds."""
+        return seconds(self.delay)
+
+    @property
+    def quiet_s(self) -> float:
+        """The time without a failure after which a row of restarts ends, in seconds."""
+        return seconds(self.quiet)

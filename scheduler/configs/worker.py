@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...engine.time.duration import Duration
-from ..rescaling.placement import SPREAD, STRATEGIES
+from ..policies.nodes.placement import SPREAD, STRATEGIES
 from .checks import choice, duration, number, refusal, whole
 
 

@@ -1,1 +1,1 @@
-"""The job as a state machine without I/O: its record, what it is asked, what it tells workers, and when it starts and ends."""
+"""The job's state machine, and its answers to requests."""

@@ -19,36 +19,18 @@ from ...engine.plan.physical import Plan
 from ...engine.protocol.effects import Finished, OperatorProblem, Prepared
 from ...engine.protocol.ids import Attempt, CheckpointNumber, WorkerId
 from ...state.errors import CorruptCheckpointError, EvenflowError, StoreUnavailableError
-from ..checkpoints.checkpointing import Checkpointing
-from ..checkpoints.checkpoints import Checkpoints
-from ..checkpoints.deliveries import Deliveries
-from ..checkpoints.restore import fitting_tables, plan_at, unsplit
-from ..checkpoints.restore_point import RestorePoint
-from ..checkpoints.run_claim import End
-from ..checkpoints.storage_answers import (
-    Committed,
-    Delivery,
-    OlderFound,
-    Saved,
-    SavepointCopied,
-    SinksRestored,
-    StorageAnswer,
-    StorageFailed,
-)
-from ..config import JobConfig
 from ..configs.balance import OFF
+from ..configs.job import JobConfig
 from ..load.window import WorkerWindow
-from ..migration.automatic_balancing import AutomaticBalancing
-from ..migration.migration import Migrations
-from ..migration.mover import Mover
-from ..migration.reconfiguration import Reconfiguration
-from ..rescaling.autoscaling import Autoscaling
-from ..rescaling.cluster_view import ClusterView
-from ..rescaling.node_scaling import NodeScaling
-from ..rescaling.operator_scaling import OperatorScaling
-from ..rescaling.rescaling import Rescaling
-from .answering import Answering
-from .effects import (
+from ..parts.automatic_balancing import AutomaticBalancing
+from ..parts.autoscaling import Autoscaling
+from ..parts.checkpointing import Checkpointing
+from ..parts.mover import Mover
+from ..parts.node_scaling import NodeScaling
+from ..parts.operator_scaling import OperatorScaling
+from ..parts.reconfiguration import Reconfiguration
+from ..policies.nodes.cluster_view import ClusterView
+from ..protocol.effects import (
     Deploy,
     Effect,
     Ended,
@@ -61,11 +43,29 @@ from .effects import (
     Tell,
     Warn,
 )
-from .failures import failure_of
-from .messages import CheckpointFailed, Failed, Report, Shutdown, StopSource
-from .record import JobRecord
-from .requests import AnyRequest, Change
-from .restarts import Restarts
+from ..protocol.failures import failure_of
+from ..protocol.messages import CheckpointFailed, Failed, Report, Shutdown, StopSource
+from ..protocol.requests import AnyRequest, Change
+from ..protocol.restore_point import RestorePoint
+from ..protocol.storage_answers import (
+    Committed,
+    Delivery,
+    OlderFound,
+    Saved,
+    SavepointCopied,
+    SinksRestored,
+    StorageAnswer,
+    StorageFailed,
+)
+from ..record.checkpoints import Checkpoints
+from ..record.deliveries import Deliveries
+from ..record.job_record import JobRecord
+from ..record.migrations import Migrations
+from ..record.rescaling import Rescaling
+from ..record.restarts import Restarts
+from ..record.restoring.restore import fitting_tables, plan_at, unsplit
+from ..record.restoring.run_claim import End
+from .request_handler import Answering
 
 LOOK_SECONDS = 1.0
 """Between two looks for inputs that hold event time back."""
@@ -103,7 +103,7 @@ class JobCore:
         self._answering = Answering(
             job, self, self.checkpointing, self.mover, self.operator_scaling, self.node_scaling, self.balancing, self.autoscaling
         )
-        self._restarts = Restarts(job.settings.restarts)
+        self._restarts = Restarts(job.config.restart)
         self._phase = _Phase.NOTHING
         self._ran = False
         """True once all workers of the newest attempt have started."""
@@ -333,7 +333,7 @@ class JobCore:
             job.emit(*(Tell(worker, StopSource()) for worker in sorted(job.reading)))
         elif self.checkpointing.begin_last():
             job.state = JobState.STOPPING
-            if not job.settings.save_state and any(stage.is_keyed for stage in job.plan.stages):
+            if not job.config.checkpoint.saves_state and any(stage.is_keyed for stage in job.plan.stages):
                 job.emit(
                     Warn(
                         f"job `{job.name}` stops without a checkpoint folder: what its operators hold, such as open windows, is discarded; "
@@ -455,7 +455,7 @@ class JobCore:
     @property
     def _progressed(self) -> bool:
         """True if the job has got further in this attempt: a checkpoint is complete, or it takes none by the clock and ran."""
-        return self._job.completed_since or (self._ran and self._job.settings.checkpoint_interval is None)
+        return self._job.completed_since or (self._ran and self._job.config.checkpoint.interval_s is None)
 
     def _find_older(self, error: CorruptCheckpointError) -> None:
         """A worker can't read its part of the checkpoint. A savepoint that a job begins from is known to its worker as number 0."""
@@ -482,10 +482,10 @@ class JobCore:
     def _fail_now(self, error: EvenflowError, worker: WorkerId | None = None) -> None:
         job, restarts = self._job, self._restarts
         job.failures.append(failure_of(error, job.now))
-        delay = restarts.delay(error, job.now, progress=self._progressed) if job.settings.save_state else None
+        delay = restarts.delay(error, job.now, progress=self._progressed) if job.config.checkpoint.saves_state else None
         cause = job.told(error, worker)
         if delay is not None:
-            count = f"restart {restarts.in_row} of at most {restarts.settings.most} in a row"
+            count = f"restart {restarts.in_row} of at most {restarts.config.most} in a row"
             job.emit(Warn(f"job `{job.name}`: {count}, in {delay:g} s: {cause}"))
             self.go_back(delay, (error, f"{count}: {cause}"))
             return
@@ -493,7 +493,7 @@ class JobCore:
         job.error = first if isinstance(first, EvenflowError) else error
         if error is not job.error:  # what was lost is one thing, why the job can't go on without it another
             job.error.add_note(f"The last restart failed too: {error}")
-        if job.settings.save_state and (why := restarts.ends(error)) is not None:
+        if job.config.checkpoint.saves_state and (why := restarts.ends(error)) is not None:
             job.error.add_note(f"The job did not start again: {why}.")
             job.emit(Warn(f"job `{job.name}` has failed and does not start again: {why}. Its error: {cause}"))
         self.end(JobState.FAILED)

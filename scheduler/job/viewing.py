@@ -7,21 +7,20 @@ from typing import TypeVar
 
 from ...engine.plan.physical import Stage
 from ...engine.protocol.ids import worker_id
-from ..checkpoints.checkpointing import Checkpointing
-from ..migration.automatic_balancing import AutomaticBalancing
-from ..migration.migration import MigrationReport
-from ..rescaling.autoscaling import Autoscaling
-from ..rescaling.cluster_view import ClusterView
-from ..rescaling.node_scaling import NodeScaling
-from ..rescaling.operator_scaling import OperatorScaling
-from ..scaling.controller import DecisionRecord
-from ..scaling.scaled_stage import scaled_stage
-from .record import JobRecord
-from .report import Report
-from .status import JobStatus
-from .view import JobView, StageView
+from ..parts.automatic_balancing import AutomaticBalancing
+from ..parts.autoscaling import Autoscaling
+from ..parts.checkpointing import Checkpointing
+from ..parts.node_scaling import NodeScaling
+from ..parts.operator_scaling import OperatorScaling
+from ..policies.controller import DecisionRecord
+from ..policies.dataflow.scaled_stage import scaled_stage
+from ..policies.nodes.cluster_view import ClusterView
+from ..protocol.reports import MigrationReport, OperationReport
+from ..protocol.status import JobStatus
+from ..protocol.view import JobView, StageView
+from ..record.job_record import JobRecord
 
-R = TypeVar("R", bound=Report)
+R = TypeVar("R", bound=OperationReport)
 
 
 class Viewing:
@@ -63,7 +62,7 @@ class Viewing:
             left_out=job.left_out.all(),
             cluster=cluster,
             worker_cpus=job.config.worker.cpus,
-            saves_state=job.settings.save_state,
+            saves_state=job.config.checkpoint.saves_state,
         )
 
     def _stage(self, stage: Stage) -> StageView:

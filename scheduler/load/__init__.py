@@ -1,1 +1,1 @@
-"""What workers measure, and the metrics that are made of it."""
+"""Measurements of workers, in windows."""

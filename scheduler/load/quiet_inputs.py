@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ...engine.operators.read import Read
 from ...engine.plan.physical import Plan
 from ...engine.protocol.ids import WorkerId, worker_id
-from ..load.window import WorkerWindow
+from .window import WorkerWindow
 
 QUIET_SECONDS = 10.0
 """Seconds without a row after which an input is named."""

@@ -25,7 +25,7 @@ from evenflow.bench.stela.flow import TopologyFlow
 from evenflow.bench.stela.load import Load
 from evenflow.bench.stela.nodes import Nodes
 from evenflow.recording.seen import Seen
-from evenflow.scheduler.job.requests import ShowView
+from evenflow.scheduler.protocol.requests import ShowView
 
 CPUS, SLOTS = 8, 4
 """Of a node: its CPUs, and how many workers of the jobs `packed` and `spread` have room on it."""

@@ -15,7 +15,7 @@ from watching import PATIENCE, actors, end, pid, socket_folders, until
 
 import evenflow as ef
 from evenflow.connectors.spark.exchange import Exchange
-from evenflow.scheduler.job.effects import JobState
+from evenflow.scheduler.protocol.effects import JobState
 from evenflow.testing.settings import changed
 
 JOBS = []

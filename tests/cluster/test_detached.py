@@ -14,7 +14,7 @@ from watching import PATIENCE, actors, until
 
 import evenflow as ef
 from evenflow.actors.cluster import NAMESPACE
-from evenflow.scheduler.job.effects import JobState
+from evenflow.scheduler.protocol.effects import JobState
 
 START = """
 import sys

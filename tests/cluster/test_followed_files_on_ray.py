@@ -13,7 +13,7 @@ from ftp_server import ftp_server
 from watching import actor, until
 
 import evenflow as ef
-from evenflow.scheduler.rescaling.operator_scaling import ScalingState
+from evenflow.scheduler.protocol.reports import ScalingState
 
 pytestmark = pytest.mark.timeout(300)  # a process of Ray's takes from one second to ten to start, by how busy the machine is
 

@@ -10,7 +10,7 @@ import pytest
 from watching import figures_of, pid, socket_folders, until
 
 import evenflow as ef
-from evenflow.scheduler.job.effects import JobState
+from evenflow.scheduler.protocol.effects import JobState
 
 
 def endless(name, sink, **options):

@@ -15,7 +15,7 @@ from patience import patience
 from watching import until
 
 import evenflow as ef
-from evenflow.scheduler.migration.migration import MigrationState
+from evenflow.scheduler.protocol.reports import MigrationState
 
 STRATEGIES = ("sudden", "fluid", "batched", "pause", "lazy")
 OPERATORS = ("numbered", "updates", "totals", "windows")

@@ -15,7 +15,7 @@ from watching import PATIENCE, actors, processes_of, socket_folders, until
 
 import evenflow as ef
 from evenflow.actors.processes.titles import ACTORS
-from evenflow.scheduler.job.effects import JobState
+from evenflow.scheduler.protocol.effects import JobState
 
 pytestmark = pytest.mark.timeout(400)  # clusters start beside those of other tests
 

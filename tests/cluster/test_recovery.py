@@ -20,9 +20,8 @@ from comparing import assert_same
 from watching import PATIENCE, actors, figures_of, pid, socket_folders, until
 
 import evenflow as ef
-from evenflow.scheduler.checkpoints.checkpoints import CheckpointState
-from evenflow.scheduler.job.effects import JobState
-from evenflow.scheduler.migration.migration import MigrationState
+from evenflow.scheduler.protocol.effects import JobState
+from evenflow.scheduler.protocol.reports import CheckpointState, MigrationState
 from evenflow.testing.settings import changed
 
 RATE = 1_000

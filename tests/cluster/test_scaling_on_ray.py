@@ -9,7 +9,7 @@ from comparing import assert_same
 from watching import actors, until
 
 import evenflow as ef
-from evenflow.scheduler.rescaling.operator_scaling import ScalingState
+from evenflow.scheduler.protocol.reports import ScalingState
 from evenflow.testing.settings import changed
 
 pytestmark = pytest.mark.timeout(300)  # a process of Ray's takes from one second to ten to start, by how busy the machine is

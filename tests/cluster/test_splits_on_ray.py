@@ -11,7 +11,7 @@ import ray
 from watching import actor, until
 
 import evenflow as ef
-from evenflow.scheduler.migration.migration import MigrationState
+from evenflow.scheduler.protocol.reports import MigrationState
 
 JOIN = "SELECT l.key, l.seq, r.seq FROM l LEFT JOIN r ON l.key = r.key AND r.ts BETWEEN l.ts - 20 AND l.ts + 50"
 

@@ -16,9 +16,9 @@ from seeds import blocks, proportion
 import evenflow as ef
 from evenflow.engine.protocol import handover
 from evenflow.engine.protocol.routing import RoutingTable
-from evenflow.scheduler.config import LIVE
-from evenflow.scheduler.job.effects import JobState
-from evenflow.scheduler.job.requests import Stop
+from evenflow.scheduler.configs.job import LIVE
+from evenflow.scheduler.protocol.effects import JobState
+from evenflow.scheduler.protocol.requests import Stop
 from evenflow.testing import ACTIONS, Choice, check, simulate
 from evenflow.testing.actions import poll
 from evenflow.testing.moving import with_moves

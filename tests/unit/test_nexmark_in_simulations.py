@@ -13,7 +13,7 @@ import evenflow as ef
 from evenflow.bench.nexmark import QUERIES, Events
 from evenflow.bench.nexmark.events import side_table
 from evenflow.bench.nexmark.oracles import ORACLES
-from evenflow.scheduler.job.effects import JobState
+from evenflow.scheduler.protocol.effects import JobState
 from evenflow.testing import simulate
 from evenflow.testing.comparison import row_differences
 from evenflow.testing.crashing import with_crashes

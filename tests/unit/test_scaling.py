@@ -10,7 +10,7 @@ import flows
 import pytest
 from seeds import blocks, proportion
 
-from evenflow.scheduler.rescaling.rescaling import RescaleState
+from evenflow.scheduler.record.rescaling import RescaleState
 from evenflow.testing import check
 from evenflow.testing.crashing import with_crashes
 from evenflow.testing.scaling import with_scaling

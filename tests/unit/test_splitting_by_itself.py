@@ -9,7 +9,7 @@ import flows_zipf
 import pytest
 from seeds import blocks, proportion
 
-from evenflow.scheduler.migration.migration import MigrationState
+from evenflow.scheduler.protocol.reports import MigrationState
 from evenflow.testing import ACTIONS, check
 from evenflow.testing.crashing import with_crashes
 from evenflow.testing.measuring import acting_on_load, with_measured_load

@@ -9,9 +9,7 @@ import flows
 import pytest
 from seeds import TOLD, blocks, proportion
 
-from evenflow.scheduler.migration.migration import MigrationState
-from evenflow.scheduler.rescaling.node_scaling import NodeScalingState
-from evenflow.scheduler.rescaling.operator_scaling import ScalingState
+from evenflow.scheduler.protocol.reports import MigrationState, NodeScalingState, ScalingState
 from evenflow.testing import ACTIONS, check
 from evenflow.testing.crashing import with_crashes, with_damage
 from evenflow.testing.failing_commits import with_failing_commits

@@ -13,7 +13,7 @@ from evenflow.actors.job.job_storage import JobStorage
 from evenflow.actors.job.storage_thread import StorageThread
 from evenflow.actors.local import LocalJob
 from evenflow.scheduler.job.core import JobCore
-from evenflow.scheduler.job.requests import ShowProgress
+from evenflow.scheduler.protocol.requests import ShowProgress
 
 PATIENCE = patience(30)
 

@@ -13,7 +13,7 @@ from patience import patience
 import evenflow as ef
 from evenflow.engine.keys.encoding import key_hashes
 from evenflow.engine.protocol.routing import even_table
-from evenflow.scheduler.migration.migration import MigrationState
+from evenflow.scheduler.protocol.reports import MigrationState
 
 SLEEP = time.sleep
 PATIENCE = patience(60)

@@ -8,9 +8,9 @@ import ray
 import evenflow as ef
 from evenflow.actors.cluster import RayJob, WatchedJob, start_cluster
 from evenflow.actors.processes.ray_workers import RayWorkers
-from evenflow.scheduler.job.effects import JobState
-from evenflow.scheduler.job.messages import Shutdown
-from evenflow.scheduler.job.status import JobStatus, Outcome
+from evenflow.scheduler.protocol.effects import JobState
+from evenflow.scheduler.protocol.messages import Shutdown
+from evenflow.scheduler.protocol.status import JobStatus, Outcome
 
 
 def test_who_watches_a_job_gives_a_lost_coordinator_as_long_to_come_back_as_who_started_it():

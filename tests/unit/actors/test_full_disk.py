@@ -15,7 +15,7 @@ from patience import patience
 
 import evenflow as ef
 from evenflow.connectors.list_sink import ListSink
-from evenflow.scheduler.checkpoints.checkpoints import CheckpointState
+from evenflow.scheduler.protocol.reports import CheckpointState
 
 SLEEP = time.sleep
 PATIENCE = patience(60)

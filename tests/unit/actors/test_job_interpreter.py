@@ -11,9 +11,11 @@ import evenflow as ef
 from evenflow.actors.job.job_interpreter import JobInterpreter
 from evenflow.engine.errors import ClusterError, JobError, RequestError
 from evenflow.engine.protocol.effects import Finished
-from evenflow.scheduler.checkpoints.storage_answers import Committed, SinksRestored
 from evenflow.scheduler.job.core import JobCore
-from evenflow.scheduler.job.effects import (
+from evenflow.scheduler.load.window import WorkerWindow
+from evenflow.scheduler.policies.nodes.cluster_view import ClusterView
+from evenflow.scheduler.policies.nodes.placement import Place
+from evenflow.scheduler.protocol.effects import (
     AskForRoom,
     Commit,
     CopySavepoint,
@@ -31,11 +33,9 @@ from evenflow.scheduler.job.effects import (
     Tell,
     UseNodes,
 )
-from evenflow.scheduler.job.messages import BeginCheckpoint, Failed
-from evenflow.scheduler.job.requests import Cancel, Scale, ShowMigrations, ShowStatus, Stop
-from evenflow.scheduler.load.window import WorkerWindow
-from evenflow.scheduler.rescaling.cluster_view import ClusterView
-from evenflow.scheduler.rescaling.placement import Place
+from evenflow.scheduler.protocol.messages import BeginCheckpoint, Failed
+from evenflow.scheduler.protocol.requests import Cancel, Scale, ShowMigrations, ShowStatus, Stop
+from evenflow.scheduler.protocol.storage_answers import Committed, SinksRestored
 from evenflow.testing.settings import changed
 
 PATIENCE = patience(30)

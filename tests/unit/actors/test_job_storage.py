@@ -15,11 +15,11 @@ from evenflow.actors.job.run_memory import RunMemory
 from evenflow.actors.job.storage_thread import StorageThread
 from evenflow.actors.task.saved_state import SAVEPOINT, SupersededError
 from evenflow.engine.errors import FlowError, JobError
-from evenflow.scheduler.checkpoints.checkpoints import Checkpoints
-from evenflow.scheduler.checkpoints.manifest import TaskEntry
-from evenflow.scheduler.checkpoints.run_claim import RunClaim
-from evenflow.scheduler.checkpoints.storage_answers import Committed, OlderFound, Saved, SavepointCopied, SinksRestored
-from evenflow.scheduler.job.effects import Commit, CopySavepoint, Discard, FindOlder, RememberStart, RestoreSinks, Save
+from evenflow.scheduler.protocol.effects import Commit, CopySavepoint, Discard, FindOlder, RememberStart, RestoreSinks, Save
+from evenflow.scheduler.protocol.manifest import TaskEntry
+from evenflow.scheduler.protocol.storage_answers import Committed, OlderFound, Saved, SavepointCopied, SinksRestored
+from evenflow.scheduler.record.checkpoints import Checkpoints
+from evenflow.scheduler.record.restoring.run_claim import RunClaim
 from evenflow.state.store import CheckpointStore
 
 PATIENCE = patience(30)

@@ -8,7 +8,7 @@ import pytest
 
 import evenflow as ef
 from evenflow.engine.left_out import CHARACTERS, MOST
-from evenflow.scheduler.job.requests import ShowView
+from evenflow.scheduler.protocol.requests import ShowView
 
 PATIENCE = "60s"
 SLEEP = time.sleep

@@ -19,9 +19,9 @@ from evenflow.engine.batch import Batch
 from evenflow.engine.sink import Sink, SinkWriter
 from evenflow.engine.source import Source, SourceReader
 from evenflow.engine.time.event_time import EventTime
-from evenflow.scheduler.job.effects import JobState
-from evenflow.scheduler.job.requests import ShowView
-from evenflow.scheduler.rescaling.operator_scaling import ScalingState
+from evenflow.scheduler.protocol.effects import JobState
+from evenflow.scheduler.protocol.reports import ScalingState
+from evenflow.scheduler.protocol.requests import ShowView
 
 SLEEP = time.sleep
 PATIENCE = patience(30)

@@ -16,9 +16,9 @@ from fsspec.implementations.memory import MemoryFileSystem
 import evenflow as ef
 from evenflow.actors.task.saved_state import SavedState
 from evenflow.connectors.list_sink import ListSink
-from evenflow.scheduler.checkpoints.checkpoints import CheckpointState
-from evenflow.scheduler.checkpoints.manifest import Manifest
-from evenflow.scheduler.checkpoints.run_claim import RunClaim
+from evenflow.scheduler.protocol.manifest import Manifest
+from evenflow.scheduler.protocol.reports import CheckpointState
+from evenflow.scheduler.record.restoring.run_claim import RunClaim
 from evenflow.stream import Stream
 from evenflow.testing.settings import changed
 

@@ -15,7 +15,7 @@ from evenflow.actors.task.task_interpreter import TaskInterpreter
 from evenflow.actors.task.task_ports import TaskPorts
 from evenflow.engine.batch import Batch
 from evenflow.engine.protocol.effects import OperatorProblem, Outcome
-from evenflow.scheduler.job.messages import Failed
+from evenflow.scheduler.protocol.messages import Failed
 
 PATIENCE = patience(30)
 

@@ -41,7 +41,7 @@ def metered(config=None):
     spec = next(task for task in flow.plan().tasks if task.name == "items-0")
     reports = []
     config = config if config is not None else ef.JobConfig(metrics=ef.MetricsConfig(latency_interval="500ms"))
-    task = MeteredTask(spec, NoChannels(), reports.append, config.run_settings("f"))
+    task = MeteredTask(spec, NoChannels(), reports.append, config.of_run("f"))
     task.open()
     return task, reports
 

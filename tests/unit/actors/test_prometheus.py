@@ -5,12 +5,12 @@ from urllib.request import urlopen
 
 from evenflow.actors.job.prometheus import MetricsServer
 from evenflow.engine.source import SplitFigures
-from evenflow.scheduler.job.effects import JobState
-from evenflow.scheduler.job.requests import ShowFigures
-from evenflow.scheduler.job.status import JobStatus
-from evenflow.scheduler.job.view import JobView
 from evenflow.scheduler.load.metrics import JobMetrics
 from evenflow.scheduler.load.window import WorkerWindow
+from evenflow.scheduler.protocol.effects import JobState
+from evenflow.scheduler.protocol.requests import ShowFigures
+from evenflow.scheduler.protocol.status import JobStatus
+from evenflow.scheduler.protocol.view import JobView
 
 
 class Job:

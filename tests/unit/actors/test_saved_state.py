@@ -15,10 +15,10 @@ import evenflow as ef
 from evenflow.actors.task.saved_state import SavedState, SupersededError
 from evenflow.engine.errors import FlowError
 from evenflow.engine.protocol.routing import RoutingTable
-from evenflow.scheduler.checkpoints.fitting import Allowed
-from evenflow.scheduler.checkpoints.manifest import Manifest, TaskEntry
-from evenflow.scheduler.checkpoints.run_claim import RunClaim
-from evenflow.scheduler.checkpoints.terms import first_attempt
+from evenflow.scheduler.protocol.manifest import Manifest, TaskEntry
+from evenflow.scheduler.record.restoring.fitting import Allowed
+from evenflow.scheduler.record.restoring.run_claim import RunClaim
+from evenflow.scheduler.record.restoring.terms import first_attempt
 from evenflow.state.files import StateFile
 from evenflow.state.store import CheckpointStore, seen_from_beside
 

@@ -10,9 +10,8 @@ from patience import patience
 
 import evenflow as ef
 from evenflow.connectors.list_sink import ListSink
-from evenflow.scheduler.checkpoints.checkpoints import CheckpointState
-from evenflow.scheduler.job.effects import JobState
-from evenflow.scheduler.migration.migration import MigrationState
+from evenflow.scheduler.protocol.effects import JobState
+from evenflow.scheduler.protocol.reports import CheckpointState, MigrationState
 
 SLEEP = time.sleep
 PATIENCE = patience(30)

@@ -13,7 +13,7 @@ from patience import patience
 from evenflow.actors.task.state_writer import StateWriter
 from evenflow.engine.batch import Batch
 from evenflow.engine.protocol.effects import Prepared
-from evenflow.scheduler.job.messages import CheckpointFailed
+from evenflow.scheduler.protocol.messages import CheckpointFailed
 from evenflow.state.store import CheckpointStore
 
 

@@ -9,8 +9,8 @@ import pytest
 from evenflow.actors.processes import take_over
 from evenflow.actors.processes.take_over import TakeOver
 from evenflow.engine.errors import FlowError, JobBusyError
-from evenflow.scheduler.job.effects import JobState
-from evenflow.scheduler.job.requests import Cancel, ShowCheckpoints
+from evenflow.scheduler.protocol.effects import JobState
+from evenflow.scheduler.protocol.requests import Cancel, ShowCheckpoints
 from evenflow.state.errors import StoreRefusedError, StoreUnavailableError
 
 BOUND = 30

@@ -19,12 +19,12 @@ from evenflow.engine.errors import JobError
 from evenflow.engine.plan.rescale import rescale
 from evenflow.engine.protocol.effects import Prepared
 from evenflow.engine.protocol.routing import RoutingTable
-from evenflow.scheduler.checkpoints.checkpoints import Checkpoints
-from evenflow.scheduler.checkpoints.manifest import TaskEntry
-from evenflow.scheduler.checkpoints.run_claim import RunClaim
 from evenflow.scheduler.job.core import JobCore
-from evenflow.scheduler.job.effects import JobState
-from evenflow.scheduler.job.requests import ShowStatus, TakeCheckpoint
+from evenflow.scheduler.protocol.effects import JobState
+from evenflow.scheduler.protocol.manifest import TaskEntry
+from evenflow.scheduler.protocol.requests import ShowStatus, TakeCheckpoint
+from evenflow.scheduler.record.checkpoints import Checkpoints
+from evenflow.scheduler.record.restoring.run_claim import RunClaim
 from evenflow.testing.settings import changed
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from evenflow.actors.job.tally import Tally
-from evenflow.scheduler.checkpoints.checkpoints import CheckpointReport, CheckpointState
-from evenflow.scheduler.job.effects import JobState
-from evenflow.scheduler.job.status import JobStatus
-from evenflow.scheduler.job.view import JobView, StageView
 from evenflow.scheduler.load.window import WorkerWindow
-from evenflow.scheduler.scaling.controller import UNDER_WAY, DecisionRecord
-from evenflow.scheduler.scaling.decision import ScalingDecision
-from evenflow.scheduler.scaling.figures import OperatorFigures
-from evenflow.scheduler.scaling.snapshot import DataflowSnapshot
+from evenflow.scheduler.policies.controller import UNDER_WAY, DecisionRecord
+from evenflow.scheduler.policies.dataflow.figures import OperatorFigures
+from evenflow.scheduler.policies.dataflow.snapshot import DataflowSnapshot
+from evenflow.scheduler.policies.decision import ScalingDecision
+from evenflow.scheduler.protocol.effects import JobState
+from evenflow.scheduler.protocol.reports import CheckpointReport, CheckpointState
+from evenflow.scheduler.protocol.status import JobStatus
+from evenflow.scheduler.protocol.view import JobView, StageView
 
 STAGES = (StageView("count", ("count",), ("count-0",), (), False),)
 SEEN = DataflowSnapshot((OperatorFigures("count", 2),))

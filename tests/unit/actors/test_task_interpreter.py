@@ -17,8 +17,7 @@ from evenflow.engine.protocol.elements import Barrier, End, FetchRequest, Latenc
 from evenflow.engine.protocol.handover_step import HandoverStep
 from evenflow.engine.protocol.restored_keys import RestoredKeys
 from evenflow.engine.protocol.routing import Move
-from evenflow.scheduler.checkpoints.restored_task import RestoredChain, RestoredTask
-from evenflow.scheduler.job.messages import (
+from evenflow.scheduler.protocol.messages import (
     Announce,
     Announced,
     Attach,
@@ -34,6 +33,7 @@ from evenflow.scheduler.job.messages import (
     Switch,
     TakeSource,
 )
+from evenflow.scheduler.record.restoring.restored_task import RestoredChain, RestoredTask
 from evenflow.state.errors import CorruptCheckpointError, CorruptStateError, StateBackendError
 from evenflow.state.files import StateFile
 from evenflow.testing.settings import changed

@@ -17,14 +17,20 @@ from evenflow.actors.job.spans import Spans
 from evenflow.actors.job.tracing import ENDPOINTS, PATIENCE, tracing, variables
 from evenflow.balancer.plan import BalanceMove, BalancePlan
 from evenflow.engine.errors import RecordError
-from evenflow.scheduler.checkpoints.checkpoints import CheckpointReport, CheckpointState
-from evenflow.scheduler.job.effects import JobState
-from evenflow.scheduler.job.failures import failure_of
-from evenflow.scheduler.job.status import JobStatus
-from evenflow.scheduler.job.view import JobView
-from evenflow.scheduler.migration.migration import MigrationReport, MigrationState
-from evenflow.scheduler.rescaling.node_scaling import NodeScalingReport, NodeScalingState
-from evenflow.scheduler.rescaling.operator_scaling import ScalingReport, ScalingState
+from evenflow.scheduler.protocol.effects import JobState
+from evenflow.scheduler.protocol.failures import failure_of
+from evenflow.scheduler.protocol.reports import (
+    CheckpointReport,
+    CheckpointState,
+    MigrationReport,
+    MigrationState,
+    NodeScalingReport,
+    NodeScalingState,
+    ScalingReport,
+    ScalingState,
+)
+from evenflow.scheduler.protocol.status import JobStatus
+from evenflow.scheduler.protocol.view import JobView
 
 CHECKPOINT = CheckpointReport(
     number=3,

@@ -14,10 +14,10 @@ from evenflow.actors.channels.security import Security
 from evenflow.actors.processes.sent import received
 from evenflow.actors.processes.worker import Service, Worker
 from evenflow.engine.errors import JobError
-from evenflow.scheduler.job.messages import Shutdown
 from evenflow.scheduler.load.window import WorkerWindow
+from evenflow.scheduler.protocol.messages import Shutdown
 
-SETTINGS = ef.JobConfig().run_settings("job")
+SETTINGS = ef.JobConfig().of_run("job")
 
 
 def serving(job, coordinator, token="token"):
@@ -114,7 +114,7 @@ def test_a_report_is_bytes_for_ray_which_sends_what_lay_in_memory_along_with_any
     flow, calls = ef.Dataflow("telling"), SimpleQueue()
     flow.read(ef.from_items([1])).key_by("item").stateful_map(lambda state, row: (row, None)).write(ef.to_list([]))
     worker = serving("telling", coordinator(calls.put))
-    settings = ef.JobConfig(metrics=ef.MetricsConfig(window="10ms")).run_settings("telling")
+    settings = ef.JobConfig(metrics=ef.MetricsConfig(window="10ms")).of_run("telling")
     worker.deploy("token", 1, flow.plan().tasks[1], settings, None, across_nodes=False)
     worker.connect("token", 1, {}, ())
     worker.start("token", 1)

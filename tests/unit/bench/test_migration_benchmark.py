@@ -6,7 +6,7 @@ import pytest
 from evenflow.bench.migration import KEYS, RESTART, Move, cases_of, doubts, longest_wait, of_groups, touch, verdicts
 from evenflow.bench.move_memory import Memory
 from evenflow.bench.trace import TRACE
-from evenflow.scheduler.migration.migration import MigrationReport, MigrationState
+from evenflow.scheduler.protocol.reports import MigrationReport, MigrationState
 
 KEEPS = Memory(100.0, 1.0, 150.0, 140.0)
 

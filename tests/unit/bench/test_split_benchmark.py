@@ -9,7 +9,7 @@ from evenflow.bench.split import CASES, Measured, cases_of, verdicts
 from evenflow.bench.split_counted import KEY_GROUPS, counted, routed
 from evenflow.engine.protocol.routing import RoutingTable, even_table
 from evenflow.engine.protocol.split_route import SplitRoute
-from evenflow.scheduler.migration.load_snapshot import hash_of
+from evenflow.scheduler.load.load_snapshot import hash_of
 
 HASHES = np.array([hash_of(key) for key in range(2)], np.uint64)
 FOUND = {"split": (20_000.0, 1.05), "whole keys": (12_500.0, 1.6), "off": (9_000.0, 2.1)}

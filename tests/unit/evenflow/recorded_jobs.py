@@ -11,13 +11,13 @@ import numpy as np
 import evenflow as ef
 from evenflow.engine.protocol.routing import RoutingTable, even_table
 from evenflow.recording.file import RecordingWriter
-from evenflow.scheduler.job.effects import JobState
-from evenflow.scheduler.job.requests import ShowView
-from evenflow.scheduler.job.status import JobStatus
-from evenflow.scheduler.job.view import JobView, StageView
 from evenflow.scheduler.load.window import WorkerWindow
-from evenflow.scheduler.scaling.scaled_stage import ScaledStage
-from evenflow.scheduler.scaling.settings import PolicySettings
+from evenflow.scheduler.policies.dataflow.scaled_stage import ScaledStage
+from evenflow.scheduler.policies.dataflow.settings import PolicySettings
+from evenflow.scheduler.protocol.effects import JobState
+from evenflow.scheduler.protocol.requests import ShowView
+from evenflow.scheduler.protocol.status import JobStatus
+from evenflow.scheduler.protocol.view import JobView, StageView
 
 BEGIN = 1_000_000.0
 GROUPS = 8

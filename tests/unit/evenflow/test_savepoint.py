@@ -15,7 +15,7 @@ from evenflow import dataflow
 from evenflow.actors.local import LocalJob
 from evenflow.cli import main
 from evenflow.engine.errors import ConnectorError, RequestError
-from evenflow.scheduler.checkpoints.checkpoints import CheckpointReport, CheckpointState
+from evenflow.scheduler.protocol.reports import CheckpointReport, CheckpointState
 
 SLEEP = time.sleep
 PATIENCE = patience(60)

@@ -10,15 +10,15 @@ import pytest
 
 from evenflow.actors.job.job_interpreter import JobInterpreter
 from evenflow.engine.protocol.routing import RoutingTable
-from evenflow.scheduler.checkpoints.checkpointing import Checkpointing
-from evenflow.scheduler.checkpoints.checkpoints import Checkpoints
-from evenflow.scheduler.checkpoints.storage_answers import Saved
 from evenflow.scheduler.job.core import JobCore
-from evenflow.scheduler.job.effects import Commit, RestoreSinks
-from evenflow.scheduler.job.record import JobRecord
-from evenflow.scheduler.migration.reconfiguration import Reconfiguration
-from evenflow.scheduler.rescaling.node_scaling import NodeScaling
-from evenflow.scheduler.rescaling.rescaling import Rescaling
+from evenflow.scheduler.parts.checkpointing import Checkpointing
+from evenflow.scheduler.parts.node_scaling import NodeScaling
+from evenflow.scheduler.parts.reconfiguration import Reconfiguration
+from evenflow.scheduler.protocol.effects import Commit, RestoreSinks
+from evenflow.scheduler.protocol.storage_answers import Saved
+from evenflow.scheduler.record.checkpoints import Checkpoints
+from evenflow.scheduler.record.job_record import JobRecord
+from evenflow.scheduler.record.rescaling import Rescaling
 from evenflow.testing.simulated_nodes import NODES, SimulatedNodes
 
 Patch = pytest.MonkeyPatch

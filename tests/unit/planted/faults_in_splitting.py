@@ -10,7 +10,7 @@ from evenflow.balancer.plan import BalancePlan
 from evenflow.engine.keys.load import KeyLoad
 from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.engine.protocol.split_route import SplitRoute
-from evenflow.scheduler.migration.balancing import Balancing
+from evenflow.scheduler.parts.balancing import Balancing
 
 Patch = pytest.MonkeyPatch
 

@@ -9,8 +9,8 @@ import pytest
 from evenflow.actors.task.task_interpreter import TaskInterpreter
 from evenflow.engine.protocol.elements import MAX_TIME, Barrier
 from evenflow.engine.task.core import TaskCore
-from evenflow.scheduler.checkpoints.checkpointing import Checkpointing
-from evenflow.scheduler.job.effects import JobState
+from evenflow.scheduler.parts.checkpointing import Checkpointing
+from evenflow.scheduler.protocol.effects import JobState
 
 Patch = pytest.MonkeyPatch
 

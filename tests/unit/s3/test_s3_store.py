@@ -6,8 +6,8 @@ import pytest
 from s3_proxy import Fault
 
 from evenflow.actors.task.saved_state import SavedState
-from evenflow.scheduler.checkpoints.manifest import Manifest
-from evenflow.scheduler.checkpoints.run_claim import RunClaim
+from evenflow.scheduler.protocol.manifest import Manifest
+from evenflow.scheduler.record.restoring.run_claim import RunClaim
 from evenflow.state.errors import StoreRefusedError, StoreUnavailableError
 from evenflow.state.store import CheckpointStore
 

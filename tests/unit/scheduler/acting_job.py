@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from evenflow.engine.protocol.effects import Finished, Prepared, Rewound, Switched
 from evenflow.engine.protocol.handover import Arrived
-from evenflow.scheduler.checkpoints.storage_answers import Committed, Saved, SavepointCopied, SinksRestored
 from evenflow.scheduler.job.core import JobCore
-from evenflow.scheduler.job.effects import (
+from evenflow.scheduler.protocol.effects import (
     AskForRoom,
     Commit,
     CopySavepoint,
@@ -19,7 +18,7 @@ from evenflow.scheduler.job.effects import (
     Tell,
     UseNodes,
 )
-from evenflow.scheduler.job.messages import (
+from evenflow.scheduler.protocol.messages import (
     Announce,
     Announced,
     Attach,
@@ -32,6 +31,7 @@ from evenflow.scheduler.job.messages import (
     Switch,
     TakeSource,
 )
+from evenflow.scheduler.protocol.storage_answers import Committed, Saved, SavepointCopied, SinksRestored
 
 ROUNDS = 100
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import evenflow as ef
 from evenflow.engine.errors import JobError
 from evenflow.engine.protocol.effects import Finished, Prepared
-from evenflow.scheduler.checkpoints.storage_answers import Committed, OlderFound, Saved, SinksRestored
 from evenflow.scheduler.job.core import JobCore
-from evenflow.scheduler.job.effects import Commit, Deploy, JobState, RememberStart, RememberStop, RestoreSinks, Save, Tell, Warn
-from evenflow.scheduler.job.messages import BeginCheckpoint, Failed
-from evenflow.scheduler.job.requests import Cancel, ShowCheckpoints, Stop
+from evenflow.scheduler.protocol.effects import Commit, Deploy, JobState, RememberStart, RememberStop, RestoreSinks, Save, Tell, Warn
+from evenflow.scheduler.protocol.messages import BeginCheckpoint, Failed
+from evenflow.scheduler.protocol.requests import Cancel, ShowCheckpoints, Stop
+from evenflow.scheduler.protocol.storage_answers import Committed, OlderFound, Saved, SinksRestored
 from evenflow.state.files import StateFile
 from evenflow.testing.settings import changed
 

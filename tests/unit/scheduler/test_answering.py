@@ -9,9 +9,11 @@ from acting_job import ActingJob
 import evenflow as ef
 from evenflow.engine.errors import JobError, RequestError
 from evenflow.engine.protocol.routing import Move as GroupMove
-from evenflow.scheduler.job.effects import JobState
-from evenflow.scheduler.job.newest import KEPT
-from evenflow.scheduler.job.requests import (
+from evenflow.scheduler.load.load_snapshot import hash_of
+from evenflow.scheduler.load.window import WorkerWindow
+from evenflow.scheduler.protocol.effects import JobState
+from evenflow.scheduler.protocol.reports import MigrationState
+from evenflow.scheduler.protocol.requests import (
     HISTORIES,
     Balance,
     Cancel,
@@ -27,9 +29,7 @@ from evenflow.scheduler.job.requests import (
     TakeCheckpoint,
     TakeSavepoint,
 )
-from evenflow.scheduler.load.window import WorkerWindow
-from evenflow.scheduler.migration.load_snapshot import hash_of
-from evenflow.scheduler.migration.migration import MigrationState
+from evenflow.scheduler.record.newest import KEPT
 from evenflow.testing.settings import changed
 
 

@@ -10,10 +10,10 @@ from acting_job import ROUNDS, ActingJob
 
 import evenflow as ef
 from evenflow.engine.errors import RequestError
-from evenflow.scheduler.job.effects import Warn
-from evenflow.scheduler.job.requests import Autoscale, Cancel, Move, Scale, ShowDecisions, ShowMigrations, ShowScalings
 from evenflow.scheduler.load.window import WorkerWindow
-from evenflow.scheduler.scaling.controller import Controller
+from evenflow.scheduler.policies.controller import Controller
+from evenflow.scheduler.protocol.effects import Warn
+from evenflow.scheduler.protocol.requests import Autoscale, Cancel, Move, Scale, ShowDecisions, ShowMigrations, ShowScalings
 from evenflow.testing.settings import changed
 
 INTERVAL = 10.0

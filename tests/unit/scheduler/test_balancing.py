@@ -7,12 +7,12 @@ import pytest
 
 from evenflow.engine.errors import RequestError
 from evenflow.engine.protocol.routing import even_table
-from evenflow.scheduler.config import JobConfig
 from evenflow.scheduler.configs.balance import BalanceConfig
+from evenflow.scheduler.configs.job import JobConfig
 from evenflow.scheduler.configs.metrics import MetricsConfig
+from evenflow.scheduler.load.load_snapshot import hash_of
 from evenflow.scheduler.load.window import WorkerWindow
-from evenflow.scheduler.migration.balancing import Balancing, trigger_settings
-from evenflow.scheduler.migration.load_snapshot import hash_of
+from evenflow.scheduler.parts.balancing import Balancing, trigger_settings
 from evenflow.state.hashing import group_of
 
 GROUPS, WORKERS = 64, ("count-0", "count-1")

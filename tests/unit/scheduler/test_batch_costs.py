@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import evenflow as ef
 from evenflow.scheduler.load.batch_costs import MOST, BatchCosts
 from evenflow.scheduler.load.window import WorkerWindow
-from evenflow.scheduler.scaling.ds2 import Ds2, Ds2Memory
-from evenflow.scheduler.scaling.observed import observed
-from evenflow.scheduler.scaling.scaled_stage import scaled_stages
+from evenflow.scheduler.policies.dataflow.observed import observed
+from evenflow.scheduler.policies.dataflow.scaled_stage import scaled_stages
+from evenflow.scheduler.policies.ds2 import Ds2, Ds2Memory
 
 SIZES = st.lists(st.integers(1, 1000), min_size=3, max_size=50)
 SECONDS = st.floats(1e-6, 1.0)

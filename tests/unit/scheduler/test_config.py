@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from evenflow.engine.errors import FlowError, RequestError
-from evenflow.scheduler.config import JobConfig
 from evenflow.scheduler.configs.autoscale import AutoscaleConfig
 from evenflow.scheduler.configs.balance import BalanceConfig
 from evenflow.scheduler.configs.checkpoint import CheckpointConfig
+from evenflow.scheduler.configs.job import JobConfig
 from evenflow.scheduler.configs.metrics import MetricsConfig
 from evenflow.scheduler.configs.network import NetworkConfig
 from evenflow.scheduler.configs.worker import WorkerConfig
@@ -69,7 +69,7 @@ def test_interval_of_zero_is_refused_by_name(group, name):
 def test_no_linger_and_no_checkpoints_are_fine():
     config = JobConfig(network=NetworkConfig(linger=0), checkpoint=CheckpointConfig(interval=None))
     assert config.task_settings().linger == 0.0
-    assert config.job_settings().checkpoint_interval is None
+    assert config.checkpoint.interval_s is None
 
 
 def test_wrong_duration_is_refused_by_name():

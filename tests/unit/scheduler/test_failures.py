@@ -7,8 +7,8 @@ from acting_job import ActingJob
 
 import evenflow as ef
 from evenflow.engine.errors import JobLostError, RecordError
-from evenflow.scheduler.job.failures import MOST, failure_of
-from evenflow.scheduler.job.requests import Fail, ShowView
+from evenflow.scheduler.protocol.failures import MOST, failure_of
+from evenflow.scheduler.protocol.requests import Fail, ShowView
 
 
 class Unshowable:

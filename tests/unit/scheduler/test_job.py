@@ -7,11 +7,11 @@ from job_script import WORKERS, ScriptedJob, commits, counting, told
 
 from evenflow.engine.errors import JobError
 from evenflow.engine.protocol.effects import Finished, OperatorProblem, Prepared
-from evenflow.scheduler.checkpoints.storage_answers import Committed, SinksRestored
-from evenflow.scheduler.job.effects import Commit, Deploy, Ended, JobState, RememberStart, RestoreSinks
-from evenflow.scheduler.job.messages import BeginCheckpoint, Shutdown, StopSource
-from evenflow.scheduler.job.record import PROBLEMS
-from evenflow.scheduler.job.requests import Fail, ShowProgress, ShowStatus
+from evenflow.scheduler.protocol.effects import Commit, Deploy, Ended, JobState, RememberStart, RestoreSinks
+from evenflow.scheduler.protocol.messages import BeginCheckpoint, Shutdown, StopSource
+from evenflow.scheduler.protocol.requests import Fail, ShowProgress, ShowStatus
+from evenflow.scheduler.protocol.storage_answers import Committed, SinksRestored
+from evenflow.scheduler.record.job_record import PROBLEMS
 
 
 def new_job(interval=None):

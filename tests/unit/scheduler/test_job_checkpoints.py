@@ -7,11 +7,11 @@ from job_script import FULL, LAST, ROWS, WORKERS, commits, kinds, manifests, sav
 
 from evenflow.engine.errors import JobError
 from evenflow.engine.protocol.effects import Prepared
-from evenflow.scheduler.checkpoints.checkpoints import CheckpointState
-from evenflow.scheduler.checkpoints.storage_answers import Committed, SavepointCopied
-from evenflow.scheduler.job.effects import Commit, CopySavepoint, Discard, Ended, JobState, RestoreSinks
-from evenflow.scheduler.job.messages import BeginCheckpoint, CheckpointFailed
-from evenflow.scheduler.job.requests import ShowSavepoint, TakeCheckpoint, TakeSavepoint
+from evenflow.scheduler.protocol.effects import Commit, CopySavepoint, Discard, Ended, JobState, RestoreSinks
+from evenflow.scheduler.protocol.messages import BeginCheckpoint, CheckpointFailed
+from evenflow.scheduler.protocol.reports import CheckpointState
+from evenflow.scheduler.protocol.requests import ShowSavepoint, TakeCheckpoint, TakeSavepoint
+from evenflow.scheduler.protocol.storage_answers import Committed, SavepointCopied
 from evenflow.state.files import StateFile
 
 

@@ -11,13 +11,13 @@ from job_script import FULL, LOST, ROWS, WORKERS, commits, kinds, manifests, new
 from evenflow.engine.errors import JobError, RecordError
 from evenflow.engine.protocol.effects import Finished
 from evenflow.engine.protocol.routing import RoutingTable
-from evenflow.scheduler.checkpoints.checkpoints import CheckpointState
-from evenflow.scheduler.checkpoints.manifest import TaskEntry
-from evenflow.scheduler.checkpoints.restore_point import RestorePoint
-from evenflow.scheduler.checkpoints.storage_answers import Committed, SinksRestored
-from evenflow.scheduler.job.effects import Commit, Deploy, Discard, Ended, JobState, RestoreSinks
-from evenflow.scheduler.job.messages import BeginCheckpoint, StopSource
-from evenflow.scheduler.job.requests import ShowStatus
+from evenflow.scheduler.protocol.effects import Commit, Deploy, Discard, Ended, JobState, RestoreSinks
+from evenflow.scheduler.protocol.manifest import TaskEntry
+from evenflow.scheduler.protocol.messages import BeginCheckpoint, StopSource
+from evenflow.scheduler.protocol.reports import CheckpointState
+from evenflow.scheduler.protocol.requests import ShowStatus
+from evenflow.scheduler.protocol.restore_point import RestorePoint
+from evenflow.scheduler.protocol.storage_answers import Committed, SinksRestored
 from evenflow.state.errors import CorruptCheckpointError, StateFolderError
 
 

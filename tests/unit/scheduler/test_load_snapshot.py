@@ -8,8 +8,8 @@ import pytest
 from evenflow.engine.errors import RecordError
 from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.engine.protocol.split_route import SplitRoute
+from evenflow.scheduler.load.load_snapshot import STEP_BYTES, groups_per_step, hash_of, load_snapshot
 from evenflow.scheduler.load.window import WorkerWindow
-from evenflow.scheduler.migration.load_snapshot import STEP_BYTES, groups_per_step, hash_of, load_snapshot
 from evenflow.state.hashing import group_of
 
 TABLE = RoutingTable(np.array([0, 0, 1, 1], np.uint16))

@@ -9,10 +9,11 @@ from job_script import LAST, ROWS, WORKERS, commits, manifests, saving_job, told
 import evenflow as ef
 from evenflow.engine.errors import JobError
 from evenflow.engine.protocol.effects import Finished
-from evenflow.scheduler.checkpoints.storage_answers import Committed
-from evenflow.scheduler.job.effects import Commit, Ended, JobState, RestoreSinks
-from evenflow.scheduler.job.messages import BeginCheckpoint, StopSource
-from evenflow.scheduler.job.requests import (
+from evenflow.scheduler.load.window import WorkerWindow
+from evenflow.scheduler.protocol.effects import Commit, Ended, JobState, RestoreSinks
+from evenflow.scheduler.protocol.messages import BeginCheckpoint, StopSource
+from evenflow.scheduler.protocol.reports import MigrationState, ScalingState
+from evenflow.scheduler.protocol.requests import (
     Move,
     Scale,
     ShowCheckpoints,
@@ -23,9 +24,7 @@ from evenflow.scheduler.job.requests import (
     TakeCheckpoint,
     TakeSavepoint,
 )
-from evenflow.scheduler.load.window import WorkerWindow
-from evenflow.scheduler.migration.migration import MigrationState
-from evenflow.scheduler.rescaling.operator_scaling import ScalingState
+from evenflow.scheduler.protocol.storage_answers import Committed
 
 
 class Job(ActingJob):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.engine.state_description import StateDescription
-from evenflow.scheduler.checkpoints.manifest import MAGIC, Manifest, TaskEntry
+from evenflow.scheduler.protocol.manifest import MAGIC, Manifest, TaskEntry
 from evenflow.state.errors import CorruptStateError
 from evenflow.state.files import StateFile
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.scheduler.job.messages import InOrder
+from evenflow.scheduler.protocol.messages import InOrder
 
 
 @given(data=st.data(), count=st.integers(0, 12))

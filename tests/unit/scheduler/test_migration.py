@@ -15,10 +15,10 @@ from evenflow.engine.protocol.effects import Finished, Prepared, Switched
 from evenflow.engine.protocol.handover import Arrived
 from evenflow.engine.protocol.handover_step import HandoverStep
 from evenflow.engine.protocol.routing import RoutingTable
-from evenflow.scheduler.config import LIVE
-from evenflow.scheduler.job.effects import Commit, JobState, Tell
-from evenflow.scheduler.job.messages import Announce, Announced, BeginCheckpoint, Resume, Shutdown, StopSource, Switch
-from evenflow.scheduler.migration.migration import MigrationState
+from evenflow.scheduler.configs.job import LIVE
+from evenflow.scheduler.protocol.effects import Commit, JobState, Tell
+from evenflow.scheduler.protocol.messages import Announce, Announced, BeginCheckpoint, Resume, Shutdown, StopSource, Switch
+from evenflow.scheduler.protocol.reports import MigrationState
 
 FEEDERS, MEMBERS = WORKERS[:2], WORKERS[2:]
 

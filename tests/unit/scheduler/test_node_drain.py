@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.scheduler.rescaling.node_drain import node_drain
+from evenflow.scheduler.policies.nodes.node_drain import node_drain
 
 NODES = ("a", "b", "c")
 

@@ -7,12 +7,12 @@ from acting_job import ActingJob
 
 import evenflow as ef
 from evenflow.engine.errors import JobError, RequestError
-from evenflow.scheduler.job.effects import AskForRoom, JobState, Reserve, Retire, UseNodes
-from evenflow.scheduler.job.requests import Cancel, Scale, ScaleIn, ScaleOut, ShowDecisions, ShowNodeScalings
 from evenflow.scheduler.load.window import WorkerWindow
-from evenflow.scheduler.rescaling.cluster_view import ClusterView
-from evenflow.scheduler.rescaling.node_scaling import NodeScalingState
-from evenflow.scheduler.rescaling.placement import Node, NoRoomError, Place
+from evenflow.scheduler.policies.nodes.cluster_view import ClusterView
+from evenflow.scheduler.policies.nodes.placement import Node, NoRoomError, Place
+from evenflow.scheduler.protocol.effects import AskForRoom, JobState, Reserve, Retire, UseNodes
+from evenflow.scheduler.protocol.reports import NodeScalingState
+from evenflow.scheduler.protocol.requests import Cancel, Scale, ScaleIn, ScaleOut, ShowDecisions, ShowNodeScalings
 from evenflow.testing.settings import changed
 
 

@@ -8,11 +8,11 @@ from acting_job import ROUNDS, ActingJob
 
 import evenflow as ef
 from evenflow.engine.errors import JobError, RequestError
-from evenflow.scheduler.job.effects import JobState
-from evenflow.scheduler.job.newest import KEPT
-from evenflow.scheduler.job.requests import Cancel, Move, Scale, ShowFigures, ShowMigrations, ShowScalings
 from evenflow.scheduler.load.window import WorkerWindow
-from evenflow.scheduler.rescaling.operator_scaling import ScalingState
+from evenflow.scheduler.protocol.effects import JobState
+from evenflow.scheduler.protocol.reports import ScalingState
+from evenflow.scheduler.protocol.requests import Cancel, Move, Scale, ShowFigures, ShowMigrations, ShowScalings
+from evenflow.scheduler.record.newest import KEPT
 from evenflow.testing.settings import changed
 
 LOADS = {0: 0.1, 1: 0.8, 2: 0.3, 3: 0.3}

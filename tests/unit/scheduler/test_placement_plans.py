@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.engine.errors import ClusterError
-from evenflow.scheduler.rescaling.placement import PACK, SPREAD, STRATEGIES, Node, NoRoomError, place
+from evenflow.scheduler.policies.nodes.placement import PACK, SPREAD, STRATEGIES, Node, NoRoomError, place
 
 CPUS = st.sampled_from([0.0, 0.1, 0.5, 1.0, 2.0])
 

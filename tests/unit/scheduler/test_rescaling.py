@@ -8,7 +8,7 @@ import evenflow as ef
 from evenflow.engine.plan.rescale import rescale
 from evenflow.engine.protocol.effects import Rewound
 from evenflow.engine.protocol.routing import even_table
-from evenflow.scheduler.job.messages import (
+from evenflow.scheduler.protocol.messages import (
     Attach,
     Attached,
     Detach,
@@ -18,7 +18,7 @@ from evenflow.scheduler.job.messages import (
     SourcePaused,
     TakeSource,
 )
-from evenflow.scheduler.rescaling.rescaling import Phase, RescaleState, Rescaling
+from evenflow.scheduler.record.rescaling import Phase, RescaleState, Rescaling
 
 NOBODY = frozenset()
 

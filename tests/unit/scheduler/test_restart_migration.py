@@ -9,9 +9,9 @@ from job_script import WORKERS, kinds, manifests, saving_job, told
 from evenflow.balancer.strategies import plan_steps
 from evenflow.engine.protocol.handover_step import HandoverStep
 from evenflow.engine.protocol.routing import RoutingTable
-from evenflow.scheduler.job.effects import Commit, RestoreSinks
-from evenflow.scheduler.job.messages import BeginCheckpoint, StopSource
-from evenflow.scheduler.migration.migration import MigrationState
+from evenflow.scheduler.protocol.effects import Commit, RestoreSinks
+from evenflow.scheduler.protocol.messages import BeginCheckpoint, StopSource
+from evenflow.scheduler.protocol.reports import MigrationState
 
 
 def migrate_by_restart(job, now):

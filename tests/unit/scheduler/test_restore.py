@@ -10,9 +10,9 @@ import pytest
 import evenflow as ef
 from evenflow.engine.protocol.elements import MIN_TIME
 from evenflow.engine.protocol.routing import RoutingTable, even_table
-from evenflow.scheduler.checkpoints.fitting import unmatched
-from evenflow.scheduler.checkpoints.manifest import Manifest, TaskEntry
-from evenflow.scheduler.checkpoints.restore import fitting_tables, restored_tasks
+from evenflow.scheduler.protocol.manifest import Manifest, TaskEntry
+from evenflow.scheduler.record.restoring.fitting import unmatched
+from evenflow.scheduler.record.restoring.restore import fitting_tables, restored_tasks
 from evenflow.state.files import StateFile
 
 GROUPS = 8

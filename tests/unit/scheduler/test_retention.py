@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.scheduler.checkpoints.manifest import Manifest, TaskEntry
-from evenflow.scheduler.checkpoints.retention import Needs, retained
+from evenflow.scheduler.protocol.manifest import Manifest, TaskEntry
+from evenflow.scheduler.record.restoring.retention import Needs, retained
 from evenflow.state.files import StateFile
 from evenflow.state.store import seen_from_beside
 

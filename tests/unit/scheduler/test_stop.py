@@ -7,10 +7,10 @@ from job_script import FULL, ROWS, WORKERS, commits, counting, manifests, new_sa
 from job_script import ScriptedJob as Job
 
 from evenflow.engine.protocol.effects import Finished
-from evenflow.scheduler.checkpoints.restore_point import RestorePoint
-from evenflow.scheduler.job.effects import Ended, JobState, RememberStop, Save, StopMode
-from evenflow.scheduler.job.messages import BeginCheckpoint, StopSource
-from evenflow.scheduler.job.requests import Stop
+from evenflow.scheduler.protocol.effects import Ended, JobState, RememberStop, Save, StopMode
+from evenflow.scheduler.protocol.messages import BeginCheckpoint, StopSource
+from evenflow.scheduler.protocol.requests import Stop
+from evenflow.scheduler.protocol.restore_point import RestorePoint
 
 SOURCES = list(WORKERS[:2])
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from job_script import WORKERS, saving_job, told
 
 from evenflow.engine.errors import JobError
-from evenflow.scheduler.checkpoints.checkpoints import CheckpointState
-from evenflow.scheduler.checkpoints.restore_point import RestorePoint
-from evenflow.scheduler.job.effects import Ended, FindOlder, JobState, RestoreSinks
-from evenflow.scheduler.job.messages import StopSource
+from evenflow.scheduler.protocol.effects import Ended, FindOlder, JobState, RestoreSinks
+from evenflow.scheduler.protocol.messages import StopSource
+from evenflow.scheduler.protocol.reports import CheckpointState
+from evenflow.scheduler.protocol.restore_point import RestorePoint
 from evenflow.state.errors import CorruptCheckpointError, StoreUnavailableError
 
 

@@ -11,8 +11,8 @@ from acting_job import ActingJob
 import evenflow as ef
 from evenflow.balancer.verdict import Verdict
 from evenflow.engine.left_out import MOST, LeftOut
-from evenflow.scheduler.job.requests import Move, ShowView, TakeCheckpoint
 from evenflow.scheduler.load.window import WorkerWindow
+from evenflow.scheduler.protocol.requests import Move, ShowView, TakeCheckpoint
 
 
 def plan_of(config):

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from evenflow.engine.errors import JobError
-from evenflow.scheduler.checkpoints.checkpoints import CheckpointReport, CheckpointState
+from evenflow.scheduler.protocol.reports import CheckpointReport, CheckpointState
 from evenflow.testing.accidents import Accidents, Tally
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.engine.errors import FlowError, JobBusyError, SnapshotError
-from evenflow.scheduler.scaling.decision import ScalingDecision
+from evenflow.scheduler.policies.decision import ScalingDecision
 from evenflow.testing.cluster_model import ClusterModel, ModelOperator
 from evenflow.testing.model_operator import OperatorState
 

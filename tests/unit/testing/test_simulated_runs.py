@@ -6,8 +6,8 @@ import pytest
 
 import evenflow as ef
 from evenflow.engine.protocol.elements import End
-from evenflow.scheduler.job.effects import JobState
-from evenflow.scheduler.job.requests import Cancel, Stop
+from evenflow.scheduler.protocol.effects import JobState
+from evenflow.scheduler.protocol.requests import Cancel, Stop
 from evenflow.testing import ACTIONS, Choice, SimulationError, simulate
 
 

@@ -11,7 +11,7 @@ from patience import patience
 
 import evenflow as ef
 from evenflow.cli import main
-from evenflow.scheduler.scaling.snapshot_json import snapshot_from_json
+from evenflow.scheduler.policies.dataflow.snapshot_json import snapshot_from_json
 
 SLEEP = time.sleep
 PATIENCE = patience(60)

@@ -6,11 +6,11 @@ from evenflow.drawing.job import status_table
 from evenflow.drawing.metrics import metrics_tables
 from evenflow.drawing.terminal import as_text
 from evenflow.engine.errors import JobError
-from evenflow.scheduler.job.effects import JobState
-from evenflow.scheduler.job.status import JobStatus
 from evenflow.scheduler.load.metrics import JobMetrics
 from evenflow.scheduler.load.window import WorkerWindow
-from evenflow.scheduler.rescaling.placement import Place
+from evenflow.scheduler.policies.nodes.placement import Place
+from evenflow.scheduler.protocol.effects import JobState
+from evenflow.scheduler.protocol.status import JobStatus
 
 text_of = as_text
 

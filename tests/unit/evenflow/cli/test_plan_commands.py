@@ -16,7 +16,7 @@ from recorded_jobs import recorded, view_at
 from evenflow.balancer.policies import POLICIES
 from evenflow.balancer.snapshot_json import snapshot_from_json, snapshot_to_json
 from evenflow.cli import main
-from evenflow.scheduler.scaling.policies import POLICIES as SCALING
+from evenflow.scheduler.policies.registry import POLICIES as SCALING
 
 SNAPSHOT = {
     "workers": 4,

@@ -12,15 +12,20 @@ from evenflow.cli import main
 from evenflow.drawing.listing import Listing
 from evenflow.drawing.metrics import metrics_tables
 from evenflow.drawing.terminal import as_text
-from evenflow.scheduler.job.status import JobStatus
 from evenflow.scheduler.load.metrics import OperatorLoad, WorkerFigures
-from evenflow.scheduler.migration.migration import MigrationReport, MigrationState
-from evenflow.scheduler.rescaling.node_scaling import NodeScalingReport, NodeScalingState
-from evenflow.scheduler.rescaling.operator_scaling import ScalingReport, ScalingState
-from evenflow.scheduler.scaling.controller import DecisionRecord
-from evenflow.scheduler.scaling.decision import ScalingDecision
-from evenflow.scheduler.scaling.figures import OperatorFigures
-from evenflow.scheduler.scaling.snapshot import DataflowSnapshot
+from evenflow.scheduler.policies.controller import DecisionRecord
+from evenflow.scheduler.policies.dataflow.figures import OperatorFigures
+from evenflow.scheduler.policies.dataflow.snapshot import DataflowSnapshot
+from evenflow.scheduler.policies.decision import ScalingDecision
+from evenflow.scheduler.protocol.reports import (
+    MigrationReport,
+    MigrationState,
+    NodeScalingReport,
+    NodeScalingState,
+    ScalingReport,
+    ScalingState,
+)
+from evenflow.scheduler.protocol.status import JobStatus
 
 QUESTIONS = ("metrics", "status", "checkpoints", "migrations", "scalings", "node_scalings", "decisions")
 

@@ -13,13 +13,19 @@ from evenflow.drawing.metrics import load_table
 from evenflow.drawing.terminal import as_text
 from evenflow.drawing.top import headline
 from evenflow.drawing.units import bar
-from evenflow.scheduler.checkpoints.checkpoints import CheckpointReport, CheckpointState
-from evenflow.scheduler.job.effects import JobState
-from evenflow.scheduler.job.status import JobStatus
 from evenflow.scheduler.load.metrics import OperatorLoad
-from evenflow.scheduler.migration.migration import MigrationReport, MigrationState
-from evenflow.scheduler.rescaling.node_scaling import NodeScalingReport, NodeScalingState
-from evenflow.scheduler.rescaling.operator_scaling import ScalingReport, ScalingState
+from evenflow.scheduler.protocol.effects import JobState
+from evenflow.scheduler.protocol.reports import (
+    CheckpointReport,
+    CheckpointState,
+    MigrationReport,
+    MigrationState,
+    NodeScalingReport,
+    NodeScalingState,
+    ScalingReport,
+    ScalingState,
+)
+from evenflow.scheduler.protocol.status import JobStatus
 
 LOAD = OperatorLoad({"count-0": 0.75, "count-1": 0.25}, {3: 0.6, 5: 0.4}, (("JFK", 60), ("LAX", 10)), 100)
 PLAN = BalancePlan((), 1.5, 1.2, 1.2, 100, "worker 0 is hot")

@@ -9,9 +9,9 @@ from evenflow.drawing.heat import group_loads, heat_table, marked_bar, strip
 from evenflow.drawing.terminal import as_text
 from evenflow.drawing.timeline import decision_lines
 from evenflow.engine.protocol.routing import RoutingTable
-from evenflow.scheduler.job.view import StageView
 from evenflow.scheduler.load.metrics import OperatorLoad
 from evenflow.scheduler.load.window import WorkerWindow
+from evenflow.scheduler.protocol.view import StageView
 
 STAGE = StageView(
     "count", ("count",), ("count-0", "count-1"), (), False, RoutingTable(np.array([0, 0, 0, 1], np.uint16)), balancer="hotspot"

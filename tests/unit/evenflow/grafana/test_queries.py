@@ -19,8 +19,8 @@ from evenflow.actors.job.prometheus import JobCollector
 from evenflow.cli.command_line import main
 from evenflow.engine.source import SplitFigures
 from evenflow.grafana.dashboard import dashboards
-from evenflow.scheduler.job.effects import JobState
-from evenflow.scheduler.job.requests import ShowFigures
+from evenflow.scheduler.protocol.effects import JobState
+from evenflow.scheduler.protocol.requests import ShowFigures
 
 QUERIES = [
     pytest.param(target["expr"], target["legendFormat"], id=f"{name}: {panel['title']} {target['refId']}")

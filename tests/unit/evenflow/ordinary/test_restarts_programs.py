@@ -21,7 +21,7 @@ from deltalake import DeltaTable
 from fsspec.implementations.memory import MemoryFileSystem
 
 import evenflow as ef
-from evenflow.scheduler.checkpoints.run_claim import Owner, RunClaim
+from evenflow.scheduler.record.restoring.run_claim import Owner, RunClaim
 from evenflow.state.store import CheckpointStore
 
 SLEEP = time.sleep

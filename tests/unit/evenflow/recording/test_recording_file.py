@@ -24,18 +24,23 @@ from evenflow.engine.protocol.split_route import SplitRoute
 from evenflow.engine.source import SplitFigures
 from evenflow.recording.file import BEGINNING, FRAME, MAGIC, WHOLE_EVERY, Recording, RecordingWriter, _frame
 from evenflow.recording.typed import Types, packed, unpacked
-from evenflow.scheduler.checkpoints.checkpoints import CheckpointReport, CheckpointState
-from evenflow.scheduler.job.failures import failure_of
-from evenflow.scheduler.load.left_out import LeftOutAt
-from evenflow.scheduler.migration.balancing import BalanceLook
-from evenflow.scheduler.migration.migration import MigrationReport, MigrationState
-from evenflow.scheduler.rescaling.cluster_view import ClusterView
-from evenflow.scheduler.rescaling.operator_scaling import ScalingReport, ScalingState
-from evenflow.scheduler.rescaling.placement import Node, Place
-from evenflow.scheduler.scaling.controller import DecisionRecord
-from evenflow.scheduler.scaling.decision import ScalingDecision
-from evenflow.scheduler.scaling.figures import InstanceFigures, OperatorFigures
-from evenflow.scheduler.scaling.snapshot import DataflowSnapshot, Edge
+from evenflow.scheduler.load.dropped_records import LeftOutAt
+from evenflow.scheduler.policies.controller import DecisionRecord
+from evenflow.scheduler.policies.dataflow.figures import InstanceFigures, OperatorFigures
+from evenflow.scheduler.policies.dataflow.snapshot import DataflowSnapshot, Edge
+from evenflow.scheduler.policies.decision import ScalingDecision
+from evenflow.scheduler.policies.nodes.cluster_view import ClusterView
+from evenflow.scheduler.policies.nodes.placement import Node, Place
+from evenflow.scheduler.protocol.failures import failure_of
+from evenflow.scheduler.protocol.reports import (
+    CheckpointReport,
+    CheckpointState,
+    MigrationReport,
+    MigrationState,
+    ScalingReport,
+    ScalingState,
+)
+from evenflow.scheduler.protocol.view import BalanceLook
 
 KEYS = (
     "JFK", 7, -1, 2**63, None, True, 1.5, b"\x00", ("JFK", 7), date(2026, 1, 31), datetime(2026, 1, 31, 14, 5),

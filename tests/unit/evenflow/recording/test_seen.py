@@ -15,7 +15,7 @@ from evenflow.recording.file import Recording
 from evenflow.recording.moment import recording_of, seconds_of, seen_at
 from evenflow.recording.seen import SPARE, Seen
 from evenflow.recording.whatif import moments, would_move, would_scale
-from evenflow.scheduler.migration.migration import MigrationReport, MigrationState
+from evenflow.scheduler.protocol.reports import MigrationReport, MigrationState
 
 
 @pytest.fixture(scope="module")

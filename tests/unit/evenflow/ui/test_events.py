@@ -10,8 +10,8 @@ import pytest
 from serving_pages import message, with_server
 
 import evenflow as ef
-from evenflow.scheduler.job.effects import JobState
-from evenflow.scheduler.job.requests import ShowView
+from evenflow.scheduler.protocol.effects import JobState
+from evenflow.scheduler.protocol.requests import ShowView
 from evenflow.ui.heard import Quiet, Unlinked, Viewed
 from evenflow.ui.hub import BACKLOG, KEPT, Hub
 

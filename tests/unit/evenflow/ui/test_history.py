@@ -11,12 +11,11 @@ import pytest
 from evenflow.balancer.plan import BalanceMove, BalancePlan
 from evenflow.balancer.verdict import Verdict
 from evenflow.engine.protocol.routing import RoutingTable, even_table
-from evenflow.scheduler.job.effects import JobState
-from evenflow.scheduler.job.status import JobStatus
-from evenflow.scheduler.job.view import JobView, StageView
 from evenflow.scheduler.load.window import WorkerWindow
-from evenflow.scheduler.migration.balancing import BalanceLook
-from evenflow.scheduler.migration.migration import MigrationReport, MigrationState
+from evenflow.scheduler.protocol.effects import JobState
+from evenflow.scheduler.protocol.reports import MigrationReport, MigrationState
+from evenflow.scheduler.protocol.status import JobStatus
+from evenflow.scheduler.protocol.view import BalanceLook, JobView, StageView
 from evenflow.ui.history import History
 from evenflow.ui.stage_history import KEPT
 

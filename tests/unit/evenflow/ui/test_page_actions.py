@@ -12,16 +12,16 @@ from evenflow.engine.errors import RecordError, RequestError
 from evenflow.engine.left_out import LeftOut
 from evenflow.engine.protocol.routing import even_table
 from evenflow.recording.seen import Seen
-from evenflow.scheduler.job.effects import JobState
-from evenflow.scheduler.job.failures import failure_of
-from evenflow.scheduler.job.requests import Move, Rebalance, Scale, ScaleIn, ScaleOut, Stop, TakeCheckpoint, TakeSavepoint
-from evenflow.scheduler.job.status import JobStatus
-from evenflow.scheduler.job.view import JobView, StageView
-from evenflow.scheduler.load.left_out import LeftOutAt
+from evenflow.scheduler.load.dropped_records import LeftOutAt
 from evenflow.scheduler.load.window import WorkerWindow
-from evenflow.scheduler.rescaling.cluster_view import ClusterView
-from evenflow.scheduler.rescaling.placement import Node, Place
-from evenflow.scheduler.scaling.scaled_stage import ScaledStage
+from evenflow.scheduler.policies.dataflow.scaled_stage import ScaledStage
+from evenflow.scheduler.policies.nodes.cluster_view import ClusterView
+from evenflow.scheduler.policies.nodes.placement import Node, Place
+from evenflow.scheduler.protocol.effects import JobState
+from evenflow.scheduler.protocol.failures import failure_of
+from evenflow.scheduler.protocol.requests import Move, Rebalance, Scale, ScaleIn, ScaleOut, Stop, TakeCheckpoint, TakeSavepoint
+from evenflow.scheduler.protocol.status import JobStatus
+from evenflow.scheduler.protocol.view import JobView, StageView
 from evenflow.ui.actions import Sample, begun, previewed, request_of
 from evenflow.ui.guard import PROOF, Guard
 from evenflow.ui.heard import Viewed

@@ -9,7 +9,7 @@ from io import BytesIO
 import pytest
 
 from evenflow.engine.errors import RequestError
-from evenflow.scheduler.job.requests import Stop
+from evenflow.scheduler.protocol.requests import Stop
 from evenflow.ui.actions import Sample
 from evenflow.ui.feed import Feed
 from evenflow.ui.follower import Follower

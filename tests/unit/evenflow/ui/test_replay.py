@@ -11,7 +11,7 @@ from serving_pages import message, with_server
 
 from evenflow.engine.errors import SnapshotError
 from evenflow.recording.file import Recording, _frame
-from evenflow.scheduler.migration.migration import MigrationReport, MigrationState
+from evenflow.scheduler.protocol.reports import MigrationReport, MigrationState
 from evenflow.ui.history import History
 from evenflow.ui.replay import CURSORS, FORWARD, Replay
 from evenflow.ui.server import serve_replay

@@ -1,0 +1,101 @@
+"""The settings of a job, with defaults that work.
+
+Invariant: a `JobConfig` that exists can run; what can't is refused by the name of the setting, before anything starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+from ...balancer.strategies import STRATEGIES
+from ...engine.errors import FlowError, RequestError
+from ...engine.plan.task_spec import TaskSettings
+from ...engine.time.duration import seconds
+from .autoscale import AutoscaleConfig
+from .balance import OFF, BalanceConfig
+from .checkpoint import CheckpointConfig
+from .checks import choice, flag, refusal, whole
+from .metrics import MetricsConfig
+from .network import NetworkConfig
+from .restart import RestartConfig
+from .run import RunConfig
+from .state import StateConfig
+from .worker import WorkerConfig
+
+LIVE = tuple(name for name in STRATEGIES if name != "restart")
+"""The strategies that move keys while the stream runs."""
+
+MOST_KEY_GROUPS = 32_768
+
+
+@dataclass(frozen=True, slots=True)
+class JobConfig:
+    """How a job runs: a few numbers, and a group of settings for each thing that a job does.
+
+    `parallelism`: workers per operator that doesn't say otherwise. `key_groups`: a power of two, fixed for the job's life. `combine`:
+    pre-combine aggregates before the shuffle. `migration_strategy`: how keyed state moves unless a call says otherwise: sudden, fluid,
+    batched, pause or lazy. Each group `x` is an `ef.XConfig`, whose documentation has its settings:
+
+    >>> import evenflow as ef
+    >>> config = ef.JobConfig(
+    ...     parallelism=4,
+    ...     checkpoint=ef.CheckpointConfig("/shared/checkpoints", interval="30s"),
+    ...     state=ef.StateConfig("lmdb"),
+    ...     restart=ef.RestartConfig("fixed", delay="1s"),
+    ...     balance=ef.BalanceConfig("hotspot"),
+    ...     autoscale=ef.AutoscaleConfig("ds2", max_parallelism=8),
+    ...     metrics=ef.MetricsConfig(window="500ms"),
+    ...     network=ef.NetworkConfig(linger="1ms"),
+    ...     worker=ef.WorkerConfig(cpus=0.5),
+    ... )
+    >>> config.checkpoint.interval
+    '30s'
+    """
+
+    parallelism: int = 1
+    key_groups: int = 1024
+    combine: bool = True
+    migration_strategy: str = "batched"
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    state: StateConfig = field(default_factory=StateConfig)
+    restart: RestartConfig = field(default_factory=RestartConfig)
+    balance: BalanceConfig = field(default_factory=BalanceConfig)
+    autoscale: AutoscaleConfig = field(default_factory=AutoscaleConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    metrics: MetricsConfig = field(default_factory=MetricsConfig)
+    worker: WorkerConfig = field(default_factory=WorkerConfig)
+
+    def __post_init__(self) -> None:
+        for group in fields(self):
+            kind = group.default_factory
+            if isinstance(kind, type) and not isinstance(getattr(self, group.name), kind):
+                raise refusal(self, group.name, f"ef.{kind.__name__}(...)")
+        whole(self, 1, "parallelism", "key_groups")
+        if self.key_groups & (self.key_groups - 1) or self.key_groups > MOST_KEY_GROUPS:
+            raise FlowError(f"JobConfig: key_groups is {self.key_groups}; expected a power of two up to {MOST_KEY_GROUPS}")
+        flag(self, "combine")
+        choice(self, "migration_strategy", STRATEGIES)
+        if self.migration_strategy not in LIVE and self.checkpoint.dir is None:
+            missing = "goes through a savepoint: it needs CheckpointConfig(dir=...)"
+            raise FlowError(f"JobConfig: migration_strategy {self.migration_strategy!r} {missing}")
+        if (problem := self._autoscaler_problem(self.autoscale.policy, self.autoscale.mode)) is not None:
+            raise FlowError(f"JobConfig: {problem}")
+
+    def check_autoscaler(self, policy: str, mode: str) -> None:
+        """Raises RequestError unless these settings allow for the scaling policy, or `off`, in this mode."""
+        if (problem := self._autoscaler_problem(policy, mode)) is not None:
+            raise RequestError(problem)
+
+    def _autoscaler_problem(self, policy: str, mode: str) -> str | None:
+        if policy != OFF and not self.metrics.enabled:
+            return f"the scaling policy {policy} decides by what the workers measure: leave MetricsConfig(enabled=True)"
+        return self.autoscale.problem(policy, mode)
+
+    def task_settings(self) -> TaskSettings:
+        """What the workers' tasks need of it."""
+        save_state, linger = self.checkpoint.dir is not None, seconds(self.network.linger)
+        return TaskSettings(self.network.batch_rows, linger, self.key_groups, self.metrics.enabled, save_state, self.state.settings())
+
+    def of_run(self, job: str) -> RunConfig:
+        """Return the groups that the job's workers need."""
+        return RunConfig(self.network, self.metrics, self.checkpoint.url(job))

@@ -1,0 +1,214 @@
+"""What a job answers to requests: it begins the change that was asked for, or shows what it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from functools import partial
+from numbers import Integral
+from typing import Any, assert_never
+
+from ...engine.errors import JobBusyError, RequestError
+from ...engine.plan.physical import Stage
+from ...engine.protocol.routing import RoutingTable
+from ..load.load_snapshot import hash_of
+from ..load.metrics import OperatorLoad
+from ..parts.automatic_balancing import AutomaticBalancing
+from ..parts.autoscaling import Autoscaling
+from ..parts.checkpointing import Checkpointing
+from ..parts.key_splits import refuse_split_keys, with_split, without_split
+from ..parts.lifecycle import Lifecycle
+from ..parts.mover import Mover
+from ..parts.node_scaling import NodeScaling
+from ..parts.operator_scaling import OperatorScaling
+from ..policies.nodes.cluster_view import ClusterView
+from ..protocol.effects import JobState, StopMode
+from ..protocol.reports import MigrationReport
+from ..protocol.requests import (
+    AnyRequest,
+    Autoscale,
+    Balance,
+    Cancel,
+    Change,
+    Fail,
+    Move,
+    Question,
+    Rebalance,
+    Scale,
+    ScaleIn,
+    ScaleOut,
+    ShowCheckpoints,
+    ShowDecisions,
+    ShowFigures,
+    ShowLoad,
+    ShowMigrations,
+    ShowNodeScalings,
+    ShowProgress,
+    ShowSavepoint,
+    ShowScalings,
+    ShowSnapshot,
+    ShowStatus,
+    ShowView,
+    Split,
+    Stop,
+    TakeCheckpoint,
+    TakeSavepoint,
+    Unsplit,
+)
+from ..protocol.status import JobStatus, Progress
+from ..record.job_record import JobRecord
+from ..record.migrations import Migration
+from .viewing import Viewing
+
+
+class Answering:
+    """Of one job, whose parts these are."""
+
+    def __init__(
+        self,
+        job: JobRecord,
+        lifecycle: Lifecycle,
+        checkpointing: Checkpointing,
+        mover: Mover,
+        operators: OperatorScaling,
+        nodes: NodeScaling,
+        balancing: AutomaticBalancing,
+        autoscaling: Autoscaling,
+    ) -> None:
+        self._job, self._lifecycle, self._checkpointing, self._mover = job, lifecycle, checkpointing, mover
+        self._operators, self._nodes, self._balancing, self._autoscaling = operators, nodes, balancing, autoscaling
+        self._viewing = Viewing(job, checkpointing, operators, nodes, balancing, autoscaling)
+
+    def answer(self, request: AnyRequest, cluster: ClusterView | None) -> Any:
+        """The answer, of the type that the request names.
+
+        Raises RequestError for what can't be, JobBusyError or JobNotRunningError for what can't be now.
+        """
+        return self._change(request, cluster) if isinstance(request, Change) else self._show(request, cluster)
+
+    def _change(self, request: Change, cluster: ClusterView | None) -> int | None:  # noqa: C901, PLR0912 -- a line for each kind
+        match request:
+            case Stop(drain):
+                self._lifecycle.stop(StopMode.DRAIN if drain else StopMode.BARRIER)
+            case Cancel(discard):
+                if not self._job.state.final:
+                    self._job.discarded = discard
+                    self._lifecycle.end(JobState.CANCELLED)
+            case Fail(error):
+                self._lifecycle.abort(error)
+            case Rebalance(operator, policy, strategy):
+                return self._mover.rebalance(operator, policy, strategy, "by hand").number
+            case Move(operator, groups, keys, to, strategy):
+                return self._move(operator, groups, keys, to, strategy).number
+            case Split(operator, key, to, dealt):
+                change = partial(with_split, key=key, to=to, dealt=dealt)
+                return self._share(operator, change, f"key {key!r} is split, {dealt} is dealt").number
+            case Unsplit(operator, key):
+                return self._share(operator, partial(without_split, key=key), f"key {key!r} is split no longer").number
+            case Balance(operator, policy):
+                self._balancing.choose(operator, policy)
+            case Scale(operator, parallelism, strategy):
+                if self._nodes.busy:
+                    raise JobBusyError(f"job `{self._job.name}`: its nodes are being scaled; wait until that is done")
+                return self._operators.scale(operator, parallelism, strategy)
+            case ScaleOut(nodes, policy):
+                return self._nodes.scale_out(nodes, cluster, policy)
+            case ScaleIn(policy):
+                return self._nodes.scale_in(cluster, policy=policy)
+            case Autoscale(policy, mode):
+                self._autoscaling.choose(policy, mode, cluster)
+            case TakeCheckpoint():
+                return self._checkpointing.ask("by hand")
+            case TakeSavepoint(path):
+                return self._take_savepoint(path)
+            case _:
+                assert_never(request)
+        return None
+
+    def _show(self, question: Question, cluster: ClusterView | None) -> Any:  # noqa: C901, PLR0911 -- a line for each kind
+        job = self._job
+        match question:
+            case ShowStatus():
+                return self.status()
+            case ShowProgress(seen):
+                return Progress(job.state, job.error, self._checkpointing.deliveries.after(seen))
+            case ShowFigures():
+                return job.metrics.workers()
+            case ShowLoad(operator, windows):
+                return self._load(operator, windows)
+            case ShowSnapshot(operator):
+                return job.snapshot(operator, job.config.balance.windows)
+            case ShowCheckpoints():
+                return self._checkpointing.reports()
+            case ShowSavepoint(number):
+                return self._checkpointing.savepoints.report(number)
+            case ShowMigrations():
+                return [self._with_latency(migration) for migration in job.migrations.history]
+            case ShowScalings():
+                return self._operators.reports()
+            case ShowNodeScalings():
+                return self._nodes.reports()
+            case ShowDecisions():
+                return self._autoscaling.decisions()
+            case ShowView(since):
+                return self._viewing.view(since, self.status(), [migration.report() for migration in job.migrations.history], cluster)
+            case _:
+                assert_never(question)
+
+    def _load(self, operator: str, windows: int) -> OperatorLoad:
+        stage = self._job.plan.stage_of(operator)
+        load = self._job.metrics.load(stage.name, windows)
+        splits = self._job.migrations.tables[stage.name].splits if stage.is_keyed else {}
+        split = tuple(key for key, _ in load.hot_keys if hash_of(key) in splits) if splits else ()
+        return replace(load, can_split=bool(stage.dealable), split=split)
+
+    def status(self) -> JobStatus:
+        """What `job.status()` shows."""
+        job = self._job
+        seconds, completed = self._lifecycle.running_seconds, job.checkpoints.completed
+        restarting = job.state is JobState.RESTARTING
+        trouble, told = job.trouble if job.trouble is not None and job.ails else (None, None)
+        return JobStatus(
+            job.name,
+            job.state,
+            trouble if restarting else job.error,
+            job.workers,
+            completed,
+            seconds,
+            attempt=job.attempt,
+            problems=(*job.problems, *(() if told is None else (told,)), *(job.quiet.problems if not job.state.final else ())),
+            restarts=job.restarts,
+            next_try=max(0.0, job.next_try - job.now) if restarting else None,
+        )
+
+    def _take_savepoint(self, path: str) -> int:
+        number = self._checkpointing.ask("for a savepoint", whole=True)
+        self._checkpointing.savepoints.ask(number, path)
+        return number
+
+    def _move(self, operator: str, groups: Sequence[int], keys: Sequence[Hashable], to: int, strategy: str | None) -> Migration:
+        stage = self._job.keyed_stage(operator)
+        table = self._job.migrations.tables[stage.name]
+        if not len(groups) and not len(keys):
+            raise RequestError(f"operator `{operator}`: nothing to move: give groups=[...] or keys=[...]")
+        if not isinstance(to, int) or isinstance(to, bool) or not 0 <= to < stage.parallelism:
+            raise RequestError(
+                f"operator `{operator}` has no worker {to!r}: its {stage.parallelism} workers are 0 to {stage.parallelism - 1}"
+            )
+        wrong = [group for group in groups if not isinstance(group, Integral) or not 0 <= int(group) < len(table)]
+        if wrong:
+            raise RequestError(f"operator `{operator}` has no key group {wrong[0]!r}: its groups are 0 to {len(table) - 1}")
+        refuse_split_keys(operator, table, keys)
+        target = table.groups.copy()
+        target[list(groups)] = to
+        routes = {**table.keys, **{hash_of(key): to for key in keys}}
+        return self._mover.move(stage, strategy, RoutingTable(target, routes, table.splits), "by hand")
+
+    def _share(self, operator: str, change: Callable[[Stage, RoutingTable], RoutingTable], what: str) -> Migration:
+        stage = self._job.keyed_stage(operator)
+        return self._mover.move(stage, None, change(stage, self._job.migrations.tables[stage.name]), f"by hand: {what}")
+
+    def _with_latency(self, migration: Migration) -> MigrationReport:
+        report = migration.report()
+        until = migration.asked + report.seconds if report.seconds is not None else self._job.now
+        return replace(report, latency_ms=self._job.metrics.latency_between(migration.asked, until))

@@ -1,0 +1,96 @@
+"""From the workers' windows and a routing table to the snapshot that balancers decide by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from ...balancer.snapshot import LoadSnapshot
+from ...balancer.window import WorkerLoad, snapshot_of
+from ...engine.keys.encoding import key_hashes
+from ...engine.protocol.routing import RoutingTable
+from ...engine.protocol.split_route import Dealt
+from .window import WorkerWindow
+
+STEP_BYTES = 1 << 20
+"""State that a pair of workers hands over in one batched step: giving it stops a worker for a few milliseconds, which is about what a step
+waits for anyway, for its markers to come through."""
+
+
+def groups_per_step(newest: Sequence[WorkerWindow | None], table: RoutingTable) -> int:
+    """How many key groups make about `STEP_BYTES` of state, by the newest window of each worker; 1 where nothing is known."""
+    sizes = [
+        window.state_bytes / owned
+        for worker, window in enumerate(newest)
+        if window is not None and (owned := int(np.count_nonzero(table.groups == worker)))
+    ]
+    largest = max(sizes, default=0.0)
+    return max(1, int(STEP_BYTES / largest)) if largest else 1
+
+
+def hash_of(key: Hashable) -> int:
+    """hash64 of a key as users write it: a value, or a tuple of values for a key of several columns.
+
+    Raises RecordError for a value that can't be a key.
+    """
+    columns = [pa.array([value]) for value in (key if isinstance(key, tuple) else (key,))]
+    return int(key_hashes(columns, "migrate")[0])
+
+
+def worker_load(
+    worker: int,
+    history: Sequence[WorkerWindow],
+    table: RoutingTable,
+    hashed: Callable[[Hashable], int] = hash_of,
+    since: float = float("inf"),
+) -> WorkerLoad:
+    """The mean load of a worker over its windows `history`, oldest first, in useful seconds per second; `hashed` gives a key's hash64.
+
+    The mean is over the time from `since` on, if that is before the first window: of keys that have come from another worker, both have a
+    part of that time. The worker's state is taken to be shared evenly by its key groups.
+    """
+    begun, ended = (history[0].start, history[-1].start + history[-1].length) if history else (0.0, 0.0)
+    length = max(ended - min(since, begun), 1e-9)
+    loads = np.zeros(len(table))
+    keys: dict[Hashable, tuple[float, float]] = {}
+    for window in history:
+        loads[window.groups] += window.load / length
+        per_record = float(window.load.sum()) / window.keyed_records / length if window.keyed_records else 0.0
+        lefts = window.hot_left or (0,) * len(window.hot_keys)
+        for (key, records), left in zip(window.hot_keys, lefts, strict=True):
+            before = keys.get(key, (0.0, 0.0))
+            keys[key] = before[0] + records * per_record, before[1] + left * per_record
+    owned = int(np.count_nonzero(table.groups == worker))
+    groups = np.flatnonzero((table.groups == worker) | (loads > 0))
+    size = history[-1].state_bytes // max(owned, 1) if history else 0
+    return WorkerLoad(
+        worker,
+        history[-1].start if history else 0.0,
+        groups,
+        loads[groups],
+        np.where(table.groups[groups] == worker, size, 0),
+        np.array([hashed(key) for key in keys], np.uint64),
+        np.array([load for load, _ in keys.values()], np.float64),
+        key_left=np.array([left for _, left in keys.values()], np.float64),
+    )
+
+
+def load_snapshot(windows: Sequence[Sequence[WorkerWindow]], table: RoutingTable, dealable: tuple[Dealt, ...] = ()) -> LoadSnapshot:
+    """The load of an operator: `windows[i]` are those of worker i that count; loads are useful seconds per second.
+
+    Its keys are those that some window names, the hottest first. `dealable`: the sides of the operator whose rows may be dealt.
+    """
+    names: dict[Hashable, Hashable] = {hash_of(key): key for history in windows for window in history for key, _ in window.hot_keys}
+    since = min((history[0].start for history in windows if history), default=0.0)
+    loads = [worker_load(worker, history, table, since=since) for worker, history in enumerate(windows)]
+    seen = snapshot_of(loads, table, len(windows), dealable)
+    hot = sorted((key for key in seen.hot_keys if key.key in names and key.load > 0), key=lambda key: -key.load)
+    return LoadSnapshot(
+        seen.workers,
+        seen.key_groups,
+        [key._replace(key=names[key.key]) for key in hot],
+        [split._replace(key=names[split.key]) for split in seen.split_keys if split.key in names],
+        dealable,
+    )

@@ -1,1 +1,0 @@
-"""Keys move between workers: balancing decides which, the mover plans the steps, a migration carries them out."""

@@ -1,0 +1,1 @@
+"""The parts of a job that decide: checkpoints, migrations, scaling and balancing."""

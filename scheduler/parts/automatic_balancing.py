@@ -1,0 +1,74 @@
+"""Automatic balancing of a job: which operators are balanced by which policy, and the moves that their policies decide.
+
+Invariant: nothing is planned while keys move, workers join or leave, or the job does not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...engine.protocol.ids import WorkerId, worker_id
+from ..configs.balance import OFF
+from ..load.window import WorkerWindow
+from ..protocol.effects import JobState
+from ..protocol.view import BalanceLook
+from ..record.job_record import JobRecord
+from .balancing import Balancing, check_balancer
+from .mover import Mover
+
+
+class AutomaticBalancing:
+    """Of one job. `busy()`: whether something is being changed."""
+
+    def __init__(self, job: JobRecord, mover: Mover, busy: Callable[[], bool]) -> None:
+        self._job, self._mover, self._busy = job, mover, busy
+        self._balancings: dict[str, Balancing] = {}
+        if job.config.balance.policy != OFF:
+            for stage in job.plan.stages:
+                if stage.is_keyed:
+                    self.choose(stage.name, job.config.balance.policy)
+
+    def choose(self, operator: str, policy: str) -> None:
+        """Balance an operator by `policy` from now on, or no longer if it is `off`. Raises RequestError for what can't be balanced so."""
+        stage = self._job.keyed_stage(operator)
+        if check_balancer(policy) == OFF:
+            self._balancings.pop(stage.name, None)
+        else:
+            self._balancings[stage.name] = self._begun(policy, stage.name)
+
+    def look(self, stage: str) -> tuple[str, BalanceLook | None]:
+        """By which policy a stage is balanced, `off` by none, and its newest look."""
+        balancing = self._balancings.get(stage)
+        return (OFF, None) if balancing is None else (balancing.policy, balancing.look)
+
+    def add(self, window: WorkerWindow) -> None:
+        """What a worker has measured; the last window of a worker that has left is dropped."""
+        stage = window.worker.rpartition("-")[0]
+        if stage in self._balancings and window.worker in (balancing := self._balancing(stage)).workers:
+            balancing.add(window, self._job.migrations.tables[stage])
+
+    def advance(self) -> None:
+        """Move what a policy decides to move."""
+        for name in self._balancings:
+            self._balance(name)
+
+    def _balance(self, name: str) -> None:
+        job, balancing = self._job, self._balancing(name)
+        moving = job.state is not JobState.RUNNING or self._busy()
+        decided = balancing.decide(job.migrations.tables[name], moving=moving)
+        if decided is not None:
+            reason = f"{balancing.policy}, automatic: {decided.plan.reason}"
+            self._mover.move(job.keyed_stage(name), None, decided.target, reason, decided.plan)
+
+    def _balancing(self, name: str) -> Balancing:
+        """The operator's, begun again where its workers have changed."""
+        balancing, workers = self._balancings[name], self._workers(name)
+        if workers != balancing.workers:
+            balancing = self._balancings[name] = self._begun(balancing.policy, name)
+        return balancing
+
+    def _begun(self, policy: str, name: str) -> Balancing:
+        return Balancing(policy, self._workers(name), self._job.config, self._job.plan.stage_of(name).dealable)
+
+    def _workers(self, stage: str) -> tuple[WorkerId, ...]:
+        return tuple(worker_id(stage, i) for i in range(self._job.plan.stage_of(stage).parallelism))

@@ -1,0 +1,200 @@
+"""Automatic scaling of a job: what its policy decides is carried out, one operator after the other, or a node given back.
+
+Invariants: before a look the job has run, and nothing has moved, for the warm-up, in which what new workers do first would count as
+slowness, and then for an interval, so that all windows that the look is made from belong to one size of the dataflow; steps begin one at a
+time, when nothing moves. Where operators grow, those furthest down do so first: one that can send more finds receivers that can take it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...balancer.policies import POLICIES as BALANCERS
+from ...engine.protocol.ids import WorkerId
+from ...state.errors import EvenflowError
+from ..configs.balance import OFF
+from ..load.window import WorkerWindow
+from ..policies.controller import Controller, DecisionRecord, Mode
+from ..policies.dataflow.observed import observed
+from ..policies.dataflow.scaled_stage import scaled_stages
+from ..policies.dataflow.snapshot import DataflowSnapshot
+from ..policies.decision import ScalingDecision
+from ..policies.nodes.cluster_view import ClusterView
+from ..policies.nodes.placement import short
+from ..protocol.effects import JobState, Warn
+from ..protocol.reports import MigrationState
+from ..record.job_record import JobRecord
+from ..record.migrations import Migration
+from .mover import Mover
+from .node_scaling import NodeScaling
+from .operator_scaling import OperatorScaling
+
+KEPT = 1000
+"""Decisions that are remembered, the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Give `operator` `parallelism` workers; None: rebalance its keys. Or give the `node` back, with the workers that it has."""
+
+    operator: str
+    parallelism: int | None = None
+    node: str | None = None
+
+    def __str__(self) -> str:
+        if self.node is not None:
+            return f"giving node {short(self.node)} back"
+        return f"the rebalance of {self.operator}" if self.parallelism is None else f"{self.operator} to {self.parallelism} workers"
+
+
+def steps_of(decision: ScalingDecision, seen: DataflowSnapshot) -> tuple[Step, ...]:
+    """The steps in their order: a node, growing operators from the sinks up, shrinking ones from the sources down, then rebalances.
+
+    >>> from evenflow.scheduler.policies.dataflow.figures import OperatorFigures
+    >>> from evenflow.scheduler.policies.dataflow.snapshot import Edge
+    >>> seen = DataflowSnapshot((OperatorFigures("source", 1), OperatorFigures("count", 2)), (Edge("source", "count"),))
+    >>> [str(step) for step in steps_of(ScalingDecision({"source": 2, "count": 4}), seen)]
+    ['count to 4 workers', 'source to 2 workers']
+    """
+    wanted, before = decision.parallelism, seen.parallelism
+    growing = [name for name in reversed(seen.order) if wanted.get(name, 0) > before[name]]
+    shrinking = [name for name in seen.order if wanted.get(name, before[name]) < before[name]]
+    nodes = [] if decision.remove_node is None else [Step("", node=decision.remove_node)]
+    return (*nodes, *(Step(name, wanted[name]) for name in (*growing, *shrinking)), *(Step(name) for name in decision.rebalance))
+
+
+class Autoscaling:
+    """One job's. `choose` a policy, then `advance` a few times a second."""
+
+    def __init__(self, job: JobRecord, operators: OperatorScaling, nodes: NodeScaling, mover: Mover, busy: Callable[[], bool]) -> None:
+        self._job, self._operators, self._nodes, self._mover, self._busy = job, operators, nodes, mover, busy
+        self._settings = job.config.autoscale.policy_settings()
+        self._controller: Controller | None = None
+        self._past: deque[DecisionRecord] = deque(maxlen=KEPT)
+        self._quiet: float | None = None
+        self._warm: dict[WorkerId, WorkerWindow | None] | None = None
+        self._steps: deque[Step] = deque()
+        self._begun: tuple[Step, int | Migration] | None = None
+        self._seen_running = False
+        self.choose(job.config.autoscale.policy, job.config.autoscale.mode)
+
+    @property
+    def policy(self) -> str:
+        """The policy's name, `off` without one."""
+        return OFF if self._controller is None else self._controller.policy
+
+    def choose(self, policy: str, mode: Mode, cluster: ClusterView | None = None) -> None:
+        """Scale by this policy from now on, or no longer if it is `off`. A step under way is finished, the rest of a decision isn't begun.
+
+        Raises RequestError for a policy or a mode that can't be.
+        """
+        self._job.config.check_autoscaler(policy, mode)
+        if self._controller is not None:
+            if self._steps or self._begun:
+                self._refuse(self._controller, f"the autoscaler was switched to {policy}", cluster)
+            self._past.extend(self._controller.history)
+        self._controller = None if policy == OFF else Controller(policy, mode, KEPT)
+
+    def decisions(self) -> list[DecisionRecord]:
+        """All decisions, oldest first; `time` in seconds since the epoch."""
+        newest = self._controller.history if self._controller is not None else ()
+        return [*self._past, *newest][-KEPT:]
+
+    @property
+    def last_look(self) -> DecisionRecord | None:
+        """The newest look of the policy that scales now, also one that led to nothing."""
+        return None if self._controller is None else self._controller.last_look
+
+    def advance(self, cluster: ClusterView | None) -> None:
+        """Look, decide, or go on with what was decided, whichever it is time for."""
+        controller, now = self._controller, self._job.now
+        if self._job.state.final and controller is not None and (self._steps or self._begun):
+            self._refuse(controller, "the job has ended", cluster)
+        if self._job.state is not JobState.RUNNING or self._busy():
+            self._quiet = self._warm = None
+            if controller is not None and self._seen_running:
+                controller.disturbed()
+            return
+        self._seen_running = True
+        quiet = self._quiet = now if self._quiet is None else self._quiet
+        if self._warm is None and now - quiet >= self._settings.warm_up_s:
+            self._warm = {worker: self._job.metrics.newest(worker) for worker in self._job.workers}
+        if controller is None:
+            return
+        if self._steps or self._begun:
+            self._go_on(controller, cluster)
+        elif controller.due(now) and now - quiet >= self._settings.warm_up_s + self._settings.interval_s:
+            self._look(controller, cluster)
+
+    def _fresh(self, worker: WorkerId) -> list[WorkerWindow]:
+        """The windows of the newest interval that began after the warm-up; a worker that is slow with a batch has long ones, and few.
+
+        The one that follows what was the newest window then had begun before.
+        """
+        warm = (self._warm or {}).get(worker)
+        since = [w for w in self._job.metrics.history(worker) if warm is None or w.start > warm.start][1:]
+        length = 0.0
+        for first in range(len(since) - 1, -1, -1):
+            length += since[first].length
+            if length >= self._settings.interval_s:
+                return since[first:]
+        return since
+
+    def _look(self, controller: Controller, cluster: ClusterView | None) -> None:
+        job = self._job
+        windows = {worker: self._fresh(worker) for worker in job.workers}
+        if not all(windows.values()):
+            return
+        try:
+            seen = observed(scaled_stages(job.plan), windows, self._settings, self._nodes.of_workers(cluster))
+            decision = controller.observe(job.now, seen)
+        except EvenflowError as error:
+            problem = f"job `{job.name}` is no longer scaled: its policy {controller.policy} can't decide: {error}"
+            self.choose(OFF, controller.mode, cluster)
+            job.emit(Warn(problem))
+            return
+        if decision is not None:
+            self._steps.extend(steps_of(decision, controller.history[-1].seen))
+            self._nodes.welcome(decision.add_nodes, cluster)
+            self._go_on(controller, cluster)
+
+    def _go_on(self, controller: Controller, cluster: ClusterView | None) -> None:
+        """Nothing moves: what was begun is over."""
+        if self._begun is not None:
+            problem = self._problem(*self._begun)
+            if problem is not None:
+                self._refuse(controller, f"{self._begun[0]}: {problem}", cluster)
+                return
+            self._begun = None
+        if not self._steps:
+            self._nodes.welcome(0, cluster)
+            controller.carried_out(self._job.now)
+            return
+        step = self._steps.popleft()
+        try:
+            self._begun = step, self._begin(controller, step, cluster)
+        except EvenflowError as error:
+            self._refuse(controller, f"{step}: {error}", cluster)
+
+    def _begin(self, controller: Controller, step: Step, cluster: ClusterView | None) -> int | Migration:
+        if step.node is not None:
+            return self._nodes.scale_in(cluster, step.node)
+        if step.parallelism is None:
+            balancer = next(iter(BALANCERS)) if self._job.config.balance.policy == OFF else self._job.config.balance.policy
+            return self._mover.rebalance(step.operator, balancer, None, f"for {controller.policy}")
+        reason = f"{controller.policy}, automatic: {controller.history[-1].decided.reason}"
+        return self._operators.scale(step.operator, step.parallelism, reason=reason)
+
+    def _problem(self, step: Step, begun: int | Migration) -> str | None:
+        if isinstance(begun, Migration):
+            done = begun.state is MigrationState.DONE
+            return None if done else "the keys did not all move: the stream ended, or the job went back to its last checkpoint"
+        return (self._operators if step.node is None else self._nodes).report(begun).problem
+
+    def _refuse(self, controller: Controller, why: str, cluster: ClusterView | None) -> None:
+        self._steps.clear()
+        self._begun = None
+        self._nodes.welcome(0, cluster)
+        controller.refused(self._job.now, why)

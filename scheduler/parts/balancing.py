@@ -1,0 +1,137 @@
+"""Automatic balancing of one operator: its workers' windows in, now and then a plan out, without I/O.
+
+Invariant: every window of the operator is looked at once and in order. While keys of the operator move nothing is planned, and the
+cool-down begins when they have arrived: what is measured meanwhile belongs to two placements.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from math import ceil
+
+from ...balancer.plan import BalancePlan
+from ...balancer.policies import named
+from ...balancer.snapshot import LoadSnapshot
+from ...balancer.trigger import Trigger, TriggerSettings
+from ...balancer.verdict import Verdict
+from ...balancer.window import OperatorWindows
+from ...engine.errors import RequestError
+from ...engine.protocol.ids import WorkerId
+from ...engine.protocol.routing import RoutingTable
+from ...engine.protocol.split_route import Dealt
+from ...engine.time.duration import Duration, seconds
+from ..configs.balance import balancer_problem
+from ..configs.job import JobConfig
+from ..load.load_snapshot import hash_of, worker_load
+from ..load.window import WorkerWindow
+from ..protocol.view import BalanceLook
+
+MOST_NAMES = 65_536
+"""Hot keys whose hashes are remembered, the newest: they are hot window after window."""
+
+GOAL = 1.03
+"""What plans aim for, in multiples of the floor: one that just reaches 1.05 by the loads as measured misses it by those that come."""
+
+
+def trigger_settings(config: JobConfig) -> TriggerSettings:
+    """The job's settings in windows of its metrics, rounded up."""
+
+    def windows(duration: Duration) -> int:
+        return ceil(seconds(duration) / seconds(config.metrics.window))
+
+    balance = config.balance
+    return TriggerSettings(
+        threshold=balance.threshold,
+        windows=max(1, windows(balance.after)),
+        cooldown=windows(balance.cooldown),
+        rest=windows(balance.rest),
+        tolerance=GOAL,
+        max_bytes=balance.max_bytes,
+        split_keys=balance.split_hot_keys,
+    )
+
+
+def check_balancer(name: str) -> str:
+    """The name itself. Raises RequestError unless it is `off` or a balancer that a job can use."""
+    if (problem := balancer_problem(name)) is not None:
+        raise RequestError(problem)
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalance:
+    """The table to migrate to, and the plan behind it, in which keys have their names."""
+
+    target: RoutingTable
+    plan: BalancePlan
+
+
+class Balancing:
+    """One operator's. `add` takes its workers' windows as they come, `decide` is asked a few times a window.
+
+    `workers`: their names by index; `dealable`: the sides of the operator whose rows may be dealt when a hot key is split. `look`: what it
+    made of the newest window, None before the first. An operator whose hottest worker is busy for less than `config.balance.least_busy` of
+    the time is left as it is. Raises RequestError for a balancer that can't be used.
+    """
+
+    def __init__(self, policy: str, workers: tuple[WorkerId, ...], config: JobConfig, dealable: tuple[Dealt, ...] = ()) -> None:
+        self.policy, self.workers = policy, workers
+        self.look: BalanceLook | None = None
+        self._index = {worker: index for index, worker in enumerate(workers)}
+        self._windows = OperatorWindows(seconds(config.metrics.window), dealable=dealable)
+        self._trigger = Trigger(named(check_balancer(policy)), trigger_settings(config))
+        self._least_busy = config.balance.least_busy
+        self._hashes: dict[Hashable, int] = {}
+
+    def add(self, window: WorkerWindow, table: RoutingTable) -> None:
+        """A window of one of the operator's workers, while `table` is the routing table."""
+        self._windows.add(worker_load(self._index[window.worker], [window], table, self._hash))
+
+    def decide(self, table: RoutingTable, *, moving: bool) -> Rebalance | None:
+        """What to migrate to now, None if it is not time to. `moving`: keys of the operator are on their way."""
+        decided = None
+        while (snapshot := self._windows.take(table, len(self._index))) is not None:
+            if moving or float(snapshot.worker_loads().max()) < self._least_busy:
+                self._note(snapshot, Verdict.MOVING if moving else Verdict.IDLE)
+                continue
+            plan = self._trigger.observe(snapshot)
+            self._note(snapshot, self._trigger.verdict)
+            if plan is not None:
+                decided = Rebalance(plan.table(table, _as_hash), self._named(plan))
+                moving = True
+        return decided
+
+    def _note(self, snapshot: LoadSnapshot, verdict: Verdict) -> None:
+        self.look = BalanceLook(snapshot.imbalance, snapshot.floor, verdict)
+
+    def _hash(self, key: Hashable) -> int:
+        known = self._hashes.get(key)
+        if known is None:
+            if len(self._hashes) >= MOST_NAMES:
+                self._hashes = dict(list(self._hashes.items())[MOST_NAMES // 2 :])
+            known = self._hashes[key] = hash_of(key)
+        return known
+
+    def _named(self, plan: BalancePlan) -> BalancePlan:
+        names = {hashed: key for key, hashed in self._hashes.items()}
+        reason = re.sub(r"hot key (\d+)", lambda match: f"hot key {names.get(int(match[1]), match[1])!r}", plan.reason)
+
+        def name(key: Hashable) -> Hashable:
+            return names.get(_as_hash(key), key)
+
+        return replace(
+            plan,
+            moves=tuple(move if move.group is not None else replace(move, key=name(move.key)) for move in plan.moves),
+            splits=tuple(replace(split, key=name(split.key)) for split in plan.splits),
+            gathers=tuple(map(name, plan.gathers)),
+            reason=reason,
+        )
+
+
+def _as_hash(key: Hashable) -> int:
+    """Snapshots made of windows know hot keys by their hash64."""
+    if not isinstance(key, int):
+        raise TypeError(f"a hot key of a window is its hash64, not {key!r}")
+    return key

@@ -1,0 +1,270 @@
+"""When checkpoints begin, how they complete, and what the sinks commit: the part of a job that nothing is lost by.
+
+Invariants: what the sinks wrote is committed exactly once, in the order of the checkpoints, and only once the manifest is written. One
+commit is under way at a time, and no checkpoint begins meanwhile. While a manifest is being written the job does not go back: whether that
+checkpoint counts is known when the answer is there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...engine.errors import JobFailedError, JobNotRunningError, RequestError
+from ...engine.protocol.effects import Finished, Prepared
+from ...engine.protocol.ids import NO_CHECKPOINT, CheckpointNumber, WorkerId
+from ...state.errors import EvenflowError
+from ..protocol.effects import Commit, CopySavepoint, Discard, JobState, Save, Tell
+from ..protocol.manifest import Manifest
+from ..protocol.messages import BeginCheckpoint, CheckpointFailed
+from ..protocol.reports import CheckpointReport, CheckpointState
+from ..protocol.storage_answers import Committed, Saved
+from ..record.deliveries import Deliveries
+from ..record.job_record import JobRecord
+from ..record.savepoints import Savepoints
+from .lifecycle import Lifecycle
+
+ENDED_BEFORE = "the stream ended before it was complete"
+
+
+class Checkpointing:
+    """Of one job. `deliveries`: what the sinks hand over on the driver."""
+
+    def __init__(self, job: JobRecord, lifecycle: Lifecycle, deliveries: Deliveries) -> None:
+        self._job, self._lifecycle, self.deliveries = job, lifecycle, deliveries
+        self.savepoints = Savepoints()
+        self._next_at: float | None = None
+        self._asked: str | None = None
+        """Why a checkpoint was asked for that has not begun."""
+        self._whole = 0
+        self._manifest: Manifest | None = None
+        self._committing: CheckpointNumber | None = None
+        self._last = 0
+        """The checkpoint behind which nothing comes, once it is being committed."""
+        self._stop = NO_CHECKPOINT
+        """The checkpoint at whose barrier the job stops, once that has begun."""
+        self._passed = False
+        """True once that barrier has passed every worker."""
+
+    @property
+    def saving(self) -> bool:
+        """Whether a manifest is being written."""
+        return self._manifest is not None
+
+    @property
+    def ending(self) -> bool:
+        """True if every worker has sent its last element or barrier, so that only saving and committing are left."""
+        return (self._job.all_finished or self._passed) and not self._job.state.final
+
+    @property
+    def under_way(self) -> bool:
+        """Whether a checkpoint has begun whose manifest is not written. What the sinks commit behind it is no part of that."""
+        return self._job.checkpoints.pending is not None
+
+    @property
+    def free(self) -> bool:
+        """Whether a checkpoint may begin: none is under way, and no commit."""
+        return not self.under_way and self._committing is None
+
+    @property
+    def due(self) -> bool:
+        """Whether a checkpoint is to begin now."""
+        by_time = self._next_at is not None and self._job.now >= self._next_at
+        wanted = by_time or self._asked is not None
+        return self._job.state is JobState.RUNNING and not self._job.stop_wanted and self.free and wanted
+
+    def started(self) -> None:
+        """All workers of an attempt have started."""
+        interval = self._job.config.checkpoint.interval_s
+        self._next_at = None if interval is None else self._job.now + interval
+
+    def reset(self) -> None:
+        """The job goes back: whatever was under way does not count, and a late answer about a commit changes nothing."""
+        pending, self._committing, self._manifest = self._job.checkpoints.pending, None, None
+        self._stop, self._passed = NO_CHECKPOINT, False
+        self._job.checkpoints.reset(self._job.now)
+        if pending is not None and self._job.config.checkpoint.saves_state:
+            self._discard(pending.number, "the job went back to its last checkpoint")
+
+    def ask(self, reason: str, *, whole: bool = False) -> CheckpointNumber:
+        """Have a checkpoint begin as soon as none is under way; its number. `whole`: with the whole state in files of its own.
+
+        Raises JobNotRunningError if the job is not running, RequestError for the whole state of a job that doesn't save its state.
+        """
+        job = self._job
+        if job.state is not JobState.RUNNING:
+            raise JobNotRunningError(f"job `{job.name}` is {job.state}: a checkpoint can only be taken while it runs")
+        if whole and not job.config.checkpoint.saves_state:
+            raise RequestError("a savepoint needs CheckpointConfig(dir=...), through which it is taken")
+        self._asked = reason
+        number = CheckpointNumber(job.checkpoints.last + 1)
+        self._whole = number if whole else self._whole
+        return number
+
+    def begin_if_due(self) -> bool:
+        """Begin a checkpoint if it is time to and nothing is being moved; whether it was begun."""
+        if not self.due or self._job.in_step or not self._job.reading:
+            return False
+        self._begin(self._asked or "the interval is over")
+        return True
+
+    def begin_last(self) -> bool:
+        """Begin the checkpoint at whose barrier the job stops, unless a checkpoint or a commit is under way. True if it was begun."""
+        if not self.free:
+            return False
+        self._stop = self._begin("the job stops", last=True)
+        return True
+
+    def _begin(self, reason: str, *, last: bool = False) -> CheckpointNumber:
+        job = self._job
+        number = job.checkpoints.begin(job.now, reason)
+        self._asked = None
+        newest = job.checkpoints.newest
+        base = newest.checkpoint if newest is not None and number != self._whole else NO_CHECKPOINT
+        job.emit(*(Tell(worker, BeginCheckpoint(number, base, last)) for worker in sorted(job.reading)))
+        return number
+
+    def note(self, worker: WorkerId, report: Prepared | CheckpointFailed | Finished) -> None:
+        """A worker has prepared a checkpoint, could not save its state, or has sent its last element."""
+        checkpoints = self._job.checkpoints
+        if isinstance(report, Prepared):
+            checkpoints.prepared(worker, report)
+        elif isinstance(report, CheckpointFailed):
+            checkpoints.failed(worker, report.checkpoint, report.problem, report.committables)
+        else:
+            checkpoints.finish(worker, report)
+
+    def advance(self) -> None:
+        """Complete the pending checkpoint once it has passed all workers."""
+        job = self._job
+        pending = job.checkpoints.pending
+        if pending is None or not job.checkpoints.passed(job.workers):
+            return
+        self._passed = pending.number == self._stop
+        if pending.problem is not None:
+            self._give_up(pending.problem)
+        elif job.config.checkpoint.saves_state:
+            self._save()
+        else:
+            self._complete(None)
+
+    def finish(self) -> None:
+        """Every worker has finished: the last checkpoint, or the only commit."""
+        job = self._job
+        if job.config.checkpoint.saves_state:
+            if (dropped := job.checkpoints.drop(job.now, ENDED_BEFORE)) is not None:
+                self._discard(dropped, ENDED_BEFORE)
+            job.checkpoints.begin_last(job.now)
+            self._save()
+        else:
+            job.checkpoints.last = CheckpointNumber(job.checkpoints.last + 1)
+            self._commit(Commit(job.checkpoints.last, job.checkpoints.take_all(), job.checkpoints.completed, last=True))
+
+    @property
+    def may_finish(self) -> bool:
+        """Whether nothing of what was begun before the last worker finished is left."""
+        pending = self._job.checkpoints.pending
+        return self._job.all_finished and not self.saving and self._committing is None and (pending is None or not pending.last)
+
+    def saved(self, answer: Saved) -> None:
+        """The manifest is written, or can't be. A job that has ended meanwhile commits nothing of it."""
+        manifest = self._manifest
+        if manifest is None or manifest.checkpoint != answer.checkpoint or self._job.state.final:
+            return
+        self._manifest = None
+        if answer.problem is None:
+            self._complete(manifest)
+        else:
+            self._give_up(answer.problem)
+
+    def committed(self, answer: Committed) -> None:
+        """The sinks have committed, or one of them can't. An answer from before the job went back only brings its deliveries."""
+        self.deliveries.add(answer.deliveries)
+        if self._committing != answer.checkpoint or self._job.state.final:
+            return
+        self._committing = None
+        if answer.error is not None:
+            self._lifecycle.fail(answer.error)
+        elif answer.checkpoint == self._last:
+            self._lifecycle.end(JobState.FINISHED)
+        elif answer.checkpoint == self._stop:
+            self._close_run()
+
+    def tick(self) -> None:
+        """Time has passed: give a checkpoint up that takes too long, go back if it never passes everybody, begin the next."""
+        job = self._job
+        pending, timeout = job.checkpoints.pending, job.config.checkpoint.timeout_s
+        if pending is not None and pending.number == self._stop and not pending.saving:
+            return  # what was read is processed, however long that takes: without this checkpoint the job can't stop
+        if pending is not None and job.now - pending.begun > timeout:
+            if pending.saving:
+                job.checkpoints.explain(f"its manifest has not been written within {timeout:g} s; its folder does not answer")
+                return
+            waiting = ", ".join(job.checkpoints.waits_for(job.workers))
+            if pending.problem is None:
+                pending.problem = f"it took longer than {timeout:g} s (CheckpointConfig(timeout=...) sets the bound), for {waiting}"
+            if job.now - pending.begun > 2 * timeout:
+                problem = f"checkpoint {pending.number} has not passed {waiting} within {2 * timeout:g} s"
+                self._lifecycle.fail(JobFailedError(f"job `{job.name}`: {problem}, twice CheckpointConfig(timeout=...)"))
+                return
+        self.begin_if_due()
+
+    def reports(self) -> list[CheckpointReport]:
+        """The newest checkpoints, oldest first."""
+        reports = self._job.checkpoints.reports(self._job.workers)
+        return [replace(one, state=CheckpointState.COMMITTING, seconds=None) if one.number == self._committing else one for one in reports]
+
+    def _close_run(self) -> None:
+        """Save the same state once more, without sink output, now that the sinks have committed all rows before the barrier.
+
+        A run that continues from there commits and delivers nothing a second time.
+        """
+        self._job.checkpoints.begin_closing(self._job.now)
+        self._save()
+
+    def _save(self) -> None:
+        job = self._job
+        self._manifest = job.checkpoints.manifest(job.plan, job.attempt, job.now, job.migrations.tables, self.deliveries.pending)
+        job.emit(Save(self._manifest))
+
+    def _complete(self, manifest: Manifest | None) -> None:
+        job = self._job
+        assert job.checkpoints.pending is not None
+        number, last = job.checkpoints.pending.number, job.checkpoints.pending.last
+        committables = job.checkpoints.end(job.now, manifest)
+        if manifest is not None and (path := self.savepoints.due(number)) is not None:
+            job.emit(CopySavepoint(path, manifest))
+        self._plan_next()
+        last = last or (number == self._stop and manifest is None)
+        self._commit(Commit(number, committables, job.checkpoints.completed, last=last))
+
+    def _commit(self, commit: Commit) -> None:
+        self._committing = self._job.checkpoints.committed = commit.checkpoint
+        self._last = commit.checkpoint if commit.last else 0
+        self._job.emit(commit)
+
+    def _give_up(self, problem: str) -> None:
+        job = self._job
+        assert job.checkpoints.pending is not None
+        number = job.checkpoints.pending.number
+        if job.checkpoints.pending.last or number == self._stop:
+            self._lifecycle.fail(JobFailedError(f"job `{job.name}`: its last checkpoint, {number}, can't be saved: {problem}"))
+            return
+        job.checkpoints.give_up(job.now, problem)
+        if job.config.checkpoint.saves_state:
+            self._discard(number, problem)
+        self._plan_next()
+        failures = job.checkpoints.failures
+        if failures > job.config.checkpoint.tolerable_failures:
+            error: EvenflowError = JobFailedError(
+                f"job `{job.name}`: {failures} checkpoints in a row have failed; the last, {number}: {problem}"
+            )
+            self._lifecycle.abort(error)
+
+    def _discard(self, number: CheckpointNumber, problem: str) -> None:
+        self.savepoints.ended(number, problem)
+        self._job.emit(Discard(number))
+
+    def _plan_next(self) -> None:
+        job = self._job
+        interval = job.config.checkpoint.interval_s
+        self._next_at = None if interval is None else job.now + max(interval, job.config.checkpoint.pause_s)

@@ -1,0 +1,233 @@
+"""Changes of a job's routing tables and of its workers while the stream runs: one at a time, beside its checkpoints.
+
+Invariant: a step of a migration, and the part of a rescale in which channels open and close, begin only while no checkpoint is under way,
+and no checkpoint begins meanwhile. A checkpoint that is due goes before the next step. A commit, which can take long, holds nothing up but
+the next checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...balancer.plan import BalancePlan
+from ...engine.errors import JobBusyError, JobNotRunningError, RequestError
+from ...engine.plan.physical import Stage
+from ...engine.plan.rescale import rescale
+from ...engine.protocol.effects import Rewound, Switched
+from ...engine.protocol.handover import Arrived
+from ...engine.protocol.handover_step import HandoverStep
+from ...engine.protocol.ids import WorkerId, worker_id
+from ...engine.protocol.routing import RoutingTable
+from ..protocol.effects import JobState, Retire, Spawn, Tell
+from ..protocol.messages import Announced, Attached, Shutdown, SourcePaused
+from ..protocol.reports import MigrationState
+from ..record.job_record import JobRecord
+from ..record.migrations import Migration
+from ..record.rescaling import Phase, RescaleState, Rescaling
+from .checkpointing import Checkpointing
+from .lifecycle import Lifecycle
+
+BACK = "the job went back to its last checkpoint"
+
+
+@dataclass(slots=True)
+class _Restart:
+    """A migration by the strategy `restart`: goes on with `tables` once checkpoint `number` is complete."""
+
+    migration: Migration
+    number: int
+    tables: Mapping[str, RoutingTable]
+
+
+class Reconfiguration:
+    """The migrations and rescales of one job."""
+
+    def __init__(self, job: JobRecord, lifecycle: Lifecycle, checkpointing: Checkpointing) -> None:
+        self._job, self._lifecycle, self._checkpointing = job, lifecycle, checkpointing
+        self._restart: _Restart | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether keys move, or workers join or leave."""
+        return self._job.migrations.current is not None or self._job.rescaling is not None
+
+    @property
+    def restarting(self) -> bool:
+        """Whether a migration goes through a checkpoint and a new attempt."""
+        return self._restart is not None
+
+    def move(self, stage: Stage, strategy: str, steps: Sequence[HandoverStep], reason: str, plan: BalancePlan | None = None) -> Migration:
+        """Change the routing of a stage with keyed state by `steps`, which were planned from its table as it is.
+
+        Raises RequestError for the strategy `restart` if the job doesn't save its state, JobNotRunningError or JobBusyError if the
+        job is not running, or a migration is under way.
+        """
+        job = self._job
+        if strategy == "restart" and not job.config.checkpoint.saves_state:
+            raise RequestError(
+                f"job `{job.name}`: the strategy restart goes through a savepoint: give the job a place for it, "
+                "CheckpointConfig(dir=...), or use another strategy"
+            )
+        self._refuse_if_busy("keys can only move")
+        feeders = frozenset(
+            worker_id(s.name, i) for s in job.plan.stages for o in s.outputs if o.target == stage.name for i in range(s.parallelism)
+        )
+        members = frozenset(worker_id(stage.name, i) for i in range(stage.parallelism))
+        moving = [step for step in steps if step.moves]
+        migration = job.migrations.add(stage.name, strategy, reason, moving, feeders, members, plan, asked=job.now)
+        self.advance()
+        return migration
+
+    def change_workers(self, stage: Stage, parallelism: int) -> Rescaling:
+        """Give a stage another number of workers; workers that leave must no longer own any keys.
+
+        Raises RequestError for an impossible number, of it JobNotRunningError or JobBusyError if the job is not running, or
+        a migration or a rescale is under way.
+        """
+        job = self._job
+        self._refuse_if_busy("workers can only join or leave")
+        change = rescale(job.plan, stage, parallelism, job.migrations.tables)
+        token = job.rescales.newest.token if job.rescales.newest is not None else 0
+        rescaling = Rescaling(len(job.rescales), job.plan, change, job.now, token)
+        job.rescales.append(rescaling)
+        job.plan = replace(job.plan, next_channel=change.plan.next_channel)  # whatever becomes of it, no number is used again
+        job.ready -= set(change.joining)
+        if change.joining:
+            for name in change.joining:
+                job.metrics.join(name, stage.name)
+            job.emit(Spawn(job.attempt, rescaling.spawned(), change.joining))
+        self.advance()
+        return rescaling
+
+    def note(self, worker: WorkerId, report: Announced | Switched | Arrived | Attached | SourcePaused | Rewound) -> None:
+        """A worker has got on with a migration or a rescale."""
+        if not isinstance(report, (Attached, SourcePaused, Rewound)):
+            self._job.migrations.note(worker, report)
+        elif (rescaling := self._job.rescaling) is not None:
+            rescaling.note(worker, report)
+
+    def not_spawned(self, problem: str) -> None:
+        """The workers that were to join did not start."""
+        rescaling = self._job.rescaling
+        if rescaling is not None and rescaling.phase is Phase.STARTING:
+            rescaling.end(RescaleState.ENDED_EARLY, self._job.now, problem)
+            self._retire(rescaling.rescale.joining)
+
+    def advance(self) -> None:
+        """Whatever the next moves are, as far as they go without an answer."""
+        self._advance_rescale()
+        while (current := self._job.migrations.current) is not None:
+            if not (self._advance_restart(current) if current.strategy == "restart" else self._advance(current)):
+                break
+
+    def started(self) -> None:
+        """All workers of an attempt have started: a migration by restart is done with that."""
+        if self._restart is not None:
+            migration, self._restart = self._restart.migration, None
+            migration.done = len(migration.steps)
+            migration.end(MigrationState.DONE, self._job.now)
+
+    def reset(self) -> Mapping[str, RoutingTable]:
+        """The job goes back: whatever was under way ends, but a migration by restart whose checkpoint it goes back to. Its tables."""
+        job, restart = self._job, self._restart
+        self._drop_rescale(BACK)
+        newest = job.checkpoints.newest
+        if restart is not None and (newest is None or newest.checkpoint < restart.number):
+            self._restart = restart = None
+        if (current := job.migrations.current) is not None and (restart is None or current is not restart.migration):
+            current.end(MigrationState.ENDED_EARLY, job.now, BACK)
+        return restart.tables if restart is not None else {}
+
+    def finish(self) -> None:
+        """Every worker has finished."""
+        self._drop_rescale()
+        if (current := self._job.migrations.current) is not None:
+            if current.in_step and current.complete:
+                self._job.migrations.end_step(current)
+            current.end(MigrationState.DONE if current.done == len(current.steps) else MigrationState.ENDED_EARLY, self._job.now)
+
+    def end(self) -> None:
+        """The job ends."""
+        if (current := self._job.migrations.current) is not None:
+            current.end(MigrationState.ENDED_EARLY, max(current.begun or 0.0, self._job.now))
+        self._drop_rescale()
+
+    def _refuse_if_busy(self, what: str) -> None:
+        job = self._job
+        if job.state is not JobState.RUNNING:
+            raise JobNotRunningError(f"job `{job.name}` is {job.state}: {what} while it runs")
+        if (current := job.migrations.current) is not None:
+            problem = f"migration {current.number} of `{current.stage}` is under way ({current.done} of {len(current.steps)} steps)"
+            raise JobBusyError(f"job `{job.name}`: {problem}; wait until it is done")
+        if (rescaling := job.rescaling) is not None:
+            problem = f"rescale {rescaling.number} of `{rescaling.rescale.stage}` is under way ({rescaling.phase.value})"
+            raise JobBusyError(f"job `{job.name}`: {problem}; wait until it is done")
+
+    def _advance_rescale(self) -> None:
+        job = self._job
+        while (current := job.rescaling) is not None:
+            running = job.state is JobState.RUNNING and not job.stop_wanted and bool(job.reading)
+            free = not self._checkpointing.under_way and job.migrations.current is None
+            told = current.advance(ready=job.ready, finished=job.finished, running=running, free=free, now=job.now)
+            if told is None:
+                break
+            if current.joined:
+                job.plan = current.rescale.plan
+            elif current.state is RescaleState.DONE:
+                job.plan = current.rescale.plan
+                job.emit(*(Tell(name, Shutdown()) for name in current.rescale.leaving))
+                self._retire(current.rescale.leaving)
+            elif current.state is RescaleState.ENDED_EARLY:
+                self._retire(current.rescale.joining)
+            job.emit(*(Tell(name, command) for name, command in told))
+
+    def _advance(self, migration: Migration) -> bool:
+        """The next move of a migration; False while it waits for an answer."""
+        job = self._job
+        if migration.may_step(job.finished) and self._checkpointing.begin_if_due():
+            return True
+        running = job.state is JobState.RUNNING and not job.stop_wanted
+        free = not self._checkpointing.under_way
+        told = job.migrations.advance(finished=job.finished, running=running, free=free, now=job.now)
+        if told is None:
+            return False
+        job.emit(*(Tell(name, command) for name, command in told))
+        return True
+
+    def _advance_restart(self, migration: Migration) -> bool:
+        job, checkpoints = self._job, self._job.checkpoints
+        if migration.state is MigrationState.WAITING:
+            migration.state, migration.begun = MigrationState.RUNNING, job.now
+        if not migration.steps:
+            migration.end(MigrationState.DONE, job.now)
+            return True
+        if job.state is JobState.RESTARTING or not self._checkpointing.free:
+            return False
+        if self._restart is not None and checkpoints.newest is not None and checkpoints.newest.checkpoint >= self._restart.number:
+            self._lifecycle.go_back()
+            return False
+        failed = self._restart is not None and checkpoints.last >= self._restart.number
+        if failed or job.state is not JobState.RUNNING or not job.reading:
+            self._restart = None
+            migration.end(MigrationState.ENDED_EARLY, job.now, "its checkpoint failed" if failed else None)
+            return True
+        if self._restart is None:
+            moves = [move for step in migration.steps for move in step.moves]
+            tables = {migration.stage: job.migrations.tables[migration.stage].after(moves)}
+            self._restart = _Restart(migration, self._checkpointing.ask(f"for migration {migration.number}"), tables)
+        return self._checkpointing.begin_if_due()
+
+    def _drop_rescale(self, problem: str | None = None) -> None:
+        """What becomes of a rescale that is under way when the job ends or goes back."""
+        rescaling = self._job.rescaling
+        if rescaling is not None:
+            rescaling.end(RescaleState.ENDED_EARLY, self._job.now, problem)
+            self._retire(tuple(name for name in rescaling.rescale.joining if name not in self._job.workers))
+
+    def _retire(self, workers: tuple[WorkerId, ...]) -> None:
+        if workers:
+            self._job.checkpoints.retire(workers)
+            for name in workers:
+                self._job.metrics.leave(name)
+            self._job.emit(Retire(workers))

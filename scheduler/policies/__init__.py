@@ -1,0 +1,1 @@
+"""Scaling policies: pure functions from a snapshot of the dataflow to a decision."""

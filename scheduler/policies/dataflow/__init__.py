@@ -1,0 +1,1 @@
+"""The dataflow as scaling policies see it: measured rates, demand, shortfall and skew of each operator."""

@@ -1,0 +1,61 @@
+"""What scaling policies know of a stage besides what its workers measure.
+
+>>> import evenflow as ef
+>>> flow = ef.Dataflow("f")
+>>> _ = flow.read(ef.generate(rate=900)).key_by("key").aggregate(n=ef.count()).named("count").write(ef.to_list([]))
+>>> [(stage.name, stage.outputs, stage.rate) for stage in scaled_stages(flow.plan())]
+[('generate', ('count',), 900), ('count', (), None)]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ....engine.operators.aggregate_windows import AggregateWindows
+from ....engine.operators.read import Read
+from ....engine.plan.physical import Plan, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledStage:
+    """`outputs`: the stages that it sends to. `rate`: records per second that a source says it is offered. `kind`: as in `OperatorFigures`.
+    `chained`: whether it has several operators. `key_groups`: None without keyed state. `fixed`: whether policies may not change its
+    workers; `can_be_scaled`: whether anybody may. `least`, `most`: its own bounds, None for those of the settings.
+    """
+
+    name: str
+    parallelism: int
+    outputs: tuple[str, ...] = ()
+    is_source: bool = False
+    rate: float | None = None
+    kind: str = "continuous"
+    chained: bool = False
+    key_groups: int | None = None
+    fixed: bool = False
+    least: int | None = None
+    most: int | None = None
+    can_be_scaled: bool = True
+
+
+def scaled_stages(plan: Plan) -> tuple[ScaledStage, ...]:
+    """Those of a plan, in its order."""
+    return tuple(scaled_stage(stage, plan.key_groups) for stage in plan.stages)
+
+
+def scaled_stage(stage: Stage, key_groups: int) -> ScaledStage:
+    """One stage of a plan with that many key groups."""
+    head = stage.chain[0].operator
+    return ScaledStage(
+        name=stage.name,
+        parallelism=stage.parallelism,
+        outputs=tuple(dict.fromkeys(output.target for output in stage.outputs)),
+        is_source=stage.is_source,
+        rate=head.source.rate if isinstance(head, Read) else None,
+        kind="window" if isinstance(head, AggregateWindows) else "continuous",
+        chained=len(stage.chain) > 1,
+        key_groups=key_groups if stage.is_keyed else None,
+        fixed=stage.bounds.fixed or not stage.can_be_scaled,
+        least=stage.bounds.least,
+        most=stage.bounds.most,
+        can_be_scaled=stage.can_be_scaled,
+    )

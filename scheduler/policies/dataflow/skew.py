@@ -1,0 +1,65 @@
+"""Where one worker is the bottleneck although its operator has workers enough: what a mean over instances can't show.
+
+The busiest instance k of an operator gets the part `share(k)` of its records. It is a bottleneck when share(k) * arriving is over its true
+rate while all instances together could do it. Rebalancing keys helps down to the floor: no instance can get less than the mean, nor less
+than the hottest key.
+
+>>> from .figures import InstanceFigures, OperatorFigures
+>>> from .snapshot import Edge
+>>> hot, cold = InstanceFigures(100, observed_processing_rate=90), InstanceFigures(100, observed_processing_rate=30)
+>>> source, count = OperatorFigures("source", 1, source_rate=160), OperatorFigures.summed("count", [hot, cold])
+>>> list(hot_operators(DataflowSnapshot((source, count), (Edge("source", "count"),)), {"count": 1.6}))
+['count']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ....balancer.snapshot import MOST
+from .demand import whole_workers
+from .figures import OperatorFigures
+from .snapshot import DataflowSnapshot
+
+_ROUNDING = 1e-9
+"""As `whole_workers` has it."""
+
+
+def hot_operators(snapshot: DataflowSnapshot, needed: Mapping[str, float]) -> dict[str, str]:
+    """The operators that a rebalance would help, each with the sentence that says why; `needed`: their workers, not rounded.
+
+    An operator with fewer workers than it needs is not among them: new workers are given the hot keys as they come. Nor is one whose
+    records are dealt out: it has no keys to place.
+    """
+    found = {}
+    for name, need in needed.items():
+        operator = snapshot.operator(name)
+        share = hottest_share(operator)
+        floor = max(1 / operator.parallelism, operator.hottest_key_share or 0.0)
+        if operator.keyed and share is not None and overloaded(operator, need) and share > snapshot.settings.skew_tolerance * floor:
+            found[name] = (
+                f"{name} has {operator.parallelism} workers and needs {need:.2f}, but its busiest gets {share:.0%} of the records "
+                f"({floor:.0%} is the least possible): rebalance its keys"
+            )
+    return found
+
+
+def overloaded(operator: OperatorFigures, need: float) -> bool:
+    """Whether the busiest instance gets more than it can do although the operator has the workers that it needs."""
+    return whole_workers(need) <= operator.parallelism and capacity(operator, need) < 1 - _ROUNDING
+
+
+def capacity(operator: OperatorFigures, need: float) -> float:
+    """How many times its demand an operator's workers can process, at most MOST. `need`: in workers. The busiest decides."""
+    busiest = max(hottest_share(operator) or 0.0, 1 / operator.parallelism) * need
+    return min(1 / busiest, MOST) if busiest > 0 else MOST
+
+
+def hottest_share(operator: OperatorFigures) -> float | None:
+    """The part of the operator's load that its busiest instance has, None where it isn't known.
+
+    Load is useful time: records over the instance's true rate, so that an instance whose records cost more counts as busier.
+    """
+    loads = [one.utilisation for one in operator.instances if one.utilisation is not None]
+    total = sum(loads)
+    return max(loads) / total if total > 0 and operator.parallelism > 1 else None

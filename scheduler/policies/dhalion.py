@@ -1,0 +1,189 @@
+"""Dhalion: symptoms, diagnoses, resolvers, and a blacklist of what didn't help; one operator at a time.
+
+Floratou, Agrawal, Graham, Rao, Ramasamy: Dhalion: Self-Regulating Stream Processing in Heron, VLDB 2017, section 5. The symptom is
+backpressure; where it comes from tells the operator; the diagnosis is told by comparing its instances:
+
+    skew             an instance processes more than the others, and more waits for it    -> rebalance
+    slow instance    more waits for an instance that processes no more than the others    -> rebalance
+    underprovisioned all instances are alike                                              -> ceil(n * (1 + u)) workers
+    overprovisioned  no backpressure, and next to nothing waits for the operator          -> floor(n * scale_down_factor) workers
+
+with u = min(b / (1 - b), 4) for backpressure during the part b of the time: what was held back over what was let through (Heron's
+ScaleUpResolver has b in milliseconds per second and 1000 for 1). What was done and didn't help goes on the blacklist.
+
+Invariant: at most one operator changes per decision, for rules can't tell how changes of several work together.
+
+An operator waits for credit because a later one is slow; the last operator of such a chain is the slow one. `backpressure` of an operator
+behind which there is none can only be what it caused itself, as Heron reports it.
+
+>>> from .figures import InstanceFigures, OperatorFigures
+>>> o = OperatorFigures.summed("o", [InstanceFigures(backpressure=0.5), InstanceFigures(backpressure=0.0)])
+>>> Dhalion().decide(DataflowSnapshot((o,)), DhalionMemory())[0].parallelism
+{'o': 4}
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil, floor
+from statistics import median
+from typing import ClassVar
+
+from .base import Policy
+from .bounds import smallest, within_bounds
+from .dataflow.figures import OperatorFigures
+from .dataflow.snapshot import DataflowSnapshot
+from .decision import ScalingDecision
+
+MOST_GROWTH = 4.0
+"""Heron never asks for more than five times the instances that there are."""
+
+LEAST_BACKPRESSURE = 0.02
+"""A part of the time below which waiting for credit is no symptom."""
+
+LEAST_RELIEF = 0.1
+"""An action that lowers backpressure by a smaller part of what it was didn't help."""
+
+OUTLIER = 1.5
+"""An instance with this multiple of the median is unlike the others."""
+
+IDLE_SECONDS = 0.1
+"""An operator for which less than this much of its work waits is idle enough to give workers back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What was done: the diagnosis, the operator, its workers from now on, the backpressure (part of the time) before, and when."""
+
+    diagnosis: str
+    operator: str
+    workers: int
+    backpressure: float
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class DhalionMemory:
+    """`attempt`: what was done last, until it is judged; `blacklist`: what didn't help, and when that was found."""
+
+    attempt: Attempt | None = None
+    blacklist: tuple[Attempt, ...] = ()
+
+
+class Dhalion(Policy[DhalionMemory]):
+    """Knows no rates from outside: it acts until the symptoms are gone."""
+
+    name: ClassVar[str] = "dhalion"
+
+    def start(self) -> DhalionMemory:
+        return DhalionMemory()
+
+    def decide(self, snapshot: DataflowSnapshot, memory: DhalionMemory) -> tuple[ScalingDecision, DhalionMemory]:
+        memory = _judged(snapshot, memory)
+        slow = slow_operator(snapshot)
+        if slow is None:
+            return self._give_back(snapshot, memory)
+        operator, held_back = snapshot.operator(slow), held_back_by(snapshot, slow)
+        diagnosis = diagnose(operator)
+        if diagnosis != "underprovisioned" and not _listed(memory, diagnosis, slow, operator.parallelism):
+            reason = f"{slow}: {diagnosis}: one instance has most of what waits; senders wait {held_back:.0%} of the time"
+            attempt = Attempt(diagnosis, slow, operator.parallelism, held_back, snapshot.time)
+            return ScalingDecision(rebalance=(slow,), reason=reason), replace(memory, attempt=attempt)
+        wanted = scaled_up(operator.parallelism, held_back)
+        if _listed(memory, "underprovisioned", slow, wanted):
+            return ScalingDecision(reason=f"{slow} is slow, but {wanted} workers are on the blacklist: they didn't help"), memory
+        changed, notes = within_bounds(snapshot, {slow: wanted})
+        reason = "; ".join((f"{slow} is underprovisioned: senders wait {held_back:.0%} of the time", *notes))
+        if not changed:
+            return ScalingDecision(reason=reason), memory
+        return ScalingDecision(changed, reason=reason), replace(
+            memory, attempt=Attempt("underprovisioned", slow, changed[slow], held_back, snapshot.time)
+        )
+
+    def _give_back(self, snapshot: DataflowSnapshot, memory: DhalionMemory) -> tuple[ScalingDecision, DhalionMemory]:
+        for name in sorted(snapshot.order, key=lambda name: -snapshot.operator(name).parallelism):
+            operator = snapshot.operator(name)
+            wanted = max(floor(operator.parallelism * snapshot.settings.scale_down_factor), smallest(operator, snapshot.settings))
+            taken_in = operator.observed_processing_rate
+            if (
+                not snapshot.inputs(name)
+                or taken_in is None
+                or operator.queue_records > IDLE_SECONDS * taken_in
+                or wanted >= operator.parallelism
+                or _listed(memory, "overprovisioned", name, wanted)
+            ):
+                continue
+            changed, notes = within_bounds(snapshot, {name: wanted})
+            if changed:
+                reason = "; ".join((f"{name} is overprovisioned: next to nothing waits for its {operator.parallelism} workers", *notes))
+                attempt = Attempt("overprovisioned", name, changed[name], 0.0, snapshot.time)
+                return ScalingDecision(changed, reason=reason), replace(memory, attempt=attempt)
+        return ScalingDecision(reason="no backpressure, and no operator that is idle and may have fewer workers"), memory
+
+
+def scaled_up(workers: int, backpressure: float) -> int:
+    """Workers for an operator whose senders are held back that part of the time."""
+    growth = MOST_GROWTH if backpressure >= 1 else min(backpressure / (1 - backpressure), MOST_GROWTH)
+    return ceil(workers * (1 + growth) * (1 - 1e-9))
+
+
+def held_back_by(snapshot: DataflowSnapshot, name: str) -> float:
+    """The part of the time that an operator holds its senders back: the most of any sender, or Heron's sum over its own instances."""
+    senders = [snapshot.operator(edge.source) for edge in snapshot.inputs(name)]
+    own = 0.0 if snapshot.outputs(name) else snapshot.operator(name).backpressure
+    return max([own, *(sender.backpressure / sender.parallelism for sender in senders)])
+
+
+def slow_operator(snapshot: DataflowSnapshot) -> str | None:
+    """The operator that holds its senders back most and isn't held back itself, None where there is no backpressure."""
+    slow = {name: held_back_by(snapshot, name) for name in snapshot.order}
+    candidates = [name for name in snapshot.order if slow[name] > LEAST_BACKPRESSURE and not _waits(snapshot, name)]
+    return max(candidates, key=lambda name: (slow[name], _busy(snapshot.operator(name))), default=None)
+
+
+def diagnose(operator: OperatorFigures) -> str:
+    """Why an operator is slow, by comparing its instances: `skew`, `slow instance` or `underprovisioned`.
+
+    One whose records are dealt out has no keys to place, so that only more workers help it.
+    """
+    waiting = [one.queue_records for one in operator.instances if one.queue_records is not None]
+    rates = [one.observed_processing_rate for one in operator.instances if one.observed_processing_rate is not None]
+    if not operator.keyed or len(waiting) != operator.parallelism or operator.parallelism == 1 or max(waiting) <= OUTLIER * median(waiting):
+        return "underprovisioned"
+    busiest = waiting.index(max(waiting))
+    if len(rates) == operator.parallelism and rates[busiest] > OUTLIER * median(rates):
+        return "skew"
+    return "slow instance"
+
+
+def _waits(snapshot: DataflowSnapshot, name: str) -> bool:
+    operator = snapshot.operator(name)
+    return bool(snapshot.outputs(name)) and operator.backpressure / operator.parallelism > LEAST_BACKPRESSURE
+
+
+def _busy(operator: OperatorFigures) -> float:
+    return operator.queue_records / operator.parallelism
+
+
+def _judged(snapshot: DataflowSnapshot, memory: DhalionMemory) -> DhalionMemory:
+    """The last attempt on the blacklist if it was carried out and didn't help; what is there for too long taken off it."""
+    kept = tuple(entry for entry in memory.blacklist if snapshot.time - entry.time < snapshot.settings.blacklist_s)
+    attempt = memory.attempt
+    if attempt is None or snapshot.parallelism.get(attempt.operator) != attempt.workers:
+        return DhalionMemory(None, kept)
+    now = held_back_by(snapshot, attempt.operator)
+    if attempt.diagnosis == "overprovisioned":
+        failed = now > LEAST_BACKPRESSURE
+    else:
+        failed = slow_operator(snapshot) == attempt.operator and now > (1 - LEAST_RELIEF) * attempt.backpressure
+    return DhalionMemory(None, (*kept, replace(attempt, time=snapshot.time)) if failed else kept)
+
+
+def _listed(memory: DhalionMemory, diagnosis: str, operator: str, workers: int) -> bool:
+    """Whether it was tried in vain: that few workers or fewer for an idle operator, that many for a slow one."""
+    return any(
+        entry.diagnosis == diagnosis
+        and entry.operator == operator
+        and (workers <= entry.workers if diagnosis == "overprovisioned" else workers == entry.workers)
+        for entry in memory.blacklist
+    )

@@ -1,0 +1,84 @@
+"""Which operators get the workers of a new node, and which node goes: by Stela, or in turn, the baseline that Stela is compared with.
+
+>>> from ..scaling.figures import OperatorFigures
+>>> from ..scaling.settings import PolicySettings
+>>> from ..scaling.snapshot import Edge
+>>> source = OperatorFigures("source", 1, source_rate=1000, nodes=("x",))
+>>> slow = OperatorFigures("slow", 2, true_processing_rate=500, nodes=("x", "y"))
+>>> seen = DataflowSnapshot((source, slow), (Edge("source", "slow"),), PolicySettings(slots=3))
+>>> [dict(NODE_POLICIES[name].fill(seen).parallelism) for name in ("stela", "round_robin")]
+[{'slow': 4}, {'source': 3, 'slow': 3}]
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
+
+from ..bounds import largest, within_bounds
+from ..dataflow.snapshot import DataflowSnapshot
+from ..decision import ScalingDecision
+from ..stela import Stela, node_sums, slots_to_fill
+from .placement import short
+
+
+class Ranking(NamedTuple):
+    """The nodes of a job, the one to give back first in front, and why that one, for people."""
+
+    nodes: tuple[str, ...]
+    reason: str
+
+
+class NodePolicy(ABC):
+    """Asked once for each node scaling; it keeps nothing from one to the next."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def fill(self, snapshot: DataflowSnapshot) -> ScalingDecision:
+        """The operators that get `settings.slots` more workers together; fewer where they need or may have no more."""
+
+    @abstractmethod
+    def leaving(self, snapshot: DataflowSnapshot) -> Ranking:
+        """The order in which nodes would be given back. The operators' `nodes` say which there are."""
+
+
+class StelaNodes(NodePolicy):
+    """Workers for congested operators, by effective throughput percentage (ETP); the node with the lowest sum of ETPs goes."""
+
+    name: ClassVar[str] = "stela"
+
+    def fill(self, snapshot: DataflowSnapshot) -> ScalingDecision:
+        return Stela().decide(snapshot, None)[0]
+
+    def leaving(self, snapshot: DataflowSnapshot) -> Ranking:
+        sums = node_sums(snapshot)
+        return Ranking(tuple(sums), f"sums of ETPs: {', '.join(f'{short(node)} {total:.2f}' for node, total in sums.items())}")
+
+
+class RoundRobinNodes(NodePolicy):
+    """What a scheduler does that knows nothing of the load, as Storm's: one worker for each operator in turn, from the sources on; the node
+    with the first name goes.
+    """
+
+    name: ClassVar[str] = "round_robin"
+
+    def fill(self, snapshot: DataflowSnapshot) -> ScalingDecision:
+        workers, slots = snapshot.parallelism, slots_to_fill(snapshot)
+        bounds = {name: largest(snapshot.operator(name), snapshot.settings) for name in snapshot.order}
+        while slots and any(workers[name] < bounds[name] for name in snapshot.order):
+            for name in [name for name in snapshot.order if workers[name] < bounds[name]][:slots]:
+                workers[name] += 1
+                slots -= 1
+        grown = {name: count for name, count in workers.items() if count > snapshot.parallelism[name]}
+        changed, notes = within_bounds(snapshot, grown)
+        reason = f"one worker each, in turn, for {', '.join(changed)}" if changed else "no operator may have more workers"
+        return ScalingDecision(changed, reason="; ".join([reason, *notes]))
+
+    def leaving(self, snapshot: DataflowSnapshot) -> Ranking:
+        nodes = tuple(sorted({node for operator in snapshot.operators for node in operator.nodes}))
+        return Ranking(nodes, f"in turn: {', '.join(map(short, nodes))}")
+
+
+NODE_POLICIES: dict[str, NodePolicy] = {policy.name: policy for policy in (StelaNodes(), RoundRobinNodes())}
+"""By the names that users give them, the default first."""

@@ -1,0 +1,157 @@
+"""Stela: by how much an operator's rate decides what the whole dataflow puts out; workers go to, and nodes from, where that counts.
+
+Xu, Peng, Gupta: Stela: Enabling Stream Processing Systems to Scale-in and Scale-out On-demand, IC2E 2016. An operator is congested when it
+gets over `congestion` (1.2) times what it processes. Its effective throughput percentage is
+
+    ETP(i) = throughput of the sinks that i reaches by ways without a congested operator / throughput of all sinks
+
+Out, for each of the N slots: the congested operator with the highest ETP gets one more worker, its rate becomes (k + 1) / k of what it
+was, the rates are propagated downstream, and the ETPs are recomputed; of equals the first in the dataflow is taken. For added
+nodes, N = new nodes * instances / nodes. In: the node with the lowest sum of its instances' ETPs goes; its instances are handed round robin
+to the others, those with the lowest sums first.
+
+Invariant: a sink counts once, by however many ways it is reached.
+
+Stela is told when to scale. Unless `slots`, `add_nodes` or `remove_nodes` say so, it adds one worker while an operator is congested, and
+gives none back.
+
+>>> from .figures import OperatorFigures
+>>> from .snapshot import Edge
+>>> source, slow = OperatorFigures("source", 1, source_rate=1000), OperatorFigures("slow", 2, true_processing_rate=500)
+>>> Stela().decide(DataflowSnapshot((source, slow), (Edge("source", "slow"),)), None)[0].parallelism
+{'slow': 3}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ...engine.errors import FlowError
+from .base import Policy
+from .bounds import largest, within_bounds
+from .dataflow.demand import bounded, offered, selectivity
+from .dataflow.figures import OperatorFigures
+from .dataflow.snapshot import DataflowSnapshot
+from .decision import Relocation, ScalingDecision
+
+MOST_SLOTS = 4096
+"""Each slot takes a look at the whole dataflow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """What every operator gets and processes, in records/s, and which ones are congested."""
+
+    arriving: Mapping[str, float]
+    processed: Mapping[str, float]
+    congested: frozenset[str]
+
+
+class Stela(Policy[None]):
+    """By throughput alone: latency and the cost of a worker don't count."""
+
+    name: ClassVar[str] = "stela"
+
+    def start(self) -> None:
+        return None
+
+    def decide(self, snapshot: DataflowSnapshot, memory: None) -> tuple[ScalingDecision, None]:
+        return (_scale_in(snapshot) if snapshot.settings.remove_nodes else _scale_out(snapshot)), None
+
+
+def flow_of(snapshot: DataflowSnapshot, parallelism: Mapping[str, int]) -> Flow:
+    """The rates that follow from what comes from outside, if the operators had these numbers of workers.
+
+    What an operator can do is its true rate, or what it processes where that isn't known.
+    """
+    arriving: dict[str, float] = {}
+    processed: dict[str, float] = {}
+    for name in snapshot.order:
+        operator = snapshot.operator(name)
+        sent = (processed[edge.source] * _factor(snapshot.operator(edge.source)) * edge.share for edge in snapshot.inputs(name))
+        outside = offered(operator) or (0.0 if snapshot.inputs(name) else operator.observed_output_rate or 0.0)
+        arriving[name] = bounded(sum(sent) + outside)
+        can_do = _rate(snapshot, operator)
+        limit = arriving[name] if can_do is None else can_do * parallelism[name] / operator.parallelism
+        processed[name] = min(arriving[name], limit)
+    over = snapshot.settings.congestion
+    return Flow(arriving, processed, frozenset(name for name in snapshot.order if arriving[name] > over * processed[name] * (1 + 1e-9)))
+
+
+def effective_throughput(snapshot: DataflowSnapshot, flow: Flow) -> dict[str, float]:
+    """ETP of every operator, 0 to 1."""
+    total = sum(flow.processed[name] for name in snapshot.sinks)
+    reached: dict[str, set[str]] = {}
+    for name in reversed(snapshot.order):
+        targets = [edge.target for edge in snapshot.outputs(name)]
+        reached[name] = set[str]().union(*(reached[target] for target in targets if target not in flow.congested)) if targets else {name}
+    return {name: sum(flow.processed[sink] for sink in reached[name]) / total if total else 0.0 for name in snapshot.order}
+
+
+def node_sums(snapshot: DataflowSnapshot) -> dict[str, float]:
+    """For each node the sum of the ETPs of the instances on it, lowest first; of equals the first in the snapshot."""
+    etp = effective_throughput(snapshot, flow_of(snapshot, snapshot.parallelism))
+    sums: dict[str, float] = {}
+    for operator in snapshot.operators:
+        for node in operator.nodes:
+            sums[node] = sums.get(node, 0.0) + etp[operator.name]
+    return dict(sorted(sums.items(), key=lambda item: item[1]))
+
+
+def slots_to_fill(snapshot: DataflowSnapshot) -> int:
+    """How many workers to add. Raises FlowError if nodes are to be added and no operator says where its instances are, or for too many."""
+    slots = _slots_asked(snapshot)
+    if slots > MOST_SLOTS:
+        raise FlowError(f"policy `stela` gives at most {MOST_SLOTS} slots at a time, not {slots}: ask for fewer slots or add_nodes")
+    return slots
+
+
+def _slots_asked(snapshot: DataflowSnapshot) -> int:
+    settings = snapshot.settings
+    if settings.add_nodes:
+        placed = [node for operator in snapshot.operators for node in operator.nodes]
+        if not placed:
+            raise FlowError("policy `stela` with add_nodes needs the operators' nodes: they say how many instances a node has")
+        return settings.add_nodes * len(placed) // len(set(placed))
+    return 1 if settings.slots is None else settings.slots
+
+
+def _scale_out(snapshot: DataflowSnapshot) -> ScalingDecision:
+    workers, chosen = snapshot.parallelism, list[str]()
+    for _ in range(slots_to_fill(snapshot)):
+        flow = flow_of(snapshot, workers)
+        etp = effective_throughput(snapshot, flow)
+        free = [n for n in snapshot.order if n in flow.congested and workers[n] < largest(snapshot.operator(n), snapshot.settings)]
+        if not free:
+            break
+        best = max(free, key=etp.__getitem__)
+        workers[best] += 1
+        chosen.append(f"{best} (ETP {etp[best]:.2f})")
+    changed, notes = within_bounds(
+        snapshot, {name: workers[name] for name in snapshot.order if workers[name] != snapshot.parallelism[name]}
+    )
+    reason = f"one worker each, in turn, for {', '.join(chosen)}" if chosen else "no operator is congested that may have more workers"
+    return ScalingDecision(changed, reason="; ".join([reason, *notes]), add_nodes=snapshot.settings.add_nodes if changed else 0)
+
+
+def _scale_in(snapshot: DataflowSnapshot) -> ScalingDecision:
+    sums = node_sums(snapshot)
+    if len(sums) < 2:
+        raise FlowError(f"policy `stela` can't remove a node: the operators' nodes name {', '.join(sums) or 'none'}, and one has to stay")
+    gone, *rest = sums
+    leaving = [operator.name for operator in snapshot.operators for node in operator.nodes if node == gone]
+    relocate = tuple(Relocation(name, gone, rest[index % len(rest)]) for index, name in enumerate(leaving))
+    ranking = ", ".join(f"{node} {total:.2f}" for node, total in sums.items())
+    return ScalingDecision(remove_node=gone, reason=f"lowest sum of ETPs: {ranking}", relocate=relocate)
+
+
+def _rate(snapshot: DataflowSnapshot, operator: OperatorFigures) -> float | None:
+    takes_input = operator.true_processing_rate or operator.observed_processing_rate
+    return takes_input or (None if snapshot.inputs(operator.name) else operator.true_output_rate)
+
+
+def _factor(operator: OperatorFigures) -> float:
+    known = selectivity(operator)
+    return 1.0 if known is None else known

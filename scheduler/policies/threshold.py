@@ -1,0 +1,168 @@
+"""Target utilisation: every operator shall be busy for a given part of the time, by its busiest instance.
+
+Apache Flink's autoscaler (Flink Kubernetes operator, JobVertexScaler and ScalingMetricEvaluator):
+
+    capacity = arriving / target_utilisation + backlog / catch_up_s + arriving * reconfiguration_s / catch_up_s
+    workers  = ceil(parallelism * capacity / rate)
+    rate     = sum over instances of what they process / utilisation of the busiest instance
+
+An operator is left alone while (arriving + backlog / catch_up_s) / rate is within `utilisation_band` of the target; the upper end is never
+over 1. What its users learnt is in it: the busiest instance counts, not the mean, or skew hides; no scaling down while a backlog is worked
+off; fewer workers must have been enough for `scale_down_delay_s`, and the most of that time are kept; the time that a change takes is
+measured, not configured; and more workers that bring next to nothing are not followed by more. As in JobVertexScaler's
+`detectIneffectiveScaleUp`, every look judges the last scale-out again, by the rate that it sees, so one bad look has no lasting effect:
+
+    effect = (rate now - rate then) / (expected - rate then),   at least `least_effect` (scaling.effectiveness.threshold)
+
+Invariant: while an operator has the workers of its last scale-out, it gets more only if these bring at least `least_effect` of what was
+expected of them.
+
+>>> from .figures import OperatorFigures
+>>> from .settings import PolicySettings
+>>> o = OperatorFigures("o", 2, source_rate=100, true_processing_rate=40)
+>>> Threshold().decide(DataflowSnapshot((o,), settings=PolicySettings(target_utilisation=0.5)), ThresholdMemory())[0].parallelism
+{'o': 10}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from .base import Policy
+from .bounds import within_bounds
+from .dataflow.demand import arrivals, backlog_over, whole_workers
+from .dataflow.figures import OperatorFigures
+from .dataflow.settings import PolicySettings
+from .dataflow.snapshot import DataflowSnapshot
+from .decision import ScalingDecision
+
+
+@dataclass(frozen=True, slots=True)
+class Down:
+    """Fewer workers have been enough for `operator` since `since` (seconds): at most `workers` of them."""
+
+    operator: str
+    since: float
+    workers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Up:
+    """A scale-out: `operator` got `workers` at the rate `rate` (records/s), and was expected to reach the rate `expected`. That is the
+    capacity asked for, or less where the bounds allow fewer workers.
+    """
+
+    operator: str
+    workers: int
+    rate: float
+    expected: float
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdMemory:
+    """`downs`: operators that could do with less; `ups`: the last scale-out of each that still has the workers of it."""
+
+    downs: tuple[Down, ...] = ()
+    ups: tuple[Up, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """An operator's rate by its busiest instance, its capacity to ask for, and the demand over its rate."""
+
+    rate: float
+    capacity: float
+    usage: float
+
+
+class Threshold(Policy[ThresholdMemory]):
+    """Flink's rules."""
+
+    name: ClassVar[str] = "threshold"
+
+    def start(self) -> ThresholdMemory:
+        return ThresholdMemory()
+
+    def at_once(self, settings: PolicySettings) -> PolicySettings:
+        return replace(settings, scale_down_delay_s=0.0)
+
+    def decide(self, snapshot: DataflowSnapshot, memory: ThresholdMemory) -> tuple[ScalingDecision, ThresholdMemory]:
+        settings, seen = snapshot.settings, _seen(snapshot)
+        low = settings.target_utilisation - settings.utilisation_band
+        high = min(1.0, settings.target_utilisation + settings.utilisation_band)
+        ups = {up.operator: up for up in memory.ups if snapshot.parallelism.get(up.operator) == up.workers}
+        wanted: dict[str, int] = {}
+        notes: list[str] = []
+        downs: list[Down] = []
+        for name, figures in seen.items():
+            now = snapshot.operator(name).parallelism
+            workers = whole_workers(now * figures.capacity / figures.rate)
+            busy = f"{name} would be busy for {figures.usage:.0%} of the time with its {now} workers"
+            if figures.usage > high * (1 + 1e-9) and workers > now:
+                if name in ups and _in_vain(ups[name], figures.rate, settings):
+                    notes.append(f"{busy}, but more of them brought next to nothing")
+                else:
+                    wanted[name] = workers
+                    notes.append(busy)
+            elif figures.usage < low and workers < now:
+                down = _since(memory, name, snapshot.time, workers)
+                downs.append(down)
+                if snapshot.time - down.since >= settings.scale_down_delay_s and not _backlog(snapshot):
+                    wanted[name] = down.workers
+                waited = f"have been enough for {snapshot.time - down.since:g} s" if settings.scale_down_delay_s else "are enough"
+                notes.append(f"{busy}, {down.workers} {waited}")
+        changed, clipped = within_bounds(snapshot, wanted)
+        for name, workers in changed.items():
+            now = snapshot.operator(name).parallelism
+            if name in seen and workers > now:
+                rate = seen[name].rate
+                ups[name] = Up(name, workers, rate, min(seen[name].capacity, rate * workers / now))
+        memory = ThresholdMemory(tuple(down for down in downs if down.operator not in changed), tuple(ups.values()))
+        notes = notes or [f"no operator needs more workers, or fewer, to be busy for {max(low, 0.0):.0%} to {high:.0%} of the time"]
+        return ScalingDecision(changed, reason="; ".join([*(notes if seen else ()), *clipped, *_unknown(snapshot, seen)])), memory
+
+
+def busiest_rate(operator: OperatorFigures) -> float | None:
+    """What the operator can process (records/s) when its busiest instance is busy all the time; None where it isn't known."""
+    busiest = max((one.utilisation for one in operator.instances if one.utilisation is not None), default=0.0)
+    if busiest > 0 and operator.observed_processing_rate:
+        return operator.observed_processing_rate / busiest
+    return operator.true_processing_rate
+
+
+def _seen(snapshot: DataflowSnapshot) -> dict[str, _Seen]:
+    settings, seen = snapshot.settings, {}
+    arriving = arrivals(snapshot)
+    backlog = arrivals(snapshot, backlog_over(settings.catch_up_s)) if settings.catch_up_s is not None else {}
+    for name in snapshot.order:
+        rate, steady, extra = busiest_rate(snapshot.operator(name)), arriving[name], backlog.get(name) or 0.0
+        if not rate or steady is None:
+            continue
+        missed = steady * snapshot.reconfiguration_s / settings.catch_up_s if settings.catch_up_s is not None else 0.0
+        seen[name] = _Seen(rate, steady / settings.target_utilisation + extra + missed, (steady + extra) / rate)
+    return seen
+
+
+def _unknown(snapshot: DataflowSnapshot, seen: Mapping[str, _Seen]) -> list[str]:
+    """A note for each operator that can't be judged; sources that count no input take any demand, and need none unless they are alone."""
+    arriving = arrivals(snapshot)
+    unknown = [name for name in snapshot.order if name not in seen and (snapshot.inputs(name) or arriving[name] is None or not seen)]
+    return [f"{name} is left as it is: its demand or its rate is not known" for name in unknown]
+
+
+def _in_vain(up: Up, rate: float, settings: PolicySettings) -> bool:
+    """Whether an operator's last scale-out has brought too little, by the rate that it has now."""
+    return rate - up.rate < settings.least_effect * (up.expected - up.rate)
+
+
+def _since(memory: ThresholdMemory, name: str, time: float, workers: int) -> Down:
+    before = next((down for down in memory.downs if down.operator == name), None)
+    return Down(name, time, workers) if before is None else Down(name, before.since, max(before.workers, workers))
+
+
+def _backlog(snapshot: DataflowSnapshot) -> bool:
+    """Whether sources have more to work off than an interval brings."""
+    arriving = arrivals(snapshot)
+    return any(snapshot.operator(name).queue_records > snapshot.settings.interval_s * (arriving[name] or 0.0) for name in snapshot.sources)

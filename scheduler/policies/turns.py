@@ -1,0 +1,63 @@
+"""Against swinging: what noise adds to an operator's need, or takes from it, is no reason to undo its last change.
+
+DS2 rounds up. Where an operator needs a little over 2 workers, it gets 3, and at the next look it may need a little under 2. So a change
+against the direction of the last one takes a need that has changed by `turn_change` since that was decided. More workers also come where
+less than `target_ratio` of the demand gets through.
+
+Invariant: changes in the same direction, and the first one, are never held back.
+
+>>> from .figures import OperatorFigures
+>>> count = DataflowSnapshot((OperatorFigures("count", 3),))
+>>> last = after_change((), {"count": 3}, {"count": 2.05}, DataflowSnapshot((OperatorFigures("count", 2),)))
+>>> steady(last, {"count": 2}, {"count": 1.96}, count)
+({}, ('count: 1.96 is too close to the 2.05 for which it was given workers',))
+>>> steady(last, {"count": 2}, {"count": 1.8}, count)
+({'count': 2}, ())
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from .dataflow.shortfall import got_through
+from .dataflow.snapshot import DataflowSnapshot
+
+
+class Turn(NamedTuple):
+    """The last change of an operator: more workers (`grew`) or fewer, for this need (workers, not rounded)."""
+
+    operator: str
+    grew: bool
+    need: float
+
+
+def after_change(
+    turns: tuple[Turn, ...], wanted: Mapping[str, int], needed: Mapping[str, float], snapshot: DataflowSnapshot
+) -> tuple[Turn, ...]:
+    """The last changes once `wanted` is decided, for what is `needed`."""
+    before = snapshot.parallelism
+    now = {name: Turn(name, workers > before[name], needed[name]) for name, workers in wanted.items() if name in needed}
+    return tuple({**{turn.operator: turn for turn in turns}, **now}.values())
+
+
+def steady(
+    turns: tuple[Turn, ...], wanted: Mapping[str, int], needed: Mapping[str, float], snapshot: DataflowSnapshot
+) -> tuple[dict[str, int], tuple[str, ...]]:
+    """What of `wanted` is more than noise, and a note for each operator that is left as it is for that reason."""
+    last = {turn.operator: turn for turn in turns if turn.operator in wanted and turn.operator in needed}
+    held = {name: turn for name, turn in last.items() if _noise(turn, wanted[name], needed[name], snapshot)}
+    notes = (
+        f"{name}: {needed[name]:.2f} is too close to the {turn.need:.2f} for which it {'was given' if turn.grew else 'gave back'} workers"
+        for name, turn in held.items()
+    )
+    return {name: workers for name, workers in wanted.items() if name not in held}, tuple(notes)
+
+
+def _noise(last: Turn, workers: int, need: float, snapshot: DataflowSnapshot) -> bool:
+    grows, change = workers > snapshot.operator(last.operator).parallelism, snapshot.settings.turn_change
+    if grows == last.grew:
+        return False
+    if grows:
+        return need < (1 + change) * last.need and got_through(snapshot) >= snapshot.settings.target_ratio
+    return need > (1 - change) * last.need

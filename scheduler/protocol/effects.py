@@ -1,0 +1,197 @@
+"""What the job's state machine wants to be done, and the states that it goes through. An interpreter carries the effects out in order.
+
+Every effect names its cause, the event that led to it, for logs and for the story that errors tell; two effects that differ in their cause
+alone are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from ...engine.plan.physical import Plan
+from ...engine.protocol.ids import Attempt, CheckpointNumber, WorkerId
+from .manifest import Manifest
+from .messages import Command
+
+
+class JobState(StrEnum):
+    """Where a job is in its life; the last three are final. RESTARTING: it goes back to its last checkpoint."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    RESTARTING = "restarting"
+    STOPPING = "stopping"
+    FINISHED = "finished"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    final: bool
+
+    def __init__(self, value: str) -> None:
+        self.final = value in ("finished", "failed", "cancelled")
+
+
+class StopMode(StrEnum):
+    """Ways to stop a job. BARRIER: at a last checkpoint, from which another run continues. DRAIN: sources end, windows and timers fire."""
+
+    BARRIER = "at a barrier"
+    DRAIN = "drained"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caused:
+    """`cause`: the event that led to an effect."""
+
+    cause: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tell(Caused):
+    """Send `command` to `worker`; commands to one worker are in order."""
+
+    worker: WorkerId
+    command: Command
+
+
+@dataclass(frozen=True, slots=True)
+class Save(Caused):
+    """Write the manifest. Answered with `Saved`."""
+
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Commit(Caused):
+    """Commit `checkpoint`: `committables` by sink operator. Answered with `Committed`.
+
+    `completed`: checkpoints so far. `last`: nothing follows, so what writers have prepared in vain can be removed behind it.
+    """
+
+    checkpoint: CheckpointNumber
+    committables: Mapping[str, list[Any]]
+    completed: int = 0
+    last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreSinks(Caused):
+    """Bring the sinks to where attempt `attempt` begins: at `manifest`, or at nothing. Answered with `SinksRestored`.
+
+    What the manifest says is committed, again perhaps. `retracts`: the newest checkpoint that may have been committed if that is a later
+    one: the sinks take back what came behind the manifest first.
+    """
+
+    attempt: Attempt
+    manifest: Manifest | None
+    retracts: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FindOlder(Caused):
+    """Checkpoint `checkpoint` can't be read because of `problem`: find the one before it. Answered with `OlderFound`."""
+
+    checkpoint: CheckpointNumber
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Discard(Caused):
+    """Remove what checkpoint `checkpoint`, which failed, has written: the next may need the room."""
+
+    checkpoint: CheckpointNumber
+
+
+@dataclass(frozen=True, slots=True)
+class CopySavepoint(Caused):
+    """Copy the checkpoint of `manifest` to the folder `path`. Answered with `SavepointCopied`."""
+
+    path: str
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class RememberStart(Caused):
+    """All workers had started at `since` (seconds since the epoch): a coordinator that takes over from a lost one needs to know."""
+
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class RememberStop(Caused):
+    """The job was asked to stop: a coordinator that takes over from a lost one needs to know."""
+
+    mode: StopMode
+
+
+@dataclass(frozen=True, slots=True)
+class Deploy(Caused):
+    """End what is left of earlier attempts, and start all tasks of `plan` from `manifest` (None: from nothing).
+
+    Each worker's start is an event `ready`; what goes wrong is one `not_deployed`.
+    """
+
+    attempt: Attempt
+    plan: Plan
+    manifest: Manifest | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spawn(Caused):
+    """Start `workers`, whose tasks and channels are in `plan`, beside the running ones. Each is `ready`, or all are `not_spawned`."""
+
+    attempt: Attempt
+    plan: Plan
+    workers: tuple[WorkerId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Retire(Caused):
+    """These workers have left the job: end their processes."""
+
+    workers: tuple[WorkerId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UseNodes(Caused):
+    """The nodes `avoid` get no process any more. New processes go to the nodes `prefer`, if there are any."""
+
+    avoid: frozenset[str] = frozenset()
+    prefer: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve(Caused):
+    """Keep `count` more spare processes ready, or end them again. What goes wrong is `not_reserved`."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskForRoom(Caused):
+    """Ask the cluster's autoscaler for room for `workers` more workers."""
+
+    workers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended(Caused):
+    """The job has come to a final state."""
+
+    state: JobState
+
+
+@dataclass(frozen=True, slots=True)
+class Warn(Caused):
+    """Write to the job's log."""
+
+    text: str
+
+
+StorageEffect = Save | Commit | RestoreSinks | FindOlder | Discard | CopySavepoint | RememberStart | RememberStop
+
+WorkersEffect = Tell | Deploy | Spawn | Retire | UseNodes | Reserve | AskForRoom
+
+Effect = StorageEffect | WorkersEffect | Warn | Ended

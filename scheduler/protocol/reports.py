@@ -1,0 +1,188 @@
+"""Reports about the checkpoints, migrations and scalings of a job.
+
+Invariant: `seconds` is None until what is reported is over, and `problem` is None then if it has succeeded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ...balancer.plan import BalancePlan
+from ...engine.protocol.ids import WorkerId
+from ...engine.shown import Shown
+from ..policies.nodes.placement import short
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationReport(Shown):
+    """`number` counts the reports of one kind. `reason`: why it was begun, with whatever policy or request wanted it.
+
+    `began_at`: seconds since the epoch, None while it waits; `seconds`: how long it took, None until it is over. `problem`: why it failed,
+    ended early, or takes so long.
+    """
+
+    number: int
+    state: StrEnum
+    reason: str
+    began_at: float | None = None
+    seconds: float | None = None
+    problem: str | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether its state is final."""
+        return self.seconds is not None
+
+    @property
+    def why(self) -> str:
+        """The reason, and the problem if there is one."""
+        return self.reason if self.problem is None else f"{self.reason}; {self.problem}"
+
+    @property
+    def _taken(self) -> str:
+        return "" if self.seconds is None else f" in {self.seconds:.3f} s"
+
+
+class CheckpointState(StrEnum):
+    """Where a checkpoint is. COMMITTING: it is complete, and the sinks commit what belongs to it.
+
+    UNREADABLE: it was complete, and was found to be damaged when the job was to go on from it.
+    """
+
+    PENDING = "pending"
+    SAVING = "saving"
+    COMMITTING = "committing"
+    COMPLETE = "complete"
+    FAILED = "failed"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointReport(OperationReport):
+    """What `job.checkpoints()` shows: `seconds` from its begin to its manifest, once the sinks have committed.
+
+    `waits_for`: the workers that one which is pending has not passed. `state_bytes`: of all files that make the state; `saved_bytes`:
+    of the files that were written for it, the rest belong to earlier checkpoints; `keys` in these, which are all keys or those that had
+    changed.
+    """
+
+    state: CheckpointState
+    state_bytes: int = 0
+    keys: int = 0
+    saved_bytes: int = 0
+    waits_for: tuple[WorkerId, ...] = ()
+
+    def __str__(self) -> str:
+        what = [f"{self.keys:,} keys, {self.saved_bytes:,} bytes saved of {self.state_bytes:,}"] * (self.problem is None and self.over)
+        what += [f"waits for {', '.join(self.waits_for)}"] * bool(self.waits_for)
+        return f"checkpoint {self.number} {self.state.value}{self._taken}: {'; '.join([*what, self.why])}"
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointReport:
+    """`number` of its checkpoint. `problem`: why it could not be taken, once it is `done`."""
+
+    number: int
+    path: str
+    done: bool = False
+    problem: str | None = None
+
+
+class MigrationState(StrEnum):
+    """Where a migration is; the last two are final. `ended early`: the stream ended before all steps were made."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    ENDED_EARLY = "ended early"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationReport(OperationReport):
+    """What `job.migrations()` shows: groups and keys that got another worker, keys whose state moved, and its bytes.
+
+    A key with state in several panes of a window counts once for each.
+
+    `plan` is what the balancer wanted, None for a migration by hand; `latency_ms` p50 and p99 at the sinks while it went on, None if there
+    was no latency mark in that time. `problem`: why it ended early, None if the stream ended.
+    """
+
+    state: MigrationState
+    operator: str
+    strategy: str
+    plan: BalancePlan | None
+    groups: int
+    routed_keys: int
+    steps: int
+    steps_done: int
+    keys_moved: int
+    state_bytes: int
+    latency_ms: tuple[float, float] | None = None
+
+    def __str__(self) -> str:
+        moved = f"{self.steps_done} of {self.steps} steps, {self.keys_moved:,} keys, {self.state_bytes:,} bytes"
+        return f"migration {self.number} of `{self.operator}` by {self.strategy} {self.state.value}{self._taken}: {moved}; {self.why}"
+
+
+class ScalingState(StrEnum):
+    """What a scaling is at; the last two are final."""
+
+    EMPTYING = "moving keys away"
+    CHANGING = "changing workers"
+    SPREADING = "moving keys in"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingReport(OperationReport):
+    """What `job.scale()` gives: workers before and after, and what has moved. It is over when the last key has moved."""
+
+    state: ScalingState
+    operator: str
+    before: int
+    after: int
+    keys_moved: int
+    state_bytes: int
+
+    def __str__(self) -> str:
+        moved = f"{self.keys_moved:,} keys, {self.state_bytes:,} bytes"
+        what = f"scaling {self.number} of `{self.operator}` from {self.before} to {self.after} workers"
+        return f"{what} {self.state.value}{self._taken}: {moved}; {self.why}"
+
+
+class NodeScalingState(StrEnum):
+    """What it is at; the last two are final."""
+
+    SCALING = "scaling operators"
+    STARTING = "starting processes on other nodes"
+    SAVING = "taking a checkpoint"
+    REPLACING = "replacing workers"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeScalingReport(OperationReport):
+    """What `job.scale_out()` and `job.scale_in()` give: the nodes that came or went, the operators' workers before and after, and the
+    workers that other processes took over.
+    """
+
+    state: NodeScalingState
+    added: tuple[str, ...]
+    removed: str | None
+    parallelism: Mapping[str, tuple[int, int]]
+    replaced: tuple[WorkerId, ...]
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What became of the workers, for people."""
+        changes = [f"{operator} {before} to {after} workers" for operator, (before, after) in self.parallelism.items()]
+        return (*changes, *[f"{', '.join(self.replaced)} went on elsewhere"] * bool(self.replaced))
+
+    def __str__(self) -> str:
+        nodes = ", ".join(map(short, self.added)) if self.removed is None else short(self.removed)
+        what = f"node {nodes} {'added' if self.removed is None else 'given back'}"
+        return f"node scaling {self.number}, {what}, {self.state.value}{self._taken}: {'; '.join(self.changes)}; {self.why}"

@@ -1,0 +1,227 @@
+"""What a job can be asked for while it runs, as values: changes, and questions.
+
+`Request[A]` is a request that is answered with an `A`. `AnyRequest` names them all, so that a `match` over them is checked to be complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ...balancer.snapshot import LoadSnapshot
+from ...engine.protocol.split_route import Dealt
+from ...state.errors import EvenflowError
+from ..load.metrics import HISTORY, OperatorLoad, WorkerFigures
+from ..policies.controller import DecisionRecord, Mode
+from .reports import CheckpointReport, MigrationReport, NodeScalingReport, SavepointReport, ScalingReport
+from .status import JobStatus, Progress
+from .view import JobView
+
+A_co = TypeVar("A_co", covariant=True)
+
+
+class Request(Generic[A_co]):
+    """What is answered with an `A_co`."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stop(Request[None]):
+    """Stop at a barrier: what was read before it is processed and committed, and what operators hold is left for another run.
+
+    `drain`: let the sources end instead, so that windows and timers fire.
+    """
+
+    drain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel(Request[None]):
+    """End at once; what was not committed is not. `discard`: no start of the program continues the run."""
+
+    discard: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fail(Request[None]):
+    """End with this error: something outside the workers failed."""
+
+    error: EvenflowError
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalance(Request[int]):
+    """Plan by the balancer `policy` and move by `strategy` (None: the job's). The migration's number."""
+
+    operator: str
+    policy: str
+    strategy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Move(Request[int]):
+    """Move key groups and single keys of an operator to its worker `to`. The migration's number."""
+
+    operator: str
+    groups: tuple[int, ...]
+    keys: tuple[Hashable, ...]
+    to: int
+    strategy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Split(Request[int]):
+    """Share a hot key of a join with its workers `to`: rows of the side `dealt` are dealt, the others go to all. The migration's number."""
+
+    operator: str
+    key: Hashable
+    to: tuple[int, ...]
+    dealt: Dealt
+
+
+@dataclass(frozen=True, slots=True)
+class Unsplit(Request[int]):
+    """Give all of a split key to its home again. The migration's number."""
+
+    operator: str
+    key: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class Balance(Request[None]):
+    """Balance an operator automatically by `policy`, or no longer: `off`."""
+
+    operator: str
+    policy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scale(Request[int]):
+    """Give an operator `parallelism` workers. The scaling's number."""
+
+    operator: str
+    parallelism: int
+    strategy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleOut(Request[int]):
+    """Use `nodes` more nodes; `policy` says for which operators. The node scaling's number."""
+
+    nodes: int
+    policy: str = "stela"
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleIn(Request[int]):
+    """Give a node back; `policy` says which. The node scaling's number."""
+
+    policy: str = "stela"
+
+
+@dataclass(frozen=True, slots=True)
+class Autoscale(Request[None]):
+    """Scale all operators by `policy`, or no longer: `off`."""
+
+    policy: str
+    mode: Mode
+
+
+@dataclass(frozen=True, slots=True)
+class TakeCheckpoint(Request[int]):
+    """Take a checkpoint as soon as none is under way. Its number."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakeSavepoint(Request[int]):
+    """Save the whole state in the folder or URL `path`. The number of its checkpoint."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowSavepoint(Request[SavepointReport]):
+    """What has become of the savepoint that checkpoint `number` makes."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShowStatus(Request[JobStatus]):
+    """The job's state."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowProgress(Request[Progress]):
+    """The state, and what sinks deliver from number `seen` on; earlier payloads are dropped."""
+
+    seen: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShowFigures(Request[list[WorkerFigures]]):
+    """What every worker does."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowLoad(Request[OperatorLoad]):
+    """The load of an operator over its newest `windows`."""
+
+    operator: str
+    windows: int = HISTORY
+
+
+@dataclass(frozen=True, slots=True)
+class ShowSnapshot(Request[LoadSnapshot]):
+    """The load of an operator as balancers see it."""
+
+    operator: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCheckpoints(Request[list[CheckpointReport]]):
+    """The newest checkpoints, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowMigrations(Request[list[MigrationReport]]):
+    """The newest migrations, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowScalings(Request[list[ScalingReport]]):
+    """The newest scalings of operators, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowNodeScalings(Request[list[NodeScalingReport]]):
+    """The newest scalings of nodes, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowDecisions(Request[list[DecisionRecord]]):
+    """What the scaling policies decided, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowView(Request[JobView]):
+    """All that a page shows: the present state, and what is new since `since`, in seconds since the epoch."""
+
+    since: float = 0.0
+
+
+Change = (
+    Stop | Cancel | Fail | Rebalance | Move | Split | Unsplit | Balance
+    | Scale | ScaleOut | ScaleIn | Autoscale | TakeCheckpoint | TakeSavepoint
+)  # fmt: skip
+Question = (
+    ShowSavepoint | ShowStatus | ShowProgress | ShowFigures | ShowLoad | ShowSnapshot
+    | ShowCheckpoints | ShowMigrations | ShowScalings | ShowNodeScalings | ShowDecisions
+    | ShowView
+)  # fmt: skip
+AnyRequest = Change | Question
+
+HISTORIES: tuple[Question, ...] = (ShowCheckpoints(), ShowMigrations(), ShowScalings(), ShowNodeScalings(), ShowDecisions())
+"""What may still be asked of a job that has ended."""

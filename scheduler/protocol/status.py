@@ -1,0 +1,74 @@
+"""What a job shows of itself: its status, what its driver follows, and what stays after its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...engine.protocol.ids import FIRST_ATTEMPT, Attempt, WorkerId
+from ...engine.shown import Shown
+from ...state.errors import EvenflowError
+from ..load.metrics import OperatorLoad, WorkerFigures
+from ..policies.nodes.placement import Place
+from .effects import JobState
+from .storage_answers import Delivery
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus(Shown):
+    """What `job.status()` shows; `running_seconds` from when all workers had started (0.0 before) to the end.
+
+    `error`: why the job failed or, while it is restarting, why it last returned to its last checkpoint. `problems`: what the job goes on in
+    spite of: the newest problems of operators, such as a table that could not be read again; why it returned to its last checkpoint, until
+    it has completed another; and inputs that have given nothing for 10 s and hold event time back. `restarts`: how often it returned to its
+    last checkpoint; `attempt` rises each time. `next_try`: seconds until it tries again, None while it doesn't restart. `places`: each
+    worker's process and node, `spares`: the warm spares that have started; a local job has neither.
+    """
+
+    name: str
+    state: JobState
+    error: EvenflowError | None
+    workers: tuple[WorkerId, ...]
+    completed_checkpoints: int
+    running_seconds: float
+    metrics_url: str | None = None
+    attempt: Attempt = FIRST_ATTEMPT
+    places: Mapping[WorkerId, Place] = field(default_factory=dict)
+    spares: int = 0
+    problems: tuple[str, ...] = ()
+    restarts: int = 0
+    next_try: float | None = None
+
+    def __str__(self) -> str:
+        facts = f"job `{self.name}`: {self.state.value}, {self.running_seconds:.1f} s, {self.completed_checkpoints} checkpoints{self.again}"
+        problem = () if self.error is None else (f"error: {self.error}", *getattr(self.error, "__notes__", ()))
+        return "\n".join((facts, f"{len(self.workers)} workers: {', '.join(self.workers)}", *self.problems, *problem))
+
+    @property
+    def again(self) -> str:
+        """The number of restarts and the time until the next try, as the end of a sentence; empty if there was no restart."""
+        if not self.restarts:
+            return ""
+        times = f", {self.restarts} restart{'s' * (self.restarts > 1)}"
+        return times if self.next_try is None else f"{times}, the next try in {self.next_try:.1f} s"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What the driver polls: the job's state, and the sinks' payloads from a given number on, counted from 0 by each `incarnation`."""
+
+    state: JobState
+    error: EvenflowError | None
+    deliveries: tuple[Delivery, ...]
+    incarnation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What stays of a job that has ended: `loads` by operator, and `answers` to those requests that may still be made."""
+
+    status: JobStatus
+    figures: list[WorkerFigures] = field(default_factory=list)
+    loads: dict[str, OperatorLoad] = field(default_factory=dict)
+    answers: dict[Any, Any] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""The state of a job: its plan, checkpoints, migrations and rescales."""

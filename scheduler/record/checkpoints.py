@@ -1,0 +1,248 @@
+"""The checkpoints of a job: the one under way, who has prepared it, and what has become of those before it, without I/O.
+
+Invariant: a checkpoint is complete when every worker has prepared it or had finished before its barrier; a worker's last word before that
+counts, and what it says later belongs to the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ...engine.plan.physical import Plan
+from ...engine.protocol.effects import Finished, Prepared
+from ...engine.protocol.ids import Attempt, CheckpointNumber, WorkerId, worker_id
+from ...engine.protocol.routing import RoutingTable
+from ...state.files import StateFile
+from ...state.store import seen_from_beside
+from ..protocol.manifest import Manifest, TaskEntry
+from ..protocol.reports import CheckpointReport, CheckpointState
+from ..protocol.restore_point import RestorePoint
+from ..protocol.storage_answers import Delivery
+
+HISTORY = 100
+"""Checkpoints that are remembered."""
+
+
+@dataclass(slots=True)
+class PendingCheckpoint:
+    """A checkpoint that is under way. `problem`: why it can't be completed; it still has to pass every worker before the next.
+
+    `saving`: its manifest is being written; `kept_up_by`: why that takes so long. `last`: no other follows,
+    since every worker has finished.
+    """
+
+    number: CheckpointNumber
+    begun: float
+    reason: str
+    prepared: dict[WorkerId, TaskEntry] = field(default_factory=dict)
+    problem: str | None = None
+    saving: bool = False
+    last: bool = False
+    kept_up_by: str | None = None
+
+
+class Checkpoints:
+    """What `JobCore` knows of checkpoints. Numbers only ever rise, over all attempts."""
+
+    def __init__(self, begin: RestorePoint | None = None) -> None:
+        begin = begin if begin is not None else RestorePoint()
+        self.pending: PendingCheckpoint | None = None
+        self.committed = max(begin.committed, begin.manifest.checkpoint if begin.manifest is not None else 0)
+        """The newest that sinks may have committed, perhaps for a process that is gone."""
+        self.last = max(begin.last, self.committed)
+        self.completed = begin.completed
+        self.failures = 0
+        """Failed ones since the last that was complete."""
+        self.newest = begin.manifest
+        self.history: list[CheckpointReport] = []
+        self._finished: dict[WorkerId, TaskEntry] = {}
+        self._committables: dict[str, list[Any]] = {}
+        self._later: dict[str, list[Any]] = {}
+
+    @property
+    def finished(self) -> frozenset[WorkerId]:
+        """Workers that have sent their last element in this attempt."""
+        return frozenset(self._finished)
+
+    def begin(self, now: float, reason: str) -> CheckpointNumber:
+        """A new one; its number."""
+        self.last = CheckpointNumber(self.last + 1)
+        self.pending = PendingCheckpoint(self.last, now, reason)
+        return self.last
+
+    def begin_last(self, now: float) -> None:
+        """The one behind the last element of every worker."""
+        self.begin(now, "the stream has ended")
+        assert self.pending is not None
+        self.pending.last = True
+        _collect(self._committables, self._later)
+        self._later = {}
+
+    def begin_closing(self, now: float) -> None:
+        """Begin the checkpoint after the barrier at which the job stopped: it has the state and the files of the newest one."""
+        newest = self.newest
+        assert newest is not None
+        self.begin(now, "the job has stopped")
+        assert self.pending is not None
+        self.pending.last = True
+        for stage, entries in newest.tasks.items():
+            for index, entry in enumerate(entries):
+                self.pending.prepared[worker_id(stage, index)] = replace(entry, files=_beside(entry, newest.checkpoint))
+
+    def prepared(self, worker: WorkerId, report: Prepared) -> None:
+        """A worker has prepared the pending checkpoint."""
+        _collect(self._committables, report.committables)
+        if self.pending is not None and report.checkpoint == self.pending.number:
+            files = (*self._before(self.pending, worker, report.base), *report.files)
+            self.pending.prepared[worker] = TaskEntry(report.position, report.watermark, files, own_times=report.own_times)
+
+    def _before(self, pending: PendingCheckpoint, worker: WorkerId, base: CheckpointNumber) -> tuple[StateFile, ...]:
+        """The files of checkpoint `base` behind which a worker has saved what changed."""
+        if not base:
+            return ()
+        stage, _, index = worker.rpartition("-")
+        if self.newest is None or self.newest.checkpoint != base:
+            pending.problem = pending.problem or f"{worker} has saved what changed behind checkpoint {base}, which is not the newest"
+            return ()
+        return _beside(self.newest.tasks[stage][int(index)], base)
+
+    def failed(self, worker: WorkerId, checkpoint: CheckpointNumber, problem: str, committables: Mapping[str, list[Any]]) -> None:
+        """A worker could not save its state; what its sinks prepared goes with the next checkpoint."""
+        _collect(self._committables, committables)
+        if self.pending is not None and checkpoint == self.pending.number:
+            self.pending.prepared[worker] = TaskEntry()
+            self.pending.problem = self.pending.problem or f"{worker}: {problem}"
+
+    def finish(self, worker: WorkerId, report: Finished) -> None:
+        """A worker has sent its last element."""
+        passed = self.pending is not None and worker in self.pending.prepared
+        _collect(self._later if passed else self._committables, report.committables)
+        self._finished[worker] = TaskEntry(report.position, finished=True)
+
+    def passed(self, workers: Iterable[WorkerId]) -> bool:
+        """Whether the pending one has passed all of them."""
+        pending = self.pending
+        return pending is not None and not pending.saving and all(w in pending.prepared or w in self._finished for w in workers)
+
+    def waits_for(self, workers: Iterable[WorkerId]) -> list[WorkerId]:
+        """Those of `workers` that the pending one has not passed."""
+        prepared = self.pending.prepared if self.pending is not None else {}
+        return [worker for worker in workers if worker not in prepared and worker not in self._finished]
+
+    def explain(self, problem: str) -> None:
+        """Say of the pending one, whose manifest is being written, what keeps it up."""
+        if self.pending is not None:
+            self.pending.kept_up_by = problem
+
+    def manifest(
+        self,
+        plan: Plan,
+        attempt: Attempt,
+        created: float,
+        tables: Mapping[str, RoutingTable],
+        undelivered: tuple[Delivery, ...] = (),
+    ) -> Manifest:
+        """Of the pending checkpoint, which has passed all workers; it is now to be saved."""
+        assert self.pending is not None
+        self.pending.saving = True
+        entries = {**self._finished, **self.pending.prepared}
+        return Manifest(
+            plan.name,
+            self.pending.number,
+            attempt,
+            created,
+            plan.key_groups,
+            {stage.name: tuple(chained.name for chained in stage.chain) for stage in plan.stages},
+            {stage.name: tuple(entries[worker_id(stage.name, i)] for i in range(stage.parallelism)) for stage in plan.stages},
+            dict(tables),
+            {name: list(items) for name, items in self._committables.items()},
+            undelivered,
+            state=plan.state,
+        )
+
+    def end(self, now: float, manifest: Manifest | None) -> dict[str, list[Any]]:
+        """The pending one is complete, with a manifest if the job saves its state; what is to be committed with it."""
+        pending = self._close(now, CheckpointState.COMPLETE, manifest)
+        self.completed += 1
+        self.failures = 0
+        self.newest = manifest if manifest is not None else self.newest
+        assert pending is not None
+        return self.take()
+
+    def give_up(self, now: float, problem: str) -> None:
+        """The pending one has failed; what the sinks prepared goes with the next."""
+        self._close(now, CheckpointState.FAILED, None, problem)
+        self.failures += 1
+        _collect(self._committables, self._later)
+        self._later = {}
+
+    def drop(self, now: float, problem: str) -> CheckpointNumber | None:
+        """The pending one is not needed, since another follows at once; its number. What the sinks prepared goes with that."""
+        pending = self._close(now, CheckpointState.FAILED, None, problem)
+        return pending.number if pending is not None else None
+
+    def take(self) -> dict[str, list[Any]]:
+        """What is to be committed now; what workers wrote behind the barrier, before they finished, is for the next."""
+        committables, self._committables, self._later = self._committables, self._later, {}
+        return committables
+
+    def take_all(self) -> dict[str, list[Any]]:
+        """What is to be committed when all workers have finished; a checkpoint that is pending then is part of it."""
+        self.pending = None
+        _collect(self._committables, self._later)
+        self._later = {}
+        return self.take()
+
+    def retire(self, workers: Iterable[WorkerId]) -> None:
+        """Workers that have left the job; what their sinks prepared stays."""
+        for worker in workers:
+            self._finished.pop(worker, None)
+
+    def reset(self, now: float) -> None:
+        """A new attempt: whatever was under way, and what was prepared and not committed, is void."""
+        if self.pending is not None:
+            self._close(now, CheckpointState.FAILED, None, "the job went back to its last checkpoint")
+        self._finished, self._committables, self._later = {}, {}, {}
+
+    def unreadable(self, problem: str, older: Manifest | None) -> None:
+        """The newest can't be read: `older` takes its place, or nothing."""
+        assert self.newest is not None
+        number, self.newest = self.newest.checkpoint, older
+        self.history = [
+            replace(report, state=CheckpointState.UNREADABLE, problem=problem) if report.number == number else report
+            for report in self.history
+        ]
+
+    def _close(self, now: float, state: CheckpointState, manifest: Manifest | None, problem: str | None = None) -> PendingCheckpoint | None:
+        pending, self.pending = self.pending, None
+        if pending is not None:
+            files, own = (manifest.files, manifest.own_files) if manifest is not None else ([], [])
+            size, saved, keys = sum(file.size for file in files), sum(file.size for file in own), sum(file.keys for file in own)
+            closed = replace(_report(pending, state, problem), seconds=now - pending.begun)
+            self.history.append(replace(closed, state_bytes=size, keys=keys, saved_bytes=saved))
+            del self.history[:-HISTORY]
+        return pending
+
+    def reports(self, workers: Iterable[WorkerId] = ()) -> list[CheckpointReport]:
+        """Oldest first, the pending one last; `workers` are all that it must pass."""
+        if self.pending is None:
+            return list(self.history)
+        state = CheckpointState.SAVING if self.pending.saving else CheckpointState.PENDING
+        pending = _report(self.pending, state, self.pending.problem or self.pending.kept_up_by)
+        return [*self.history, replace(pending, waits_for=tuple(self.waits_for(workers)))]
+
+
+def _report(pending: PendingCheckpoint, state: CheckpointState, problem: str | None) -> CheckpointReport:
+    return CheckpointReport(number=pending.number, state=state, reason=pending.reason, began_at=pending.begun, problem=problem)
+
+
+def _beside(entry: TaskEntry, checkpoint: CheckpointNumber) -> tuple[StateFile, ...]:
+    """The files of a worker's part of `checkpoint`, as later checkpoints refer to them."""
+    return tuple(replace(file, path=seen_from_beside(file.path, checkpoint)) for file in entry.files)
+
+
+def _collect(into: dict[str, list[Any]], committables: Mapping[str, list[Any]]) -> None:
+    for sink, items in committables.items():
+        into.setdefault(sink, []).extend(items)

@@ -1,0 +1,185 @@
+"""What the parts of a job's state machine share: the plan, the state, what has happened so far, and the effects that are due.
+
+Invariant: effects leave in the order in which they were emitted, each with the event that caused it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+
+from ...balancer.snapshot import LoadSnapshot
+from ...engine.errors import RequestError, shown
+from ...engine.plan.physical import Plan, Stage
+from ...engine.protocol.effects import OperatorProblem
+from ...engine.protocol.ids import WorkerId, worker_id
+from ...state.errors import EvenflowError
+from ..configs.job import JobConfig
+from ..load.dropped_records import LeftOutRecords
+from ..load.load_snapshot import load_snapshot
+from ..load.metrics import JobMetrics, OperatorLoad
+from ..load.quiet_inputs import QuietInputs
+from ..protocol.effects import Effect, JobState, StopMode
+from ..protocol.failures import Failure
+from ..protocol.restore_point import RestorePoint
+from .checkpoints import Checkpoints
+from .migrations import Migrations
+from .newest import Newest
+from .rescaling import RescaleState, Rescaling
+
+STORY = 40
+"""Events that are remembered."""
+
+PROBLEMS = 10
+"""Problems of operators that are remembered."""
+
+
+FAILURES = 20
+"""Failures that are remembered."""
+
+
+class JobRecord:
+    """`now`: seconds since the epoch, by a clock that doesn't go back, of the event that is being handled. `workers`: the names of all
+    workers of the plan; `sources`: of those that read sources.
+    """
+
+    workers: tuple[WorkerId, ...]
+    sources: frozenset[WorkerId]
+
+    def __init__(self, plan: Plan, config: JobConfig, begin: RestorePoint) -> None:
+        self.plan, self.config = plan, config
+        self.state = JobState.STARTING
+        self.error: EvenflowError | None = None
+        self.attempt = begin.attempt
+        self.restarts, self.next_try = 0, 0.0
+        """The number of restarts, and the time at which the newest attempt begins or began."""
+        self.trouble: tuple[EvenflowError, str] | None = None
+        """The error that caused the last restart, and its description; None if that restart was requested."""
+        self.completed_before = 0
+        """The number of checkpoints that were complete at the last restart."""
+        self.now = 0.0
+        self.ready: set[WorkerId] = set()
+        self.discarded = False
+        self.stop_asked: StopMode | None = begin.stop
+        """The requested mode of stopping, if any; it remains after a restart."""
+        self.checkpoints = Checkpoints(begin)
+        self.migrations = Migrations(plan.tables)
+        self.problems: deque[str] = deque(maxlen=PROBLEMS)
+        self.quiet = QuietInputs()
+        self.rescales = Newest[Rescaling]()
+        self.failures = Newest[Failure](FAILURES)
+        self.left_out = LeftOutRecords()
+        self.metrics = JobMetrics({task.name: task.stage for task in plan.tasks})
+        self._effects: list[Effect] = []
+        self._story: deque[str] = deque(maxlen=STORY)
+        self._event = ""
+
+    @property
+    def name(self) -> str:
+        return self.plan.name
+
+    @property
+    def plan(self) -> Plan:
+        """The physical plan, as it is now."""
+        return self._plan
+
+    @plan.setter
+    def plan(self, plan: Plan) -> None:
+        self._plan = plan
+        self.workers = tuple(task.name for task in plan.tasks)
+        self.sources = frozenset(worker_id(s.name, i) for s in plan.stages if s.is_source for i in range(s.parallelism))
+
+    @property
+    def finished(self) -> frozenset[WorkerId]:
+        """The workers that have sent their last element."""
+        return self.checkpoints.finished
+
+    @property
+    def reading(self) -> frozenset[WorkerId]:
+        """The workers whose sources have not ended."""
+        return self.sources - self.finished
+
+    @property
+    def all_finished(self) -> bool:
+        return self.finished.issuperset(self.workers)
+
+    @property
+    def stop_wanted(self) -> bool:
+        """True if a stop was requested and has not begun: until it begins, no change and no checkpoint does."""
+        return self.stop_asked is not None and self.state is not JobState.STOPPING
+
+    @property
+    def rescaling(self) -> Rescaling | None:
+        """The rescale that is not over."""
+        newest = self.rescales.newest
+        return newest if newest is not None and newest.state is RescaleState.RUNNING else None
+
+    @property
+    def completed_since(self) -> bool:
+        """True if a checkpoint was completed since the last restart."""
+        return self.checkpoints.completed > self.completed_before
+
+    @property
+    def ails(self) -> bool:
+        """True until the job has recovered from a failure: it restarts, or has neither completed a checkpoint nor been quiet since."""
+        settled = self.completed_since or self.now - self.next_try > self.config.restart.quiet_s
+        return self.state is JobState.RESTARTING or (self.trouble is not None and not self.state.final and not settled)
+
+    @property
+    def in_step(self) -> bool:
+        """Whether the routing or the workers are being changed just now, so that no checkpoint and no stop may begin."""
+        return self.migrations.in_step or (self.rescaling is not None and self.rescaling.exclusive)
+
+    def happens(self, event: str, now: float) -> None:
+        """An event begins; what is emitted from now on has it as its cause."""
+        self.now, self._event = now, event
+        self._story.append(f"{now:.3f} {event}")
+
+    def passes(self, now: float) -> None:
+        """Time passes: an event that the story leaves out."""
+        self.now, self._event = now, "time has passed"
+
+    @property
+    def story(self) -> str:
+        """The last events, oldest first, for an error that should not happen."""
+        return "\n".join(self._story)
+
+    def emit(self, *effects: Effect) -> None:
+        """These are to be done, behind those that were emitted before."""
+        self._effects += [replace(effect, cause=self._event) for effect in effects]
+
+    def take_effects(self) -> list[Effect]:
+        """What is to be done, in order; it is not told again."""
+        effects, self._effects = self._effects, []
+        return effects
+
+    def note(self, problem: OperatorProblem) -> None:
+        """An operator had a problem that does not end the job; each worker may report the same one."""
+        text = f"operator `{problem.operator}`: {problem.problem}"
+        if text in self.problems:
+            self.problems.remove(text)
+        self.problems.append(text)
+
+    def told(self, error: EvenflowError, worker: WorkerId | None = None) -> str:
+        """An error in a line: the worker in which it occurred, the operators that this runs, and the first line of the error."""
+        text = shown(error).partition("\n")[0]
+        runs = next((task.operators for task in self.plan.tasks if task.name == worker), None)
+        return text if runs is None else f"worker {worker} ({runs}): {text}"
+
+    def loads(self) -> dict[str, OperatorLoad]:
+        """The load of every operator."""
+        return {chained.name: self.metrics.load(stage.name) for stage in self.plan.stages for chained in stage.chain}
+
+    def snapshot(self, operator: str, windows: int) -> LoadSnapshot:
+        """The load of an operator with keyed state over its newest `windows`."""
+        stage = self.keyed_stage(operator)
+        newest = [self.metrics.complete(worker_id(stage.name, i), windows) for i in range(stage.parallelism)]
+        return load_snapshot(newest, self.migrations.tables[stage.name], stage.dealable)
+
+    def keyed_stage(self, operator: str) -> Stage:
+        """Raises RequestError if there is no such operator, or it has no keyed state."""
+        stage = self.plan.stage_of(operator)
+        if not stage.is_keyed:
+            keyed = ", ".join(s.name for s in self.plan.stages if s.is_keyed) or "none"
+            raise RequestError(f"operator `{operator}` has no keyed state to move; operators that have: {keyed}")
+        return stage

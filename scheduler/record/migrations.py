@@ -1,0 +1,196 @@
+"""A migration: a sequence of steps that changes an operator's routing table while the stream runs, without I/O.
+
+Invariant: at most one step of a job is under way, and no checkpoint is; a step is over when every move's target has all the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ...balancer.plan import BalancePlan
+from ...engine.protocol.effects import Switched
+from ...engine.protocol.handover import Arrived
+from ...engine.protocol.handover_step import HandoverStep
+from ...engine.protocol.ids import StepVersion, WorkerId
+from ...engine.protocol.routing import RoutingTable
+from ..protocol.messages import Announce, Announced, Resume, Switch, Told
+from ..protocol.reports import MigrationReport, MigrationState
+from .newest import Newest
+
+
+@dataclass(slots=True)
+class Migration:
+    """`feeders`: workers that feed the operator; `members`: its own. `asked`: when it was asked for. `problem`: why it ended early."""
+
+    number: int
+    stage: str
+    strategy: str
+    reason: str
+    steps: tuple[HandoverStep, ...]
+    feeders: frozenset[WorkerId]
+    members: frozenset[WorkerId]
+    plan: BalancePlan | None
+    state: MigrationState = MigrationState.WAITING
+    done: int = 0
+    keys_moved: int = 0
+    state_bytes: int = 0
+    begun: float | None = None
+    ended: float | None = None
+    announced: set[WorkerId] = field(default_factory=set)
+    switched: set[WorkerId] = field(default_factory=set)
+    arrived: set[tuple[int, int]] = field(default_factory=set)
+    in_step: bool = False
+    asked: float = 0.0
+    problem: str | None = None
+
+    @property
+    def step(self) -> HandoverStep:
+        """The step under way, or the next."""
+        return self.steps[self.done]
+
+    @property
+    def over(self) -> bool:
+        return self.state in (MigrationState.DONE, MigrationState.ENDED_EARLY)
+
+    def note(self, target: int, arrived: Arrived) -> None:
+        """A move of the step under way is complete."""
+        self.arrived.add((arrived.source, target))
+        self.keys_moved += arrived.keys
+        self.state_bytes += arrived.state_bytes
+
+    def may_step(self, finished: frozenset[WorkerId]) -> bool:
+        """Whether everybody knows the steps, and one that is not under way is left."""
+        told = (self.announced | finished).issuperset(self.feeders | self.members)
+        return self.state is MigrationState.RUNNING and not self.in_step and self.done < len(self.steps) and told
+
+    def end(self, state: MigrationState, now: float, problem: str | None = None) -> None:
+        """It is over."""
+        self.state, self.ended, self.in_step, self.problem = state, now, False, problem
+
+    @property
+    def complete(self) -> bool:
+        """Whether every move of the step has arrived."""
+        return self.arrived.issuperset((move.source, move.target) for move in self.step.moves)
+
+    def report(self) -> MigrationReport:
+        """For people and for `job.migrations()`."""
+        moves = [move for step in self.steps for move in step.moves]
+        seconds = None if self.begun is None or self.ended is None else self.ended - self.begun
+        return MigrationReport(
+            number=self.number,
+            state=self.state,
+            reason=self.reason,
+            began_at=self.begun,
+            seconds=seconds,
+            problem=self.problem,
+            operator=self.stage,
+            strategy=self.strategy,
+            plan=self.plan,
+            groups=sum(len(move.groups) for move in moves),
+            routed_keys=sum(len(move.keys) for move in moves),
+            steps=len(self.steps),
+            steps_done=self.done,
+            keys_moved=self.keys_moved,
+            state_bytes=self.state_bytes,
+        )
+
+
+class Migrations:
+    """The migrations of a job, one at a time, and the routing tables as they are."""
+
+    def __init__(self, tables: dict[str, RoutingTable]) -> None:
+        self.tables = tables
+        self.history = Newest[Migration]()
+        self._versions = 0
+
+    def add(
+        self,
+        stage: str,
+        strategy: str,
+        reason: str,
+        steps: Sequence[HandoverStep],
+        feeders: frozenset[WorkerId],
+        members: frozenset[WorkerId],
+        plan: BalancePlan | None,
+        asked: float = 0.0,
+    ) -> Migration:
+        """A new migration, asked for at `asked`; its steps get the next versions."""
+        numbered = []
+        for step in steps:
+            self._versions += 1
+            numbered.append(HandoverStep(StepVersion(self._versions), step.moves, step.lazy, step.pause))
+        migration = Migration(len(self.history), stage, strategy, reason, tuple(numbered), feeders, members, plan, asked=asked)
+        self.history.append(migration)
+        return migration
+
+    def note(self, worker: WorkerId, report: Announced | Switched | Arrived) -> None:
+        """A worker has got on with the migration under way; what it says of another is too late."""
+        current = self.current
+        if current is None:
+            return
+        if isinstance(report, Announced):
+            if report.number == current.number:
+                current.announced.add(worker)
+        elif current.in_step and report.version == current.step.version:
+            if isinstance(report, Switched):
+                current.switched.add(worker)
+            else:
+                current.note(int(worker.rpartition("-")[2]), report)
+
+    def advance(self, *, finished: frozenset[WorkerId], running: bool, free: bool, now: float) -> list[Told] | None:
+        """What is to be told next for the migration under way, None while answers are missing.
+
+        `running`: the job runs and is not asked to stop; `free`: no checkpoint is under way.
+        """
+        current = self.current
+        if current is None:
+            return None
+        if current.state is MigrationState.WAITING:
+            current.state, current.begun = MigrationState.RUNNING, now
+            concerned = sorted((current.feeders | current.members) - finished)
+            return [(worker, Announce(current.number, current.stage, current.steps)) for worker in concerned]
+        feeding = current.feeders - finished
+        if current.in_step:
+            return self._advance_step(current, feeding, finished, now)
+        if current.done == len(current.steps):
+            current.end(MigrationState.DONE, now)
+        elif not feeding or not running:
+            current.end(MigrationState.ENDED_EARLY, now)
+        elif not free or not current.may_step(finished):
+            return None
+        else:
+            current.in_step = True
+            current.switched, current.arrived = set(), set()
+            return [(worker, Switch(current.step.version)) for worker in sorted(feeding)]
+        return []
+
+    def _advance_step(
+        self, current: Migration, feeding: frozenset[WorkerId], finished: frozenset[WorkerId], now: float
+    ) -> list[Told] | None:
+        if not feeding and not current.switched:
+            current.end(MigrationState.ENDED_EARLY, now)
+            return []
+        if not current.complete or not (current.switched | finished).issuperset(current.feeders):
+            return None
+        step = current.step
+        self.end_step(current)
+        return [(worker, Resume()) for worker in sorted(feeding)] if step.pause else []
+
+    def end_step(self, migration: Migration) -> None:
+        """The step under way is over: from here on its table holds."""
+        self.tables[migration.stage] = self.tables[migration.stage].after(migration.step.moves)
+        migration.in_step = False
+        migration.done += 1
+
+    @property
+    def current(self) -> Migration | None:
+        """The one that is not over."""
+        newest = self.history.newest
+        return newest if newest is not None and not newest.over else None
+
+    @property
+    def in_step(self) -> bool:
+        """Whether a step is under way: no checkpoint may begin then."""
+        current = self.current
+        return current is not None and current.in_step

@@ -1,0 +1,276 @@
+"""Another number of workers for an operator while the stream runs: one rescale's phases, without I/O.
+
+Workers that join are started first, while everything goes on. Then, while no checkpoint and no migration is under way, those downstream
+take the new channels before those upstream open them, and learn the event time that holds; so a worker that joins can't send a record that
+is late. A worker that leaves owns no keys any more; its inputs end in band, it sends what it still has, and ends.
+
+The splits of a source are reassigned: all its workers stop reading, and the workers after it hold event time until every worker of the
+source has stated its own again. Then each reads on from its new position. No other worker waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from ...engine.operators.read import Read
+from ...engine.plan.physical import Plan
+from ...engine.plan.rescale import Rescale
+from ...engine.protocol.effects import Rewound
+from ...engine.protocol.ids import ChannelId, WorkerId, worker_id
+from ...engine.source import Source
+from ..protocol.messages import Attach, Attached, Detach, ExpectRewind, PauseSource, ResumeSource, SourcePaused, TakeSource, Told
+from .restoring.restore import earliest_of
+
+
+class RescaleState(StrEnum):
+    """Where a rescale is; the last two are final. `ended early`: the stream ended, or the new workers did not start."""
+
+    RUNNING = "running"
+    DONE = "done"
+    ENDED_EARLY = "ended early"
+
+
+class Phase(StrEnum):
+    """What a rescale waits for."""
+
+    STARTING = "starting workers"
+    TURN = "waiting for its turn"
+    RECEIVERS = "opening channels downstream"
+    SENDERS = "opening channels upstream"
+    PAUSING = "pausing the source"
+    EXPECTING = "announcing new event times"
+    REWINDING = "waiting for new event times"
+    LEAVING = "workers leave"
+    OVER = "over"
+
+
+@dataclass(slots=True)
+class Rescaling:
+    """`before`: the plan as it was. `token` numbers what is asked of the workers. `too_late`: who should take records has finished."""
+
+    number: int
+    before: Plan
+    rescale: Rescale
+    begun: float
+    token: int
+    phase: Phase = Phase.STARTING
+    state: RescaleState = RescaleState.RUNNING
+    ended: float | None = None
+    problem: str | None = None
+    waiting: set[WorkerId] = field(default_factory=set)
+    rewinding: set[WorkerId] = field(default_factory=set)
+    paused: dict[WorkerId, SourcePaused] = field(default_factory=dict)
+    too_late: bool = False
+
+    @property
+    def joined(self) -> bool:
+        """Whether the workers that join belong to the job from now on."""
+        phases = (Phase.SENDERS, Phase.PAUSING, Phase.EXPECTING, Phase.REWINDING)
+        return bool(self.rescale.joining) and not self.too_late and (self.phase in phases or self.state is RescaleState.DONE)
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether no checkpoint and no migration may begin now."""
+        return self.phase not in (Phase.STARTING, Phase.TURN, Phase.OVER)
+
+    @property
+    def source(self) -> Source | None:
+        """The source that the operator reads, if it is one."""
+        head = self._stage_chain[0].operator
+        return head.source if isinstance(head, Read) else None
+
+    @property
+    def _stage_chain(self) -> Any:
+        return next(stage.chain for stage in self.before.stages if stage.name == self.rescale.stage)
+
+    def advance(
+        self, *, ready: Collection[WorkerId], finished: frozenset[WorkerId], running: bool, free: bool, now: float
+    ) -> list[Told] | None:
+        """What is to be told next, None while answers are missing.
+
+        `ready`: workers that have started. `running`: the job runs and is not asked to stop; `free`: nothing else is under way in it.
+        """
+        if self.phase is Phase.STARTING:
+            if not running:
+                self.end(RescaleState.ENDED_EARLY, now)
+            elif not set(ready).issuperset(self.rescale.joining):
+                return None
+            else:
+                self.phase = Phase.TURN
+            return []
+        if self.phase is Phase.TURN:
+            if running and not free:
+                return None
+            return self.receivers() if running else self._ended_early(now)
+        if self.waiting - finished if self.phase is Phase.LEAVING else self.waiting:
+            return None
+        return self._advance(finished, now)
+
+    def _advance(self, finished: frozenset[WorkerId], now: float) -> list[Told] | None:
+        """Everybody has answered what this phase asked."""
+        if self.phase is Phase.RECEIVERS:
+            return self._abandon(now) if self.too_late else self.senders()
+        if self.phase is Phase.SENDERS and self.source is None:
+            return self.detach() if self.rescale.leaving else self._done(now)
+        if self.phase is Phase.REWINDING and not self.rewinding - finished and self.rescale.leaving:
+            self.phase = Phase.LEAVING
+            return []
+        if self.phase is Phase.LEAVING:
+            return self._left(finished, now)
+        return self._share_out(finished, now)
+
+    def _share_out(self, finished: frozenset[WorkerId], now: float) -> list[Told] | None:
+        """The phases of a source."""
+        if self.phase is Phase.SENDERS:
+            return self.pause(finished)
+        if self.phase is Phase.PAUSING:
+            return self.expect() if self.may_share else self._leave_unshared(now)
+        if self.phase is Phase.EXPECTING:
+            return self.take()
+        return None if self.rewinding - finished else self._done(now)
+
+    def _leave_unshared(self, now: float) -> list[Told]:
+        return [*self.unshared(), *(self._ended_early(now) if self.rescale.leaving else self._done(now))]
+
+    def _left(self, finished: frozenset[WorkerId], now: float) -> list[Told] | None:
+        """Whether the leaving workers have sent everything that they had."""
+        if not finished.issuperset(self.rescale.joining if self.too_late else self.rescale.leaving):
+            return None
+        return self._ended_early(now) if self.too_late else [*self.forget(), *self._done(now)]
+
+    def _abandon(self, now: float) -> list[Told]:
+        """A worker downstream has sent its last element, so it can take no more: the channels that were to come end at once."""
+        if self.rescale.joining:
+            self.phase = Phase.LEAVING
+            return [(name, TakeSource(0, 1, None)) for name in self.rescale.joining]
+        ended: list[Told] = []
+        for name, attach in self.senders():
+            if isinstance(attach, Attach):
+                ended += [(name, attach), (name, Detach(-1, tuple(channel for _, channel in attach.outputs)))]
+        return [*ended, *self._ended_early(now)]
+
+    def _done(self, now: float) -> list[Told]:
+        self.end(RescaleState.DONE, now)
+        return []
+
+    def _ended_early(self, now: float) -> list[Told]:
+        self.end(RescaleState.ENDED_EARLY, now)
+        return []
+
+    def note(self, worker: WorkerId, report: Attached | SourcePaused | Rewound) -> None:
+        """A worker has answered."""
+        if isinstance(report, Rewound):
+            self.rewinding.discard(worker)
+        elif report.token == self.token:
+            self.waiting.discard(worker)
+            if isinstance(report, SourcePaused):
+                self.paused[worker] = report
+            elif report.finished and self.phase is Phase.RECEIVERS:
+                self.too_late |= any(c.receiver == worker and not c.state for c in self.rescale.opened)
+
+    def receivers(self) -> list[Told]:
+        """To the workers that receive on new channels: those downstream of joining workers, and their peers."""
+        self._ask(Phase.RECEIVERS)
+        new = set(self.rescale.joining)
+        tasks = {task.name: task for task in self.rescale.plan.tasks}
+        peers_before = {task.name: set(task.peers) for task in self.before.tasks}
+        told: list[Told] = []
+        for name, before in peers_before.items():
+            accept = tuple(c for c in self.rescale.opened if c.receiver == name)
+            connect = tuple(c for c in self.rescale.opened if c.sender == name and c.state)
+            peers = tuple(peer for peer in tasks[name].peers if peer not in before) if name in tasks else ()
+            if name not in new and (accept or connect):
+                inputs = tuple(c.id for c in accept if not c.state)
+                told.append((name, Attach(self.token, accept, connect, inputs, (), peers)))
+        return self._expect(told)
+
+    def senders(self) -> list[Told]:
+        """To the workers that feed joining workers, or that must feed another worker because theirs leaves."""
+        self._ask(Phase.SENDERS)
+        new = set(self.rescale.joining)
+        told: list[Told] = []
+        for task in self.rescale.plan.tasks:
+            connect = tuple(c for c in self.rescale.opened if c.sender == task.name and not c.state)
+            if task.name not in new and connect:
+                ids = {c.id for c in connect}
+                outputs = tuple((i, id_) for i, exchange in enumerate(task.exchanges) for id_ in exchange.channels if id_ in ids)
+                told.append((task.name, Attach(self.token, (), connect, (), outputs, ())))
+        return self._expect(told)
+
+    def pause(self, finished: Iterable[WorkerId]) -> list[Told]:
+        """To all workers of the source that read."""
+        self._ask(Phase.PAUSING)
+        names = [task.name for task in self.before.tasks if task.stage == self.rescale.stage]
+        return self._expect([(name, PauseSource(self.token)) for name in names if name not in set(finished)])
+
+    def expect(self) -> list[Told]:
+        """To those after the source."""
+        self._ask(Phase.EXPECTING)
+        reading = {*self.paused, *self.rescale.joining} - set(self.rescale.leaving)
+        channels: dict[WorkerId, list[ChannelId]] = {}
+        for channel in self.rescale.plan.channels:
+            if channel.sender in reading:
+                channels.setdefault(channel.receiver, []).append(channel.id)
+        self.rewinding = set(channels)
+        return self._expect([(name, ExpectRewind(self.token, tuple(ids))) for name, ids in channels.items()])
+
+    def take(self) -> list[Told]:
+        """The source with its splits reassigned; if one of its workers has read everything meanwhile, the others continue as they were."""
+        self.phase = Phase.REWINDING
+        source, stage = self.source, self.rescale.stage
+        before = [worker_id(stage, i) for i in range(sum(task.stage == stage for task in self.before.tasks))]
+        count = sum(task.stage == stage for task in self.rescale.plan.tasks)
+        assert source is not None
+        positions = source.share_out([self.paused[name].position for name in before], count)
+        times = earliest_of([self.paused[name].own_times for name in before])
+        told: list[Told] = [(worker_id(stage, i), TakeSource(i, count, position, times)) for i, position in enumerate(positions)]
+        return [*told, *((name, TakeSource(0, count, None)) for name in self.rescale.leaving)]
+
+    @property
+    def may_share(self) -> bool:
+        """Whether every worker of the source is still reading."""
+        stage = self.rescale.stage
+        names = [task.name for task in self.before.tasks if task.stage == stage]
+        return all(name in self.paused and not self.paused[name].finished for name in names)
+
+    def unshared(self) -> list[Told]:
+        """The old workers of the source go on as they were, joining workers have nothing to read."""
+        self.rewinding = set()
+        told: list[Told] = [(name, ResumeSource()) for name, paused in self.paused.items() if not paused.finished]
+        return [*told, *((name, TakeSource(0, 1, None)) for name in self.rescale.joining)]
+
+    def detach(self) -> list[Told]:
+        """To the workers that feed the leaving ones."""
+        self._ask(Phase.LEAVING)
+        gone = set(self.rescale.leaving)
+        outputs: dict[WorkerId, list[ChannelId]] = {}
+        for channel in self.rescale.closed:
+            if channel.receiver in gone and channel.sender not in gone and not channel.state:
+                outputs.setdefault(channel.sender, []).append(channel.id)
+        return self._expect([(name, Detach(self.token, tuple(ids))) for name, ids in outputs.items()])
+
+    def forget(self) -> list[Told]:
+        """To the peers of workers that have left."""
+        indexes = tuple(int(name.rpartition("-")[2]) for name in self.rescale.leaving)
+        peers = [task.name for task in self.rescale.plan.tasks if task.stage == self.rescale.stage and indexes]
+        return [(name, Detach(-1, (), indexes)) for name in peers]
+
+    def end(self, state: RescaleState, now: float, problem: str | None = None) -> None:
+        """It is over."""
+        self.phase, self.state, self.ended, self.problem = Phase.OVER, state, now, problem
+
+    def spawned(self) -> Plan:
+        """The plan with which workers that join are deployed."""
+        new = set(self.rescale.joining)
+        tasks = tuple(replace(task, joining=True) if task.name in new else task for task in self.rescale.plan.tasks)
+        return replace(self.rescale.plan, tasks=tasks)
+
+    def _ask(self, phase: Phase) -> None:
+        self.phase, self.token = phase, self.token + 1
+
+    def _expect(self, told: list[Told]) -> list[Told]:
+        self.waiting = {name for name, _ in told}
+        return told

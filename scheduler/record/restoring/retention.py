@@ -1,0 +1,50 @@
+"""Which complete checkpoints are retained: the newest ones, and older ones to fall back to if a file is damaged.
+
+Checkpoints share the files of chains, so the newest ones may all need the same whole file. For each file that a chain of the newest one
+begins with, the newest checkpoint without it stays too. It needs none of what came behind that file in its chain either, so that of the
+chains of the newest checkpoint no single file, wherever it is, can be damaged without one being left.
+
+>>> first, second = Needs(frozenset("ab"), frozenset("a")), Needs(frozenset("cd"), frozenset("c"))
+>>> sorted(retained({1: Needs(frozenset("a"), frozenset("a")), 2: first, 3: Needs(frozenset("c"), frozenset("c")), 4: second}, 1))
+[2, 4]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ....engine.protocol.ids import CheckpointNumber
+from ....state.store import seen_from_beside
+from ...protocol.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """The state files that a checkpoint needs, as seen from beside its folder; `wholes` are those with which a chain begins."""
+
+    files: frozenset[str]
+    wholes: frozenset[str]
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Needs:
+        """Of the checkpoint that `manifest` describes."""
+        chains = [
+            [seen_from_beside(file.path, manifest.checkpoint) for file in entry.files]
+            for entries in manifest.tasks.values()
+            for entry in entries
+        ]
+        return cls(frozenset(path for chain in chains for path in chain), frozenset(chain[0] for chain in chains if chain))
+
+
+def retained(needs: Mapping[CheckpointNumber, Needs], kept: int) -> set[CheckpointNumber]:
+    """The `kept` newest of these checkpoints, by number, and the newest without each whole file that the newest one needs."""
+    numbers = sorted(needs, reverse=True)
+    stay = set(numbers[:kept])
+    shared = needs[numbers[0]].wholes if numbers else frozenset()
+    for number in numbers:
+        left = shared & needs[number].files
+        if left != shared:
+            stay.add(number)
+        shared = left
+    return stay

@@ -1,0 +1,246 @@
+"""What all scaling policies have in common."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenflow.engine.errors import FlowError, RequestError, SnapshotError
+from evenflow.scheduler.policies.base import settled
+from evenflow.scheduler.policies.bounds import largest
+from evenflow.scheduler.policies.dataflow.figures import InstanceFigures, OperatorFigures
+from evenflow.scheduler.policies.dataflow.settings import PolicySettings
+from evenflow.scheduler.policies.dataflow.snapshot import DataflowSnapshot, Edge
+from evenflow.scheduler.policies.registry import POLICIES, named
+
+BUSY = DataflowSnapshot(
+    (
+        OperatorFigures("source", 1, source_rate=5000, backpressure=0.9),
+        OperatorFigures("count", 4, true_processing_rate=400, observed_processing_rate=400, latency_ms=900, queue_records=4000),
+    ),
+    (Edge("source", "count"),),
+    PolicySettings(latency_target_ms=100, violations=1, max_parallelism=6),
+)
+
+
+def test_an_unknown_policy_is_refused_with_the_names_of_all():
+    with pytest.raises(
+        RequestError, match="'magic' is not a scaling policy: use one of ds2, dhalion, threshold, queueing, pid, latency, stela"
+    ):
+        named("magic")
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_equal_snapshots_and_memories_give_equal_decisions(name):
+    policy = named(name)
+    assert policy.decide(BUSY, policy.start()) == policy.decide(BUSY, policy.start())
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_every_policy_keeps_the_bounds_and_gives_a_reason(name):
+    policy, memory = named(name), named(name).start()
+    for look in range(10):
+        decision, memory = policy.decide(replace(BUSY, time=10.0 * look), memory)
+        assert decision.reason
+        assert all(workers <= 6 for workers in decision.parallelism.values())
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_every_policy_gives_a_bottleneck_more_workers(name):
+    policy = named(name)
+    decision, _ = policy.decide(BUSY, policy.start())
+    assert decision.parallelism["count"] > 4
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_no_policy_stumbles_over_operators_of_which_nothing_is_known(name):
+    policy = named(name)
+    blank = DataflowSnapshot((OperatorFigures("a", 2), OperatorFigures("b", 1)), (Edge("a", "b"),), PolicySettings(latency_target_ms=100))
+    decision, _ = policy.decide(blank, policy.start())
+    assert not decision.changes
+
+
+RATE = st.none() | st.floats(0, 1e4)
+
+
+@st.composite
+def any_snapshot(draw) -> DataflowSnapshot:
+    """Operators of which anything may be known or not, with any edges that lead forward."""
+    operators = []
+    for index in range(draw(st.integers(1, 4))):
+        parallelism = draw(st.integers(1, 4))
+        one = st.builds(InstanceFigures, RATE, RATE, RATE, RATE, RATE, st.none() | st.floats(0, 1))
+        instances = draw(st.lists(one, min_size=parallelism, max_size=parallelism))
+        others = {
+            "source_rate": draw(RATE),
+            "backlog_growth": draw(st.none() | st.floats(-1e3, 1e3)),
+            "latency_ms": draw(RATE),
+            "key_groups": draw(st.none() | st.integers(1, 8)),
+            "hottest_key_share": draw(st.none() | st.floats(0, 1)),
+            "nodes": tuple(draw(st.sampled_from("abc")) for _ in range(parallelism)) if draw(st.booleans()) else (),
+        }
+        operators.append(OperatorFigures.summed(f"o{index}", instances, **others))
+    pairs = [(a, b) for b in range(len(operators)) for a in range(b)]
+    chosen = draw(st.sets(st.sampled_from(pairs))) if pairs else set()
+    goals = PolicySettings(
+        latency_target_ms=100, violations=1, max_parallelism=20, catch_up_s=draw(st.none() | st.floats(1, 100)), scale_down_delay_s=0.0
+    )
+    return DataflowSnapshot(tuple(operators), tuple(Edge(f"o{a}", f"o{b}") for a, b in sorted(chosen)), goals)
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("name", POLICIES)
+@settings(max_examples=25, deadline=None)
+@given(snapshots=st.lists(any_snapshot(), min_size=1, max_size=2))
+def test_whatever_is_known_the_decision_is_within_bounds_and_changes_what_it_names(name, snapshots):
+    policy, memory = named(name), named(name).start()
+    for look, snapshot in enumerate(snapshots):
+        decision, memory = policy.decide(replace(snapshot, time=10.0 * look), memory)
+        for operator, workers in decision.parallelism.items():
+            figures = snapshot.operator(operator)
+            assert 1 <= workers <= min(20, figures.key_groups or 20)
+            assert workers != figures.parallelism
+        assert set(decision.rebalance) <= set(snapshot.order)
+
+
+ODD = st.sampled_from([0.0, 5e-324, 1e-300, 1e-18, 1e-9, 1.0, 99.0, 1e9, 1e17, 1e18]) | st.floats(0, 1e18)
+ODD_COUNT = st.integers(1, 5) | st.sampled_from([1000, 65_535])
+
+
+@st.composite
+def odd_snapshot(draw) -> DataflowSnapshot:
+    """What nobody would measure, but anybody can write into a file: tiny and huge figures, any of them missing, diamonds, chains."""
+    operators, workers, chained = [], {}, draw(st.sampled_from([None, "x"]))
+    for index in range(draw(st.integers(1, 5))):
+        chain = draw(st.sampled_from([None, chained]))
+        parallelism = workers.setdefault(chain, draw(ODD_COUNT)) if chain else draw(ODD_COUNT)
+        rates = {
+            name: draw(st.none() | ODD)
+            for name in (
+                "source_rate", "true_processing_rate", "true_output_rate", "observed_processing_rate", "observed_output_rate",
+                "arrival_rate", "latency_ms",
+            )
+        }  # fmt: skip
+        others = {
+            "backlog_growth": draw(st.none() | ODD.map(lambda rate: -rate) | ODD),
+            "queue_records": draw(ODD),
+            "backpressure": draw(st.sampled_from([0.0, 5e-324, 0.5, 1.0])) * parallelism,
+            "starvation": draw(st.sampled_from([0.0, 0.5])) * parallelism,
+            "kind": draw(st.sampled_from(["continuous", "window", "join"])),
+            "chain": chain,
+            "hottest_key_share": draw(st.none() | st.sampled_from([0.0, 5e-324, 1.0])),
+            "keyed": draw(st.booleans()),
+            "min_parallelism": draw(st.none() | ODD_COUNT),
+            "max_parallelism": draw(st.none() | ODD_COUNT),
+            "key_groups": draw(st.none() | ODD_COUNT),
+        }
+        if parallelism < 10 and draw(st.booleans()):
+            one = st.builds(InstanceFigures, *[st.none() | ODD] * 5)
+            others["instances"] = tuple(draw(st.lists(one, min_size=parallelism, max_size=parallelism)))
+        operators.append(OperatorFigures(f"o{index}", parallelism, **rates, **others))
+    pairs = [(a, b) for b in range(len(operators)) for a in range(b)]
+    chosen = draw(st.sets(st.sampled_from(pairs))) if pairs else set()
+    shares = st.sampled_from([0, 5e-324, 0.3, 1.0])
+    goals = PolicySettings(
+        latency_target_ms=draw(st.sampled_from([1e-9, 100, 1e18])),
+        catch_up_s=draw(st.none() | st.sampled_from([1e-9, 1e18])),
+        processors=draw(st.none() | ODD_COUNT),
+        max_parallelism=draw(st.none() | ODD_COUNT),
+        max_change=draw(st.none() | ODD_COUNT),
+        activation_window=draw(st.sampled_from([1, 100_000_000])),
+        violations=draw(st.sampled_from([1, 100_000_000])),
+        scale_down_delay_s=draw(st.sampled_from([0, 1e18])),
+        interval_s=draw(st.sampled_from([1e-9, 1e18])),
+        target_utilisation=draw(st.sampled_from([1e-9, 1.0])),
+        pid_integral=draw(st.sampled_from([0, 1e18])),
+        pid_derivative=draw(st.sampled_from([0, 1e18])),
+        pid_band=draw(st.sampled_from([0, 5e-324, 1.0])),
+        slots=draw(st.none() | st.integers(0, 20)),
+    )
+    edges = tuple(Edge(f"o{a}", f"o{b}", draw(shares)) for a, b in sorted(chosen))
+    return DataflowSnapshot(tuple(operators), edges, goals, draw(ODD), draw(ODD))
+
+
+@settings(max_examples=60, deadline=None)
+@given(odd_snapshot())
+def test_odd_figures_give_a_decision_within_bounds_with_a_reason(snapshot):
+    for name in POLICIES:
+        decision = settled(named(name), snapshot)
+        assert json.loads(decision.to_json())["reason"]
+        assert not {"nan", "inf"} & set(decision.reason.replace(",", " ").replace("%", " ").split()), name
+        for operator, workers in decision.parallelism.items():
+            figures = snapshot.operator(operator)
+            assert workers != figures.parallelism
+            assert 1 <= workers <= largest(figures, snapshot.settings)
+
+
+def test_latency_gives_workers_to_operators_of_a_chain_that_say_nothing_of_their_latency():
+    chain = (
+        OperatorFigures("map", 2, observed_processing_rate=100, latency_ms=900, chain="x"),
+        OperatorFigures("count", 2, chain="x"),
+    )
+    snapshot = DataflowSnapshot((OperatorFigures("source", 1, source_rate=300), *chain), (Edge("source", "map"),), BUSY.settings)
+    decision = settled(named("latency"), snapshot)
+    assert decision.parallelism == {"map": 6, "count": 6}
+    assert "map adds 900.0 ms; count is in one chain with such an operator" in decision.reason
+
+
+def test_latency_does_not_say_that_sinks_are_in_time_of_which_nothing_is_known():
+    nothing = DataflowSnapshot((OperatorFigures("a", 1), OperatorFigures("b", 1)), (Edge("a", "b"),), BUSY.settings)
+    assert settled(named("latency"), nothing).reason == "no operator's latency is known"
+    some = replace(nothing, operators=(OperatorFigures("a", 1, latency_ms=7), OperatorFigures("b", 1)))
+    assert settled(named("latency"), some).reason == "every sink is within 100 ms, as far as that is known: b say nothing"
+
+
+@pytest.mark.parametrize("rate", [5e-324, 1e-300, 1e18])
+@pytest.mark.parametrize("name", POLICIES)
+def test_rates_at_the_ends_of_floating_point_are_no_reason_to_stumble(name, rate):
+    snapshot = DataflowSnapshot(
+        (
+            OperatorFigures("source", 1, source_rate=1e18),
+            OperatorFigures("count", 1, true_processing_rate=rate, observed_processing_rate=rate, latency_ms=rate),
+        ),
+        (Edge("source", "count"),),
+        PolicySettings(latency_target_ms=100, max_parallelism=6),
+    )
+    assert settled(named(name), snapshot).parallelism.get("count", 1) <= 6
+
+
+def test_figures_beyond_all_measure_are_refused():
+    for rate in (1e300, 10**400, float("inf"), float("nan")):
+        with pytest.raises(SnapshotError, match=r"operator `count`: source_rate is .*: it must be a finite number, 0 or more"):
+            OperatorFigures("count", 1, source_rate=rate)
+    with pytest.raises(SnapshotError, match="no operator has more than 65535 workers"):
+        OperatorFigures("count", 10**400)
+    with pytest.raises(SnapshotError, match=r"chain is \[\]"):
+        OperatorFigures("count", 1, chain=[])
+
+
+def test_slots_by_the_million_are_refused_and_not_counted_one_by_one():
+    with pytest.raises(FlowError, match="gives at most 4096 slots at a time, not 1000000"):
+        settled(named("stela"), replace(BUSY, settings=PolicySettings(slots=1_000_000)))
+
+
+def strained(demand: float, backpressure: float, latency_ms: float) -> DataflowSnapshot:
+    source = OperatorFigures("source", 1, source_rate=demand, backpressure=backpressure)
+    count = OperatorFigures(
+        "count", 4, true_processing_rate=400, true_output_rate=400, observed_processing_rate=min(demand, 400), latency_ms=latency_ms
+    )
+    goals = PolicySettings(latency_target_ms=100, violations=1, max_parallelism=1000)
+    return DataflowSnapshot((source, count), (Edge("source", "count"),), goals)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@settings(max_examples=30, deadline=None)
+@given(st.tuples(st.floats(0, 5000), st.floats(0, 1), st.floats(1, 1000)), st.tuples(st.floats(1, 3), st.floats(0, 0.5), st.floats(1, 3)))
+def test_more_of_what_a_policy_goes_by_never_takes_fewer_workers(name, less, growth):
+    demand, backpressure, latency_ms = less
+    more = (demand * growth[0], min(1.0, backpressure + growth[1]), latency_ms * growth[2])
+    before, after = (
+        settled(named(name), strained(*figures)).parallelism.get("count", 4) for figures in ((demand, backpressure, latency_ms), more)
+    )
+    assert after >= before
