@@ -71,7 +71,7 @@ def migrate(world: World, stages: Sequence[Stage], strategies: Sequence[str]) ->
     stage = random.choice(stages)
     target = random_target(random, core.migrations.tables[stage.name], stage.parallelism)
     strategy = random.choice(strategies)
-    world.coordinator.do(lambda: core.mover.move(stage, strategy, target, "drawn at random"))
+    world.coordinator.do(lambda: core.reconfiguration.move(stage, strategy, target, "drawn at random"))
 
 
 def _may_move(world: World, stage: Stage) -> bool:

@@ -24,7 +24,7 @@ def with_scaling(most: int = 4, *, keyed_only: bool = False) -> tuple[Action, ..
 
     def scale(world: World) -> Iterator[Choice]:
         core = world.coordinator.core
-        if core.operator_scaling.begun < most and core.state is JobState.RUNNING and not core.busy:
+        if len(core.operator_scaling.operations) < most and core.state is JobState.RUNNING and not core.busy:
             yield Choice(COORDINATOR, "scale", _scale, (world, keyed_only))
 
     return *with_moves(), scale

@@ -59,4 +59,4 @@ def _split(world: World, stages: Sequence[Stage], strategies: Sequence[str]) -> 
     stage = random.choice(stages)
     target = random_splits(random, core.migrations.tables[stage.name], stage)
     strategy = random.choice(strategies)
-    world.coordinator.do(lambda: core.mover.move(stage, strategy, target, REASON))
+    world.coordinator.do(lambda: core.reconfiguration.move(stage, strategy, target, REASON))

@@ -59,8 +59,9 @@ class NodesAreEmpty:
 
     def __call__(self, world: World) -> Iterator[Choice]:
         """Raises SimulationError."""
-        newest = next(reversed(world.coordinator.core.node_scaling.reports()), None)
-        if newest is not None and newest.removed is not None and newest.over and newest is not self._checked:
+        change = world.coordinator.core.node_scaling.operations.newest
+        newest = None if change is None else change.report()
+        if newest is not None and newest.removed is not None and newest.over and newest != self._checked:
             self._checked = newest
             left = [worker for worker, place in world.coordinator.view(nodes=True).places.items() if place.node == newest.removed]
             if (left and newest.state is NodeScalingState.DONE) or "stayed on node" in (newest.problem or ""):

@@ -25,7 +25,6 @@ from ..load.window import WorkerWindow
 from ..parts.automatic_balancing import AutomaticBalancing
 from ..parts.autoscaling import Autoscaling
 from ..parts.checkpointing import Checkpointing
-from ..parts.mover import Mover
 from ..parts.node_scaling import NodeScaling
 from ..parts.operator_scaling import OperatorScaling
 from ..parts.reconfiguration import Reconfiguration
@@ -95,13 +94,12 @@ class JobCore:
         self._job = job = JobRecord(plan, config if config is not None else JobConfig(), begin)
         self.checkpointing = Checkpointing(job, self, Deliveries(undelivered))
         self.reconfiguration = Reconfiguration(job, self, self.checkpointing)
-        self.mover = Mover(job, self.reconfiguration)
-        self.operator_scaling = OperatorScaling(job, self.reconfiguration, self.mover)
+        self.operator_scaling = OperatorScaling(job, self.reconfiguration)
         self.node_scaling = NodeScaling(job, self, self.checkpointing, self.operator_scaling)
-        self.balancing = AutomaticBalancing(job, self.mover, lambda: self.busy)
-        self.autoscaling = Autoscaling(job, self.operator_scaling, self.node_scaling, self.mover, lambda: self.busy)
+        self.balancing = AutomaticBalancing(job, self.reconfiguration, lambda: self.busy)
+        self.autoscaling = Autoscaling(job, self.operator_scaling, self.node_scaling, self.reconfiguration, lambda: self.busy)
         self._answering = Answering(
-            job, self, self.checkpointing, self.mover, self.operator_scaling, self.node_scaling, self.balancing, self.autoscaling
+            job, self, self.checkpointing, self.reconfiguration, self.operator_scaling, self.node_scaling, self.balancing, self.autoscaling
         )
         self._restarts = Restarts(job.config.restart)
         self._phase = _Phase.NOTHING
@@ -298,7 +296,7 @@ class JobCore:
             self.checkpointing.tick()
             self._advance()
             self._look_for_quiet_inputs()
-        self.operator_scaling.advance()
+        self.operator_scaling.advance(cluster)
         self.node_scaling.advance(cluster)
         self.balancing.advance()
         self.autoscaling.advance(cluster)
@@ -394,7 +392,7 @@ class JobCore:
             job.error.add_note(f"The last events of the job, with their times in seconds:\n{job.story}")
         self.reconfiguration.end()
         job.state, self._phase, self._ended_at = state, _Phase.NOTHING, job.now
-        self.operator_scaling.advance()  # its report is over too: there may be no further tick
+        self.operator_scaling.advance(None)  # its report is over too: there may be no further tick
         job.emit(*(Tell(worker, Shutdown()) for worker in job.workers), Ended(state))
 
     def _advance(self) -> None:

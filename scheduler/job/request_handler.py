@@ -18,9 +18,9 @@ from ..parts.autoscaling import Autoscaling
 from ..parts.checkpointing import Checkpointing
 from ..parts.key_splits import refuse_split_keys, with_split, without_split
 from ..parts.lifecycle import Lifecycle
-from ..parts.mover import Mover
 from ..parts.node_scaling import NodeScaling
 from ..parts.operator_scaling import OperatorScaling
+from ..parts.reconfiguration import Reconfiguration
 from ..policies.nodes.cluster_view import ClusterView
 from ..protocol.effects import JobState, StopMode
 from ..protocol.reports import MigrationReport
@@ -69,13 +69,13 @@ class Answering:
         job: JobRecord,
         lifecycle: Lifecycle,
         checkpointing: Checkpointing,
-        mover: Mover,
+        reconfiguration: Reconfiguration,
         operators: OperatorScaling,
         nodes: NodeScaling,
         balancing: AutomaticBalancing,
         autoscaling: Autoscaling,
     ) -> None:
-        self._job, self._lifecycle, self._checkpointing, self._mover = job, lifecycle, checkpointing, mover
+        self._job, self._lifecycle, self._checkpointing, self._reconfiguration = job, lifecycle, checkpointing, reconfiguration
         self._operators, self._nodes, self._balancing, self._autoscaling = operators, nodes, balancing, autoscaling
         self._viewing = Viewing(job, checkpointing, operators, nodes, balancing, autoscaling)
 
@@ -97,7 +97,7 @@ class Answering:
             case Fail(error):
                 self._lifecycle.abort(error)
             case Rebalance(operator, policy, strategy):
-                return self._mover.rebalance(operator, policy, strategy, "by hand").number
+                return self._reconfiguration.rebalance(operator, policy, strategy, "by hand").number
             case Move(operator, groups, keys, to, strategy):
                 return self._move(operator, groups, keys, to, strategy).number
             case Split(operator, key, to, dealt):
@@ -110,11 +110,11 @@ class Answering:
             case Scale(operator, parallelism, strategy):
                 if self._nodes.busy:
                     raise JobBusyError(f"job `{self._job.name}`: its nodes are being scaled; wait until that is done")
-                return self._operators.scale(operator, parallelism, strategy)
+                return self._operators.scale(operator, parallelism, strategy).number
             case ScaleOut(nodes, policy):
-                return self._nodes.scale_out(nodes, cluster, policy)
+                return self._nodes.scale_out(nodes, cluster, policy).number
             case ScaleIn(policy):
-                return self._nodes.scale_in(cluster, policy=policy)
+                return self._nodes.scale_in(cluster, policy=policy).number
             case Autoscale(policy, mode):
                 self._autoscaling.choose(policy, mode, cluster)
             case TakeCheckpoint():
@@ -145,9 +145,9 @@ class Answering:
             case ShowMigrations():
                 return [self._with_latency(migration) for migration in job.migrations.history]
             case ShowScalings():
-                return self._operators.reports()
+                return [scaling.report() for scaling in self._operators.operations]
             case ShowNodeScalings():
-                return self._nodes.reports()
+                return [change.report() for change in self._nodes.operations]
             case ShowDecisions():
                 return self._autoscaling.decisions()
             case ShowView(since):
@@ -202,13 +202,13 @@ class Answering:
         target = table.groups.copy()
         target[list(groups)] = to
         routes = {**table.keys, **{hash_of(key): to for key in keys}}
-        return self._mover.move(stage, strategy, RoutingTable(target, routes, table.splits), "by hand")
+        return self._reconfiguration.move(stage, strategy, RoutingTable(target, routes, table.splits), "by hand")
 
     def _share(self, operator: str, change: Callable[[Stage, RoutingTable], RoutingTable], what: str) -> Migration:
         stage = self._job.keyed_stage(operator)
-        return self._mover.move(stage, None, change(stage, self._job.migrations.tables[stage.name]), f"by hand: {what}")
+        return self._reconfiguration.move(stage, None, change(stage, self._job.migrations.tables[stage.name]), f"by hand: {what}")
 
     def _with_latency(self, migration: Migration) -> MigrationReport:
         report = migration.report()
-        until = migration.asked + report.seconds if report.seconds is not None else self._job.now
-        return replace(report, latency_ms=self._job.metrics.latency_between(migration.asked, until))
+        until = migration.requested + report.seconds if report.seconds is not None else self._job.now
+        return replace(report, latency_ms=self._job.metrics.latency_between(migration.requested, until))

@@ -14,14 +14,14 @@ from ..protocol.effects import JobState
 from ..protocol.view import BalanceLook
 from ..record.job_record import JobRecord
 from .balancing import Balancing, check_balancer
-from .mover import Mover
+from .reconfiguration import Reconfiguration
 
 
 class AutomaticBalancing:
     """Of one job. `busy()`: whether something is being changed."""
 
-    def __init__(self, job: JobRecord, mover: Mover, busy: Callable[[], bool]) -> None:
-        self._job, self._mover, self._busy = job, mover, busy
+    def __init__(self, job: JobRecord, reconfiguration: Reconfiguration, busy: Callable[[], bool]) -> None:
+        self._job, self._reconfiguration, self._busy = job, reconfiguration, busy
         self._balancings: dict[str, Balancing] = {}
         if job.config.balance.policy != OFF:
             for stage in job.plan.stages:
@@ -58,7 +58,7 @@ class AutomaticBalancing:
         decided = balancing.decide(job.migrations.tables[name], moving=moving)
         if decided is not None:
             reason = f"{balancing.policy}, automatic: {decided.plan.reason}"
-            self._mover.move(job.keyed_stage(name), None, decided.target, reason, decided.plan)
+            self._reconfiguration.move(job.keyed_stage(name), None, decided.target, reason, decided.plan)
 
     def _balancing(self, name: str) -> Balancing:
         """The operator's, begun again where its workers have changed."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from ...balancer.policies import POLICIES as BALANCERS
 from ...engine.protocol.ids import WorkerId
@@ -24,19 +25,18 @@ from ..policies.decision import ScalingDecision
 from ..policies.nodes.cluster_view import ClusterView
 from ..policies.nodes.placement import short
 from ..protocol.effects import JobState, Warn
-from ..protocol.reports import MigrationState
 from ..record.job_record import JobRecord
-from ..record.migrations import Migration
-from .mover import Mover
+from ..record.operation import Operation
 from .node_scaling import NodeScaling
-from .operator_scaling import OperatorScaling
+from .operator_scaling import NOT_ALL_MOVED, OperatorScaling
+from .reconfiguration import Reconfiguration
 
 KEPT = 1000
 """Decisions that are remembered, the newest."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ScalingStep:
     """Give `operator` `parallelism` workers; None: rebalance its keys. Or give the `node` back, with the workers that it has."""
 
     operator: str
@@ -49,7 +49,7 @@ class Step:
         return f"the rebalance of {self.operator}" if self.parallelism is None else f"{self.operator} to {self.parallelism} workers"
 
 
-def steps_of(decision: ScalingDecision, seen: DataflowSnapshot) -> tuple[Step, ...]:
+def steps_of(decision: ScalingDecision, seen: DataflowSnapshot) -> tuple[ScalingStep, ...]:
     """The steps in their order: a node, growing operators from the sinks up, shrinking ones from the sources down, then rebalances.
 
     >>> from evenflow.scheduler.policies.dataflow.figures import OperatorFigures
@@ -61,22 +61,29 @@ def steps_of(decision: ScalingDecision, seen: DataflowSnapshot) -> tuple[Step, .
     wanted, before = decision.parallelism, seen.parallelism
     growing = [name for name in reversed(seen.order) if wanted.get(name, 0) > before[name]]
     shrinking = [name for name in seen.order if wanted.get(name, before[name]) < before[name]]
-    nodes = [] if decision.remove_node is None else [Step("", node=decision.remove_node)]
-    return (*nodes, *(Step(name, wanted[name]) for name in (*growing, *shrinking)), *(Step(name) for name in decision.rebalance))
+    nodes = [] if decision.remove_node is None else [ScalingStep("", node=decision.remove_node)]
+    return (
+        *nodes,
+        *(ScalingStep(name, wanted[name]) for name in (*growing, *shrinking)),
+        *(ScalingStep(name) for name in decision.rebalance),
+    )
 
 
 class Autoscaling:
     """One job's. `choose` a policy, then `advance` a few times a second."""
 
-    def __init__(self, job: JobRecord, operators: OperatorScaling, nodes: NodeScaling, mover: Mover, busy: Callable[[], bool]) -> None:
-        self._job, self._operators, self._nodes, self._mover, self._busy = job, operators, nodes, mover, busy
+    def __init__(
+        self, job: JobRecord, operators: OperatorScaling, nodes: NodeScaling, reconfiguration: Reconfiguration, busy: Callable[[], bool]
+    ) -> None:
+        self._job, self._operators, self._nodes = job, operators, nodes
+        self._reconfiguration, self._busy = reconfiguration, busy
         self._settings = job.config.autoscale.policy_settings()
         self._controller: Controller | None = None
         self._past: deque[DecisionRecord] = deque(maxlen=KEPT)
         self._quiet: float | None = None
         self._warm: dict[WorkerId, WorkerWindow | None] | None = None
-        self._steps: deque[Step] = deque()
-        self._begun: tuple[Step, int | Migration] | None = None
+        self._steps: deque[ScalingStep] = deque()
+        self._begun: tuple[ScalingStep, Operation[Any]] | None = None
         self._seen_running = False
         self.choose(job.config.autoscale.policy, job.config.autoscale.mode)
 
@@ -163,9 +170,9 @@ class Autoscaling:
     def _go_on(self, controller: Controller, cluster: ClusterView | None) -> None:
         """Nothing moves: what was begun is over."""
         if self._begun is not None:
-            problem = self._problem(*self._begun)
-            if problem is not None:
-                self._refuse(controller, f"{self._begun[0]}: {problem}", cluster)
+            step, operation = self._begun
+            if not operation.succeeded:
+                self._refuse(controller, f"{step}: {operation.problem or NOT_ALL_MOVED}", cluster)
                 return
             self._begun = None
         if not self._steps:
@@ -178,20 +185,14 @@ class Autoscaling:
         except EvenflowError as error:
             self._refuse(controller, f"{step}: {error}", cluster)
 
-    def _begin(self, controller: Controller, step: Step, cluster: ClusterView | None) -> int | Migration:
+    def _begin(self, controller: Controller, step: ScalingStep, cluster: ClusterView | None) -> Operation[Any]:
         if step.node is not None:
             return self._nodes.scale_in(cluster, step.node)
         if step.parallelism is None:
             balancer = next(iter(BALANCERS)) if self._job.config.balance.policy == OFF else self._job.config.balance.policy
-            return self._mover.rebalance(step.operator, balancer, None, f"for {controller.policy}")
+            return self._reconfiguration.rebalance(step.operator, balancer, None, f"for {controller.policy}")
         reason = f"{controller.policy}, automatic: {controller.history[-1].decided.reason}"
         return self._operators.scale(step.operator, step.parallelism, reason=reason)
-
-    def _problem(self, step: Step, begun: int | Migration) -> str | None:
-        if isinstance(begun, Migration):
-            done = begun.state is MigrationState.DONE
-            return None if done else "the keys did not all move: the stream ended, or the job went back to its last checkpoint"
-        return (self._operators if step.node is None else self._nodes).report(begun).problem
 
     def _refuse(self, controller: Controller, why: str, cluster: ClusterView | None) -> None:
         self._steps.clear()

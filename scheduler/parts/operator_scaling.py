@@ -12,21 +12,23 @@ import numpy as np
 
 from ...balancer.evacuation import evacuated, highest_worker, spread
 from ...balancer.policies import named
-from ...engine.errors import JobBusyError
+from ...engine.errors import JobBusyError, RequestError
 from ...engine.plan.physical import Stage
 from ...engine.plan.rescale import check_parallelism
 from ...engine.protocol.routing import RoutingTable
-from ...state.errors import EvenflowError
 from ..load.load_snapshot import hash_of
-from ..protocol.reports import MigrationState, ScalingReport, ScalingState
+from ..policies.nodes.cluster_view import ClusterView
+from ..protocol.reports import ScalingReport, ScalingState
 from ..record.job_record import JobRecord
 from ..record.migrations import Migration
-from ..record.newest import Newest
-from ..record.rescaling import RescaleState, Rescaling
-from .mover import Mover
+from ..record.operation import Operation
+from ..record.rescaling import Rescaling
 from .reconfiguration import Reconfiguration
+from .stepwise import Stepwise
 
 BALANCER = "hotspot"
+
+NOT_ALL_MOVED = "the keys did not all move: the stream ended, or the job went back to its last checkpoint"
 
 SPREAD_WINDOWS = 30
 """How many of the newest windows show who is hot when workers join. A plan on fewer would pick the groups that happened to have much in
@@ -34,38 +36,43 @@ them: half of an operator's load by the last few seconds may be a third of it in
 
 
 @dataclass(slots=True)
-class _Order:
-    """`migration`, `rescaling`: the steps that were begun last."""
+class Scaling(Operation[ScalingState]):
+    """A change of the number of workers of one operator. `migration`, `rescaling`: the steps that were begun last."""
 
-    number: int
     stage: str
     before: int
     after: int
     strategy: str | None
-    reason: str
-    begun: float
-    state: ScalingState
-    ended: float | None = None
     migration: Migration | None = None
     rescaling: Rescaling | None = None
-    problem: str | None = None
+
+    def report(self) -> ScalingReport:
+        """Return the scaling as `job.scale()` shows it."""
+        moved = self.migration
+        return ScalingReport(
+            number=self.number,
+            state=self.state,
+            reason=self.reason,
+            began_at=self.begun,
+            seconds=self.seconds,
+            problem=self.problem,
+            operator=self.stage,
+            before=self.before,
+            after=self.after,
+            keys_moved=0 if moved is None else moved.keys_moved,
+            state_bytes=0 if moved is None else moved.state_bytes,
+        )
 
 
-class OperatorScaling:
-    """The scalings of one job, one at a time."""
+class OperatorScaling(Stepwise[Scaling]):
+    """Gives operators more or fewer workers, one operator at a time."""
 
-    def __init__(self, job: JobRecord, reconfiguration: Reconfiguration, mover: Mover) -> None:
-        self._job, self._reconfiguration, self._mover = job, reconfiguration, mover
-        self._orders = Newest[_Order]()
+    def __init__(self, job: JobRecord, reconfiguration: Reconfiguration) -> None:
+        super().__init__(job)
+        self._reconfiguration = reconfiguration
 
-    @property
-    def busy(self) -> bool:
-        """Whether an operator is being scaled."""
-        newest = self._orders.newest
-        return newest is not None and newest.ended is None
-
-    def scale(self, operator: str, parallelism: int, strategy: str | None = None, reason: str = "by hand") -> int:
-        """Begin to give the operator `parallelism` workers; the scaling's number.
+    def scale(self, operator: str, parallelism: int, strategy: str | None = None, reason: str = "by hand") -> Scaling:
+        """Begin to give the operator `parallelism` workers.
 
         Raises RequestError for an unknown operator or an impossible number, JobBusyError or JobNotRunningError if the job is not running,
         or something moves already.
@@ -73,82 +80,72 @@ class OperatorScaling:
         job = self._job
         stage = job.plan.stage_of(operator)
         check_parallelism(job.plan, stage, parallelism)
-        if self.busy:
-            raise JobBusyError(f"job `{job.name}`: scaling {self._orders[-1].number} is under way ({self._orders[-1].state.value})")
-        order = _Order(len(self._orders), stage.name, stage.parallelism, parallelism, strategy, reason, job.now, ScalingState.CHANGING)
+        if (current := self.operations.current) is not None:
+            raise JobBusyError(f"job `{job.name}`: scaling {current.number} is under way ({current.state.value})")
+        scaling = Scaling(
+            stage.name,
+            stage.parallelism,
+            parallelism,
+            strategy,
+            number=len(self.operations),
+            state=ScalingState.CHANGING,
+            reason=reason,
+            begun=job.now,
+        )
         if parallelism == stage.parallelism:
-            order.state, order.ended = ScalingState.DONE, order.begun
+            self._end(scaling, None)
         elif stage.is_keyed and parallelism < stage.parallelism:
-            order.state = ScalingState.EMPTYING
+            scaling.state = ScalingState.EMPTYING
             target = evacuated(job.migrations.tables[stage.name], parallelism, self._group_loads(stage))
-            order.migration = self._mover.move(stage, strategy, target, f"{reason}: {stage.parallelism} to {parallelism} workers")
+            scaling.migration = self._reconfiguration.move(stage, strategy, target, _why(scaling))
         else:
-            order.rescaling = self._reconfiguration.change_workers(stage, parallelism)
-        self._orders.append(order)
-        return order.number
+            scaling.rescaling = self._reconfiguration.change_workers(stage, parallelism, _why(scaling))
+        self.operations.append(scaling)
+        return scaling
 
-    def advance(self) -> None:
-        """Go on with what is under way."""
-        if not self.busy:
-            return
-        order = self._orders[-1]
-        try:
-            if order.state is ScalingState.CHANGING:
-                self._after_change(order)
-            else:
-                self._after_move(order)
-        except EvenflowError as error:
-            self._fail(order, str(error))
+    def _step(self, operation: Scaling) -> Migration | Rescaling | None:
+        return operation.rescaling if operation.state is ScalingState.CHANGING else operation.migration
 
-    @property
-    def begun(self) -> int:
-        """The number of scalings so far."""
-        return len(self._orders)
+    def _next(self, operation: Scaling, cluster: ClusterView | None) -> None:
+        if operation.state is ScalingState.CHANGING:
+            self._after_change(operation)
+        else:
+            self._after_move(operation)
 
-    def reports(self) -> list[ScalingReport]:
-        """The newest scalings, oldest first."""
-        return [self._report(order) for order in self._orders]
-
-    def report(self, number: int) -> ScalingReport:
-        """One of the newest."""
-        return self._report(self._orders[number])
-
-    def _after_change(self, order: _Order) -> None:
-        rescaling = order.rescaling
+    def _after_change(self, scaling: Scaling) -> None:
+        rescaling = scaling.rescaling
         assert rescaling is not None
-        if rescaling.state is RescaleState.ENDED_EARLY:
-            self._fail(order, rescaling.problem or "the stream ended before")
-        elif rescaling.state is RescaleState.DONE:
-            stage = self._job.plan.stage_of(order.stage)
-            if stage.is_keyed and order.after > order.before:
-                order.state = ScalingState.SPREADING
-                order.migration = self._spread(stage, order)
-            else:
-                self._end(order)
-
-    def _after_move(self, order: _Order) -> None:
-        migration = order.migration
-        assert migration is not None
-        if not migration.over:
-            return
-        if migration.state is not MigrationState.DONE:
-            self._fail(order, "the keys did not all move: the stream ended, or the job went back to its last checkpoint")
-        elif order.state is ScalingState.SPREADING:
-            self._end(order)
-        elif highest_worker(self._job.migrations.tables[order.stage]) >= order.after:
-            self._fail(order, "keys came to workers that were to leave")
+        if not rescaling.succeeded:
+            raise RequestError(rescaling.problem or "the stream ended before")
+        stage = self._job.plan.stage_of(scaling.stage)
+        if stage.is_keyed and scaling.after > scaling.before:
+            scaling.state = ScalingState.SPREADING
+            scaling.migration = self._reconfiguration.move(stage, scaling.strategy, self._spread(stage), _why(scaling))
         else:
-            order.state = ScalingState.CHANGING
-            order.rescaling = self._reconfiguration.change_workers(self._job.plan.stage_of(order.stage), order.after)
+            self._end(scaling, None)
 
-    def _spread(self, stage: Stage, order: _Order) -> Migration:
-        """By load where it is known, else as many groups for everyone."""
+    def _after_move(self, scaling: Scaling) -> None:
+        migration = scaling.migration
+        assert migration is not None
+        if not migration.succeeded:
+            raise RequestError(NOT_ALL_MOVED)
+        if scaling.state is ScalingState.SPREADING:
+            self._end(scaling, None)
+        elif highest_worker(self._job.migrations.tables[scaling.stage]) >= scaling.after:
+            raise RequestError("keys came to workers that were to leave")
+        else:
+            scaling.state = ScalingState.CHANGING
+            stage = self._job.plan.stage_of(scaling.stage)
+            scaling.rescaling = self._reconfiguration.change_workers(stage, scaling.after, _why(scaling))
+
+    def _spread(self, stage: Stage) -> RoutingTable:
+        """Balance by load; without measurements, give each worker the same number of groups."""
         table = self._job.migrations.tables[stage.name]
-        target: RoutingTable = spread(table, stage.parallelism)
         if self._group_loads(stage).sum() > 0:
             plan = named(BALANCER).plan(self._job.snapshot(stage.name, SPREAD_WINDOWS))
-            target = plan.table(table, hash_of) if plan.moves else target
-        return self._mover.move(stage, order.strategy, target, f"{order.reason}: {order.before} to {order.after} workers")
+            if plan.moves:
+                return plan.table(table, hash_of)
+        return spread(table, stage.parallelism)
 
     def _group_loads(self, stage: Stage) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         loads = np.zeros(self._job.plan.key_groups)
@@ -156,27 +153,9 @@ class OperatorScaling:
             loads[group] = load
         return loads
 
-    def _end(self, order: _Order) -> None:
-        order.state, order.ended = ScalingState.DONE, self._job.now
+    def _end(self, operation: Scaling, problem: str | None) -> None:
+        operation.end(ScalingState.DONE if problem is None else ScalingState.FAILED, self._job.now, problem)
 
-    def _fail(self, order: _Order, problem: str) -> None:
-        order.state, order.ended, order.problem = ScalingState.FAILED, self._job.now, problem
 
-    def _report(self, order: _Order) -> ScalingReport:
-        keys = size = 0
-        if order.migration is not None:
-            keys, size = order.migration.keys_moved, order.migration.state_bytes
-        seconds = None if order.ended is None else order.ended - order.begun
-        return ScalingReport(
-            number=order.number,
-            state=order.state,
-            reason=order.reason,
-            began_at=order.begun,
-            seconds=seconds,
-            problem=order.problem,
-            operator=order.stage,
-            before=order.before,
-            after=order.after,
-            keys_moved=keys,
-            state_bytes=size,
-        )
+def _why(scaling: Scaling) -> str:
+    return f"{scaling.reason}: {scaling.before} to {scaling.after} workers"

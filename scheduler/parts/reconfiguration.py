@@ -7,18 +7,22 @@ the next checkpoint.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
+from ...balancer.base import Limits
 from ...balancer.plan import BalancePlan
+from ...balancer.policies import named
+from ...balancer.strategies import plan_steps
 from ...engine.errors import JobBusyError, JobNotRunningError, RequestError
 from ...engine.plan.physical import Stage
 from ...engine.plan.rescale import rescale
 from ...engine.protocol.effects import Rewound, Switched
 from ...engine.protocol.handover import Arrived
 from ...engine.protocol.handover_step import HandoverStep
-from ...engine.protocol.ids import WorkerId, worker_id
+from ...engine.protocol.ids import StepVersion, WorkerId, worker_id
 from ...engine.protocol.routing import RoutingTable
+from ..load.load_snapshot import groups_per_step, hash_of
 from ..protocol.effects import JobState, Retire, Spawn, Tell
 from ..protocol.messages import Announced, Attached, Shutdown, SourcePaused
 from ..protocol.reports import MigrationState
@@ -31,40 +35,51 @@ from .lifecycle import Lifecycle
 BACK = "the job went back to its last checkpoint"
 
 
-@dataclass(slots=True)
-class _Restart:
-    """A migration by the strategy `restart`: goes on with `tables` once checkpoint `number` is complete."""
-
-    migration: Migration
-    number: int
-    tables: Mapping[str, RoutingTable]
-
-
 class Reconfiguration:
     """The migrations and rescales of one job."""
 
     def __init__(self, job: JobRecord, lifecycle: Lifecycle, checkpointing: Checkpointing) -> None:
         self._job, self._lifecycle, self._checkpointing = job, lifecycle, checkpointing
-        self._restart: _Restart | None = None
 
     @property
     def busy(self) -> bool:
-        """Whether keys move, or workers join or leave."""
+        """True if keys move, or workers join or leave."""
         return self._job.migrations.current is not None or self._job.rescaling is not None
 
     @property
     def restarting(self) -> bool:
-        """Whether a migration goes through a checkpoint and a new attempt."""
+        """True if a migration goes through a checkpoint and a new attempt."""
         return self._restart is not None
 
-    def move(self, stage: Stage, strategy: str, steps: Sequence[HandoverStep], reason: str, plan: BalancePlan | None = None) -> Migration:
-        """Change the routing of a stage with keyed state by `steps`, which were planned from its table as it is.
+    @property
+    def _restart(self) -> Migration | None:
+        """The migration by the strategy `restart` whose checkpoint was requested."""
+        current = self._job.migrations.current
+        return current if current is not None and current.checkpoint is not None else None
+
+    def rebalance(self, operator: str, policy: str, strategy: str | None, on_behalf: str) -> Migration:
+        """Plan by the balancer `policy` over the newest windows, and begin to move keys; `on_behalf`: a part of the reason.
+
+        Raises RequestError for an unknown operator, balancer or strategy, and as `move` does.
+        """
+        job, balance = self._job, self._job.config.balance
+        stage = job.keyed_stage(operator)
+        plan = named(policy).plan(job.snapshot(operator, balance.windows), Limits(split_keys=balance.split_hot_keys))
+        target = plan.table(job.migrations.tables[stage.name], hash_of)
+        return self.move(stage, strategy, target, f"{policy}, {on_behalf}: {plan.reason}", plan)
+
+    def move(self, stage: Stage, strategy: str | None, target: RoutingTable, reason: str, plan: BalancePlan | None = None) -> Migration:
+        """Begin to move keys of `stage` until its routing table is `target`, by `strategy` (None: the job's).
 
         Raises RequestError for the strategy `restart` if the job doesn't save its state, JobNotRunningError or JobBusyError if the
         job is not running, or a migration is under way.
         """
         job = self._job
-        if strategy == "restart" and not job.config.checkpoint.saves_state:
+        chosen = strategy if strategy is not None else job.config.migration_strategy
+        table = job.migrations.tables[stage.name]
+        newest = [job.metrics.newest(worker_id(stage.name, i)) for i in range(stage.parallelism)]
+        planned = plan_steps(chosen, table, target, groups_per_step(newest, table))
+        if chosen == "restart" and not job.config.checkpoint.saves_state:
             raise RequestError(
                 f"job `{job.name}`: the strategy restart goes through a savepoint: give the job a place for it, "
                 "CheckpointConfig(dir=...), or use another strategy"
@@ -74,12 +89,12 @@ class Reconfiguration:
             worker_id(s.name, i) for s in job.plan.stages for o in s.outputs if o.target == stage.name for i in range(s.parallelism)
         )
         members = frozenset(worker_id(stage.name, i) for i in range(stage.parallelism))
-        moving = [step for step in steps if step.moves]
-        migration = job.migrations.add(stage.name, strategy, reason, moving, feeders, members, plan, asked=job.now)
+        steps = [HandoverStep(StepVersion(0), step.moves, step.lazy, step.pause) for step in planned if step.moves]
+        migration = job.migrations.add(stage.name, chosen, reason, steps, feeders, members, plan, requested=job.now)
         self.advance()
         return migration
 
-    def change_workers(self, stage: Stage, parallelism: int) -> Rescaling:
+    def change_workers(self, stage: Stage, parallelism: int, reason: str) -> Rescaling:
         """Give a stage another number of workers; workers that leave must no longer own any keys.
 
         Raises RequestError for an impossible number, of it JobNotRunningError or JobBusyError if the job is not running, or
@@ -89,7 +104,7 @@ class Reconfiguration:
         self._refuse_if_busy("workers can only join or leave")
         change = rescale(job.plan, stage, parallelism, job.migrations.tables)
         token = job.rescales.newest.token if job.rescales.newest is not None else 0
-        rescaling = Rescaling(len(job.rescales), job.plan, change, job.now, token)
+        rescaling = Rescaling(job.plan, change, token, number=len(job.rescales), state=RescaleState.RUNNING, reason=reason, begun=job.now)
         job.rescales.append(rescaling)
         job.plan = replace(job.plan, next_channel=change.plan.next_channel)  # whatever becomes of it, no number is used again
         job.ready -= set(change.joining)
@@ -123,9 +138,8 @@ class Reconfiguration:
 
     def started(self) -> None:
         """All workers of an attempt have started: a migration by restart is done with that."""
-        if self._restart is not None:
-            migration, self._restart = self._restart.migration, None
-            migration.done = len(migration.steps)
+        if (migration := self._restart) is not None:
+            migration.steps_done = len(migration.steps)
             migration.end(MigrationState.DONE, self._job.now)
 
     def reset(self) -> Mapping[str, RoutingTable]:
@@ -133,11 +147,11 @@ class Reconfiguration:
         job, restart = self._job, self._restart
         self._drop_rescale(BACK)
         newest = job.checkpoints.newest
-        if restart is not None and (newest is None or newest.checkpoint < restart.number):
-            self._restart = restart = None
-        if (current := job.migrations.current) is not None and (restart is None or current is not restart.migration):
+        if restart is not None and restart.checkpoint is not None and newest is not None and newest.checkpoint >= restart.checkpoint:
+            return restart.tables
+        if (current := job.migrations.current) is not None:
             current.end(MigrationState.ENDED_EARLY, job.now, BACK)
-        return restart.tables if restart is not None else {}
+        return {}
 
     def finish(self) -> None:
         """Every worker has finished."""
@@ -145,7 +159,7 @@ class Reconfiguration:
         if (current := self._job.migrations.current) is not None:
             if current.in_step and current.complete:
                 self._job.migrations.end_step(current)
-            current.end(MigrationState.DONE if current.done == len(current.steps) else MigrationState.ENDED_EARLY, self._job.now)
+            current.end(MigrationState.DONE if current.steps_done == len(current.steps) else MigrationState.ENDED_EARLY, self._job.now)
 
     def end(self) -> None:
         """The job ends."""
@@ -158,7 +172,7 @@ class Reconfiguration:
         if job.state is not JobState.RUNNING:
             raise JobNotRunningError(f"job `{job.name}` is {job.state}: {what} while it runs")
         if (current := job.migrations.current) is not None:
-            problem = f"migration {current.number} of `{current.stage}` is under way ({current.done} of {len(current.steps)} steps)"
+            problem = f"migration {current.number} of `{current.stage}` is under way ({current.steps_done} of {len(current.steps)} steps)"
             raise JobBusyError(f"job `{job.name}`: {problem}; wait until it is done")
         if (rescaling := job.rescaling) is not None:
             problem = f"rescale {rescaling.number} of `{rescaling.rescale.stage}` is under way ({rescaling.phase.value})"
@@ -204,18 +218,18 @@ class Reconfiguration:
             return True
         if job.state is JobState.RESTARTING or not self._checkpointing.free:
             return False
-        if self._restart is not None and checkpoints.newest is not None and checkpoints.newest.checkpoint >= self._restart.number:
+        wanted = migration.checkpoint
+        if wanted is not None and checkpoints.newest is not None and checkpoints.newest.checkpoint >= wanted:
             self._lifecycle.go_back()
             return False
-        failed = self._restart is not None and checkpoints.last >= self._restart.number
+        failed = wanted is not None and checkpoints.last >= wanted
         if failed or job.state is not JobState.RUNNING or not job.reading:
-            self._restart = None
             migration.end(MigrationState.ENDED_EARLY, job.now, "its checkpoint failed" if failed else None)
             return True
-        if self._restart is None:
+        if wanted is None:
             moves = [move for step in migration.steps for move in step.moves]
-            tables = {migration.stage: job.migrations.tables[migration.stage].after(moves)}
-            self._restart = _Restart(migration, self._checkpointing.ask(f"for migration {migration.number}"), tables)
+            migration.tables = {migration.stage: job.migrations.tables[migration.stage].after(moves)}
+            migration.checkpoint = self._checkpointing.ask(f"for migration {migration.number}")
         return self._checkpointing.begin_if_due()
 
     def _drop_rescale(self, problem: str | None = None) -> None:

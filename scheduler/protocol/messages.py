@@ -130,8 +130,8 @@ Rescaling = Attach | Detach | PauseSource | ExpectRewind | TakeSource | ResumeSo
 
 Command = BeginCheckpoint | StopSource | Shutdown | Announce | Switch | Resume | Rescaling
 
-Told = tuple[WorkerId, Command]
-"""A worker, and what it is told."""
+Commands = list[tuple[WorkerId, Command]]
+"""Commands in the order in which they are sent, each with its worker."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,8 @@ from ..protocol.restore_point import RestorePoint
 from .checkpoints import Checkpoints
 from .migrations import Migrations
 from .newest import Newest
-from .rescaling import RescaleState, Rescaling
+from .operation import Operations
+from .rescaling import Rescaling
 
 STORY = 40
 """Events that are remembered."""
@@ -66,7 +67,7 @@ class JobRecord:
         self.migrations = Migrations(plan.tables)
         self.problems: deque[str] = deque(maxlen=PROBLEMS)
         self.quiet = QuietInputs()
-        self.rescales = Newest[Rescaling]()
+        self.rescales = Operations[Rescaling]()
         self.failures = Newest[Failure](FAILURES)
         self.left_out = LeftOutRecords()
         self.metrics = JobMetrics({task.name: task.stage for task in plan.tasks})
@@ -110,9 +111,8 @@ class JobRecord:
 
     @property
     def rescaling(self) -> Rescaling | None:
-        """The rescale that is not over."""
-        newest = self.rescales.newest
-        return newest if newest is not None and newest.state is RescaleState.RUNNING else None
+        """The rescale under way."""
+        return self.rescales.current
 
     @property
     def completed_since(self) -> bool:

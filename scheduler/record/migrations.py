@@ -5,53 +5,49 @@ Invariant: at most one step of a job is under way, and no checkpoint is; a step 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...balancer.plan import BalancePlan
 from ...engine.protocol.effects import Switched
 from ...engine.protocol.handover import Arrived
 from ...engine.protocol.handover_step import HandoverStep
-from ...engine.protocol.ids import StepVersion, WorkerId
+from ...engine.protocol.ids import CheckpointNumber, StepVersion, WorkerId
 from ...engine.protocol.routing import RoutingTable
-from ..protocol.messages import Announce, Announced, Resume, Switch, Told
+from ..protocol.messages import Announce, Announced, Commands, Resume, Switch
 from ..protocol.reports import MigrationReport, MigrationState
-from .newest import Newest
+from .operation import Operation, Operations
 
 
 @dataclass(slots=True)
-class Migration:
-    """`feeders`: workers that feed the operator; `members`: its own. `asked`: when it was asked for. `problem`: why it ended early."""
+class Migration(Operation[MigrationState]):
+    """A sequence of steps that moves keys of `stage`.
 
-    number: int
+    `feeders`: workers that send to the stage; `members`: its own workers. `requested`: seconds since the epoch. A migration by the strategy
+    `restart` waits for `checkpoint`, and the job restarts with `tables`.
+    """
+
     stage: str
     strategy: str
-    reason: str
     steps: tuple[HandoverStep, ...]
     feeders: frozenset[WorkerId]
     members: frozenset[WorkerId]
     plan: BalancePlan | None
-    state: MigrationState = MigrationState.WAITING
-    done: int = 0
+    requested: float = 0.0
+    steps_done: int = 0
     keys_moved: int = 0
     state_bytes: int = 0
-    begun: float | None = None
-    ended: float | None = None
     announced: set[WorkerId] = field(default_factory=set)
     switched: set[WorkerId] = field(default_factory=set)
     arrived: set[tuple[int, int]] = field(default_factory=set)
     in_step: bool = False
-    asked: float = 0.0
-    problem: str | None = None
+    checkpoint: CheckpointNumber | None = None
+    tables: Mapping[str, RoutingTable] = field(default_factory=dict)
 
     @property
     def step(self) -> HandoverStep:
         """The step under way, or the next."""
-        return self.steps[self.done]
-
-    @property
-    def over(self) -> bool:
-        return self.state in (MigrationState.DONE, MigrationState.ENDED_EARLY)
+        return self.steps[self.steps_done]
 
     def note(self, target: int, arrived: Arrived) -> None:
         """A move of the step under way is complete."""
@@ -62,11 +58,12 @@ class Migration:
     def may_step(self, finished: frozenset[WorkerId]) -> bool:
         """Whether everybody knows the steps, and one that is not under way is left."""
         told = (self.announced | finished).issuperset(self.feeders | self.members)
-        return self.state is MigrationState.RUNNING and not self.in_step and self.done < len(self.steps) and told
+        return self.state is MigrationState.RUNNING and not self.in_step and self.steps_done < len(self.steps) and told
 
     def end(self, state: MigrationState, now: float, problem: str | None = None) -> None:
-        """It is over."""
-        self.state, self.ended, self.in_step, self.problem = state, now, False, problem
+        """End the migration, also in the middle of a step."""
+        self.in_step = False
+        Operation.end(self, state, now, problem)
 
     @property
     def complete(self) -> bool:
@@ -76,13 +73,12 @@ class Migration:
     def report(self) -> MigrationReport:
         """For people and for `job.migrations()`."""
         moves = [move for step in self.steps for move in step.moves]
-        seconds = None if self.begun is None or self.ended is None else self.ended - self.begun
         return MigrationReport(
             number=self.number,
             state=self.state,
             reason=self.reason,
             began_at=self.begun,
-            seconds=seconds,
+            seconds=self.seconds,
             problem=self.problem,
             operator=self.stage,
             strategy=self.strategy,
@@ -90,7 +86,7 @@ class Migration:
             groups=sum(len(move.groups) for move in moves),
             routed_keys=sum(len(move.keys) for move in moves),
             steps=len(self.steps),
-            steps_done=self.done,
+            steps_done=self.steps_done,
             keys_moved=self.keys_moved,
             state_bytes=self.state_bytes,
         )
@@ -101,7 +97,7 @@ class Migrations:
 
     def __init__(self, tables: dict[str, RoutingTable]) -> None:
         self.tables = tables
-        self.history = Newest[Migration]()
+        self.history = Operations[Migration]()
         self._versions = 0
 
     def add(
@@ -113,14 +109,25 @@ class Migrations:
         feeders: frozenset[WorkerId],
         members: frozenset[WorkerId],
         plan: BalancePlan | None,
-        asked: float = 0.0,
+        requested: float = 0.0,
     ) -> Migration:
-        """A new migration, asked for at `asked`; its steps get the next versions."""
+        """Add a migration that was requested at `requested`, in seconds since the epoch; its steps get the next versions."""
         numbered = []
         for step in steps:
             self._versions += 1
             numbered.append(HandoverStep(StepVersion(self._versions), step.moves, step.lazy, step.pause))
-        migration = Migration(len(self.history), stage, strategy, reason, tuple(numbered), feeders, members, plan, asked=asked)
+        migration = Migration(
+            stage,
+            strategy,
+            tuple(numbered),
+            feeders,
+            members,
+            plan,
+            requested,
+            number=len(self.history),
+            state=MigrationState.WAITING,
+            reason=reason,
+        )
         self.history.append(migration)
         return migration
 
@@ -138,7 +145,7 @@ class Migrations:
             else:
                 current.note(int(worker.rpartition("-")[2]), report)
 
-    def advance(self, *, finished: frozenset[WorkerId], running: bool, free: bool, now: float) -> list[Told] | None:
+    def advance(self, *, finished: frozenset[WorkerId], running: bool, free: bool, now: float) -> Commands | None:
         """What is to be told next for the migration under way, None while answers are missing.
 
         `running`: the job runs and is not asked to stop; `free`: no checkpoint is under way.
@@ -153,7 +160,7 @@ class Migrations:
         feeding = current.feeders - finished
         if current.in_step:
             return self._advance_step(current, feeding, finished, now)
-        if current.done == len(current.steps):
+        if current.steps_done == len(current.steps):
             current.end(MigrationState.DONE, now)
         elif not feeding or not running:
             current.end(MigrationState.ENDED_EARLY, now)
@@ -165,9 +172,7 @@ class Migrations:
             return [(worker, Switch(current.step.version)) for worker in sorted(feeding)]
         return []
 
-    def _advance_step(
-        self, current: Migration, feeding: frozenset[WorkerId], finished: frozenset[WorkerId], now: float
-    ) -> list[Told] | None:
+    def _advance_step(self, current: Migration, feeding: frozenset[WorkerId], finished: frozenset[WorkerId], now: float) -> Commands | None:
         if not feeding and not current.switched:
             current.end(MigrationState.ENDED_EARLY, now)
             return []
@@ -181,13 +186,12 @@ class Migrations:
         """The step under way is over: from here on its table holds."""
         self.tables[migration.stage] = self.tables[migration.stage].after(migration.step.moves)
         migration.in_step = False
-        migration.done += 1
+        migration.steps_done += 1
 
     @property
     def current(self) -> Migration | None:
-        """The one that is not over."""
-        newest = self.history.newest
-        return newest if newest is not None and not newest.over else None
+        """The migration under way."""
+        return self.history.current
 
     @property
     def in_step(self) -> bool:

@@ -21,7 +21,8 @@ from ...engine.plan.rescale import Rescale
 from ...engine.protocol.effects import Rewound
 from ...engine.protocol.ids import ChannelId, WorkerId, worker_id
 from ...engine.source import Source
-from ..protocol.messages import Attach, Attached, Detach, ExpectRewind, PauseSource, ResumeSource, SourcePaused, TakeSource, Told
+from ..protocol.messages import Attach, Attached, Commands, Detach, ExpectRewind, PauseSource, ResumeSource, SourcePaused, TakeSource
+from .operation import Operation
 from .restoring.restore import earliest_of
 
 
@@ -48,18 +49,17 @@ class Phase(StrEnum):
 
 
 @dataclass(slots=True)
-class Rescaling:
-    """`before`: the plan as it was. `token` numbers what is asked of the workers. `too_late`: who should take records has finished."""
+class Rescaling(Operation[RescaleState]):
+    """A change of the number of workers of one stage.
 
-    number: int
+    `before`: the plan before the change. `token`: numbers the requests to workers. `too_late`: True if a worker that should take records
+    has finished.
+    """
+
     before: Plan
     rescale: Rescale
-    begun: float
     token: int
     phase: Phase = Phase.STARTING
-    state: RescaleState = RescaleState.RUNNING
-    ended: float | None = None
-    problem: str | None = None
     waiting: set[WorkerId] = field(default_factory=set)
     rewinding: set[WorkerId] = field(default_factory=set)
     paused: dict[WorkerId, SourcePaused] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class Rescaling:
 
     def advance(
         self, *, ready: Collection[WorkerId], finished: frozenset[WorkerId], running: bool, free: bool, now: float
-    ) -> list[Told] | None:
+    ) -> Commands | None:
         """What is to be told next, None while answers are missing.
 
         `ready`: workers that have started. `running`: the job runs and is not asked to stop; `free`: nothing else is under way in it.
@@ -109,7 +109,7 @@ class Rescaling:
             return None
         return self._advance(finished, now)
 
-    def _advance(self, finished: frozenset[WorkerId], now: float) -> list[Told] | None:
+    def _advance(self, finished: frozenset[WorkerId], now: float) -> Commands | None:
         """Everybody has answered what this phase asked."""
         if self.phase is Phase.RECEIVERS:
             return self._abandon(now) if self.too_late else self.senders()
@@ -122,7 +122,7 @@ class Rescaling:
             return self._left(finished, now)
         return self._share_out(finished, now)
 
-    def _share_out(self, finished: frozenset[WorkerId], now: float) -> list[Told] | None:
+    def _share_out(self, finished: frozenset[WorkerId], now: float) -> Commands | None:
         """The phases of a source."""
         if self.phase is Phase.SENDERS:
             return self.pause(finished)
@@ -132,31 +132,31 @@ class Rescaling:
             return self.take()
         return None if self.rewinding - finished else self._done(now)
 
-    def _leave_unshared(self, now: float) -> list[Told]:
+    def _leave_unshared(self, now: float) -> Commands:
         return [*self.unshared(), *(self._ended_early(now) if self.rescale.leaving else self._done(now))]
 
-    def _left(self, finished: frozenset[WorkerId], now: float) -> list[Told] | None:
+    def _left(self, finished: frozenset[WorkerId], now: float) -> Commands | None:
         """Whether the leaving workers have sent everything that they had."""
         if not finished.issuperset(self.rescale.joining if self.too_late else self.rescale.leaving):
             return None
         return self._ended_early(now) if self.too_late else [*self.forget(), *self._done(now)]
 
-    def _abandon(self, now: float) -> list[Told]:
+    def _abandon(self, now: float) -> Commands:
         """A worker downstream has sent its last element, so it can take no more: the channels that were to come end at once."""
         if self.rescale.joining:
             self.phase = Phase.LEAVING
             return [(name, TakeSource(0, 1, None)) for name in self.rescale.joining]
-        ended: list[Told] = []
+        ended: Commands = []
         for name, attach in self.senders():
             if isinstance(attach, Attach):
                 ended += [(name, attach), (name, Detach(-1, tuple(channel for _, channel in attach.outputs)))]
         return [*ended, *self._ended_early(now)]
 
-    def _done(self, now: float) -> list[Told]:
+    def _done(self, now: float) -> Commands:
         self.end(RescaleState.DONE, now)
         return []
 
-    def _ended_early(self, now: float) -> list[Told]:
+    def _ended_early(self, now: float) -> Commands:
         self.end(RescaleState.ENDED_EARLY, now)
         return []
 
@@ -171,13 +171,13 @@ class Rescaling:
             elif report.finished and self.phase is Phase.RECEIVERS:
                 self.too_late |= any(c.receiver == worker and not c.state for c in self.rescale.opened)
 
-    def receivers(self) -> list[Told]:
+    def receivers(self) -> Commands:
         """To the workers that receive on new channels: those downstream of joining workers, and their peers."""
         self._ask(Phase.RECEIVERS)
         new = set(self.rescale.joining)
         tasks = {task.name: task for task in self.rescale.plan.tasks}
         peers_before = {task.name: set(task.peers) for task in self.before.tasks}
-        told: list[Told] = []
+        told: Commands = []
         for name, before in peers_before.items():
             accept = tuple(c for c in self.rescale.opened if c.receiver == name)
             connect = tuple(c for c in self.rescale.opened if c.sender == name and c.state)
@@ -187,11 +187,11 @@ class Rescaling:
                 told.append((name, Attach(self.token, accept, connect, inputs, (), peers)))
         return self._expect(told)
 
-    def senders(self) -> list[Told]:
+    def senders(self) -> Commands:
         """To the workers that feed joining workers, or that must feed another worker because theirs leaves."""
         self._ask(Phase.SENDERS)
         new = set(self.rescale.joining)
-        told: list[Told] = []
+        told: Commands = []
         for task in self.rescale.plan.tasks:
             connect = tuple(c for c in self.rescale.opened if c.sender == task.name and not c.state)
             if task.name not in new and connect:
@@ -200,13 +200,13 @@ class Rescaling:
                 told.append((task.name, Attach(self.token, (), connect, (), outputs, ())))
         return self._expect(told)
 
-    def pause(self, finished: Iterable[WorkerId]) -> list[Told]:
+    def pause(self, finished: Iterable[WorkerId]) -> Commands:
         """To all workers of the source that read."""
         self._ask(Phase.PAUSING)
         names = [task.name for task in self.before.tasks if task.stage == self.rescale.stage]
         return self._expect([(name, PauseSource(self.token)) for name in names if name not in set(finished)])
 
-    def expect(self) -> list[Told]:
+    def expect(self) -> Commands:
         """To those after the source."""
         self._ask(Phase.EXPECTING)
         reading = {*self.paused, *self.rescale.joining} - set(self.rescale.leaving)
@@ -217,7 +217,7 @@ class Rescaling:
         self.rewinding = set(channels)
         return self._expect([(name, ExpectRewind(self.token, tuple(ids))) for name, ids in channels.items()])
 
-    def take(self) -> list[Told]:
+    def take(self) -> Commands:
         """The source with its splits reassigned; if one of its workers has read everything meanwhile, the others continue as they were."""
         self.phase = Phase.REWINDING
         source, stage = self.source, self.rescale.stage
@@ -226,7 +226,7 @@ class Rescaling:
         assert source is not None
         positions = source.share_out([self.paused[name].position for name in before], count)
         times = earliest_of([self.paused[name].own_times for name in before])
-        told: list[Told] = [(worker_id(stage, i), TakeSource(i, count, position, times)) for i, position in enumerate(positions)]
+        told: Commands = [(worker_id(stage, i), TakeSource(i, count, position, times)) for i, position in enumerate(positions)]
         return [*told, *((name, TakeSource(0, count, None)) for name in self.rescale.leaving)]
 
     @property
@@ -236,13 +236,13 @@ class Rescaling:
         names = [task.name for task in self.before.tasks if task.stage == stage]
         return all(name in self.paused and not self.paused[name].finished for name in names)
 
-    def unshared(self) -> list[Told]:
+    def unshared(self) -> Commands:
         """The old workers of the source go on as they were, joining workers have nothing to read."""
         self.rewinding = set()
-        told: list[Told] = [(name, ResumeSource()) for name, paused in self.paused.items() if not paused.finished]
+        told: Commands = [(name, ResumeSource()) for name, paused in self.paused.items() if not paused.finished]
         return [*told, *((name, TakeSource(0, 1, None)) for name in self.rescale.joining)]
 
-    def detach(self) -> list[Told]:
+    def detach(self) -> Commands:
         """To the workers that feed the leaving ones."""
         self._ask(Phase.LEAVING)
         gone = set(self.rescale.leaving)
@@ -252,15 +252,16 @@ class Rescaling:
                 outputs.setdefault(channel.sender, []).append(channel.id)
         return self._expect([(name, Detach(self.token, tuple(ids))) for name, ids in outputs.items()])
 
-    def forget(self) -> list[Told]:
+    def forget(self) -> Commands:
         """To the peers of workers that have left."""
         indexes = tuple(int(name.rpartition("-")[2]) for name in self.rescale.leaving)
         peers = [task.name for task in self.rescale.plan.tasks if task.stage == self.rescale.stage and indexes]
         return [(name, Detach(-1, (), indexes)) for name in peers]
 
     def end(self, state: RescaleState, now: float, problem: str | None = None) -> None:
-        """It is over."""
-        self.phase, self.state, self.ended, self.problem = Phase.OVER, state, now, problem
+        """End the rescale in any phase."""
+        self.phase = Phase.OVER
+        Operation.end(self, state, now, problem)
 
     def spawned(self) -> Plan:
         """The plan with which workers that join are deployed."""
@@ -271,6 +272,6 @@ class Rescaling:
     def _ask(self, phase: Phase) -> None:
         self.phase, self.token = phase, self.token + 1
 
-    def _expect(self, told: list[Told]) -> list[Told]:
+    def _expect(self, told: Commands) -> Commands:
         self.waiting = {name for name, _ in told}
         return told

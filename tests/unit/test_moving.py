@@ -165,7 +165,7 @@ class SwapAt:
         stage = next(stage for stage in core.plan.stages if stage.is_keyed)
         target = RoutingTable(1 - core.migrations.tables[stage.name].groups)
         self.history = core.migrations.history
-        world.coordinator.do(lambda: core.mover.move(stage, self.strategy, target, "by the test"))
+        world.coordinator.do(lambda: core.reconfiguration.move(stage, self.strategy, target, "by the test"))
 
 
 @pytest.mark.few(2)

@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 from job_script import WORKERS, ScriptedJob, counting, kinds, saving_job, told
 
-from evenflow.balancer.strategies import plan_steps
 from evenflow.engine.errors import JobError, RequestError
 from evenflow.engine.protocol.effects import Finished, Prepared, Switched
 from evenflow.engine.protocol.handover import Arrived
-from evenflow.engine.protocol.handover_step import HandoverStep
 from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.scheduler.configs.job import LIVE
 from evenflow.scheduler.protocol.effects import Commit, JobState, Tell
@@ -31,9 +29,8 @@ def migrate(job, groups=(1, 0, 1, 1), strategy="sudden", now=1.0):
     """The migration, and what it has told; by default group 0 goes from worker 0 to worker 1, and the others stay."""
     job.now = now
     job.core.record.happens("a migration is asked for", now)
-    steps = plan_steps(strategy, job.core.migrations.tables["aggregate"], RoutingTable(np.array(groups, np.uint16)))
-    numbered = [HandoverStep(0, step.moves, step.lazy, step.pause) for step in steps]
-    migration = job.core.reconfiguration.move(job.core.plan.stage_of("aggregate"), strategy, numbered, "by hand")
+    target = RoutingTable(np.array(groups, np.uint16))
+    migration = job.core.reconfiguration.move(job.core.plan.stage_of("aggregate"), strategy, target, "by hand")
     return migration, job.core.effects()
 
 
@@ -314,9 +311,9 @@ def test_checkpoints_and_steps_never_overlap_whatever_the_order_of_events():
             if event < 0.1:
                 workers.take(job.tick(now))
             elif event < 0.8:
-                done = sum(migration.done for migration in core.migrations.history)
+                done = sum(migration.steps_done for migration in core.migrations.history)
                 workers.answer(random.choice(WORKERS), now)
-                made = sum(migration.done for migration in core.migrations.history) - done
+                made = sum(migration.steps_done for migration in core.migrations.history) - done
                 during_commits += made if workers.committing is not None else 0
             elif event < 0.9:
                 if random.random() < patience:
@@ -333,7 +330,7 @@ def test_checkpoints_and_steps_never_overlap_whatever_the_order_of_events():
             workers.answer(random.choice(WORKERS), now)
         assert core.state is JobState.FINISHED
         assert core.migrations.current is None
-        steps += sum(migration.done for migration in core.migrations.history)
+        steps += sum(migration.steps_done for migration in core.migrations.history)
         checkpoints += core.checkpoints.completed
     assert steps > 1_000
     assert checkpoints > 1_000

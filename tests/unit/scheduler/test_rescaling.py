@@ -35,7 +35,9 @@ class Change:
         tables = plan.tables | ({operator: even_table(4, min(workers, 2))} if stage.is_keyed else {})
         self.source = plan.stage_of("read").chain[0].operator.source
         self.finished = set()
-        self.rescaling = Rescaling(0, plan, rescale(plan, stage, workers, tables), 1.0, 0)
+        self.rescaling = Rescaling(
+            plan, rescale(plan, stage, workers, tables), 0, number=0, state=RescaleState.RUNNING, reason="by the test", begun=1.0
+        )
 
     def go(self, *, ready=(), running=True, free=True):
         """Whatever is told until an answer is missing, None if there was one missing at once."""

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from job_script import WORKERS, kinds, manifests, saving_job, told
 
-from evenflow.balancer.strategies import plan_steps
-from evenflow.engine.protocol.handover_step import HandoverStep
 from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.scheduler.protocol.effects import Commit, RestoreSinks
 from evenflow.scheduler.protocol.messages import BeginCheckpoint, StopSource
@@ -17,11 +15,9 @@ from evenflow.scheduler.protocol.reports import MigrationState
 def migrate_by_restart(job, now):
     """All keys go to worker 1; the routing table that is wanted, and the migration."""
     job.now = now
-    table = job.core.migrations.tables["aggregate"]
     target = RoutingTable(np.array([1, 1, 1, 1], np.uint16))
-    steps = [HandoverStep(0, step.moves, step.lazy, step.pause) for step in plan_steps("restart", table, target)]
     job.core.record.happens("a migration is asked for", now)
-    return target, job.core.reconfiguration.move(job.core.plan.stage_of("aggregate"), "restart", steps, "by hand")
+    return target, job.core.reconfiguration.move(job.core.plan.stage_of("aggregate"), "restart", target, "by hand")
 
 
 def test_migration_by_restart_goes_through_a_checkpoint_of_its_own():
@@ -36,7 +32,7 @@ def test_migration_by_restart_goes_through_a_checkpoint_of_its_own():
     assert (deploy.manifest, deploy.plan.tables["aggregate"]) == (manifest, target)
     assert migration.state is MigrationState.RUNNING
     job.run(5.0)
-    assert (migration.state, migration.done, job.core.migrations.tables["aggregate"]) == (MigrationState.DONE, 1, target)
+    assert (migration.state, migration.steps_done, job.core.migrations.tables["aggregate"]) == (MigrationState.DONE, 1, target)
 
 
 def test_stop_during_a_migration_by_restart_waits_until_it_is_done():
