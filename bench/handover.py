@@ -13,15 +13,16 @@ import numpy as np
 import pyarrow as pa
 
 from ..engine.batch import Batch
-from ..engine.functions.key_rows import Array, KeyRows
+from ..engine.context import Context
+from ..engine.functions.key_rows import KeyRows
 from ..engine.keys.encoding import key_groups
 from ..engine.keys.load import KeyLoad
-from ..engine.operators.base import Context
 from ..engine.operators.keyed import KeyedInstance, KeyedOperator
 from ..engine.operators.stateful_map import StatefulMap
 from ..engine.operators.stateful_map_columns import StatefulMapColumns
-from ..engine.protocol.handover import CHUNK
 from ..engine.protocol.routing import Move
+from ..engine.task.handover import CHUNK
+from ..engine.types.arrays import Array
 from .record import Case, Verdict
 
 KEYS = 1_000_000

@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engine.batch import Batch
+from ..engine.context import Context
 from ..engine.joins.sides import LEFT, RIGHT
 from ..engine.joins.within import Always
 from ..engine.keys.load import KeyLoad
-from ..engine.operators.base import Context
 from ..engine.operators.join import Join, JoinInstance
 from ..state.backends.settings import StateSettings
 

@@ -18,10 +18,9 @@ from ...engine.batch import Batch
 from ...engine.errors import JobFailedError, is_own, shown
 from ...engine.hopeless import judged
 from ...engine.plan.task_spec import TaskSpec
-from ...engine.protocol.effects import Consumed, Effect, Finished, Latency, OperatorProblem, Prepared, Rewound, Saved, Switched, Work
+from ...engine.protocol.effects import Consumed, Effect, Finished, Latency, OperatorProblem, Prepared, Rewound, Saved, Sent, Switched, Work
 from ...engine.protocol.elements import Element
-from ...engine.protocol.exchange import Sent
-from ...engine.protocol.handover import Arrived
+from ...engine.protocol.handover_step import Arrived
 from ...engine.protocol.ids import ChannelId, WorkerId
 from ...engine.protocol.restored_keys import RestoredKeys
 from ...engine.snapshots.chain import resolved

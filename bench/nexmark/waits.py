@@ -16,9 +16,10 @@ from typing import Any
 
 from ...engine.batch import Batch
 from ...engine.columns import Columns
+from ...engine.context import Context, Emit
 from ...engine.operators.aggregate_sessions import AggregateSessions
 from ...engine.operators.aggregate_windows import AggregateWindows
-from ...engine.operators.base import Context, Emit, Operator
+from ...engine.operators.base import Operator
 from ...engine.operators.join import Join
 from ...engine.operators.map_batches import MapBatches
 from ...engine.operators.window_join import WindowJoin

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from ...state.errors import EvenflowError
 from ..batch import Batch
+from ..context import Emit
 from ..errors import FlowError, RecordError, shown
 from ..left_out import Sample
-from ..operators.base import Emit
 from .json_text import json_text
 from .rows_encoder import RowsEncoder
 

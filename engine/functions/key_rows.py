@@ -8,12 +8,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from ..types.arrays import Array
 
 SHORT = 32
 """Runs up to this length are summed side by side, longer ones one by one."""

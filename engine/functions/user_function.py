@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..batch import Batch
+from ..context import Emit
 from ..errors import FlowError
-from ..operators.base import Emit
 from .error_policy import ErrorPolicy, Refused, function_name
 from .function_class import class_of
 

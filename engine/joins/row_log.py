@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ..batch import Times
 from ..protocol.elements import MAX_TIME, MIN_TIME
-from ..protocol.exchange import common_schema
+from ..types.schemas import common_schema
 from .block import Block
 from .segment import Segment, sorted_rows
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch
-from ..functions.key_rows import Array
 from ..state_description import PartsChange
+from ..types.arrays import Array
 from .base import KeyedState
 
 

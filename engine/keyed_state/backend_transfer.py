@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ...state.backends.base import StateBackend
 from ..batch import Batch
-from ..operators.base import Context
+from ..context import Context
 from ..protocol.routing import Move
 from .base import StateTransfer
 

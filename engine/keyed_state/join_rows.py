@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..batch import Batch
+from ..context import Context
 from ..errors import RecordError
 from ..joins.block import Block
 from ..joins.key_types import KeyKinds
@@ -22,7 +23,6 @@ from ..joins.row_log import RowLog
 from ..joins.segment import sorted_rows
 from ..joins.sides import LEFT, RIGHT, Side, key_names, other, side_of
 from ..keys.encoding import key_column, key_hashes
-from ..operators.base import Context
 from ..protocol.routing import Move, Part, among
 from ..snapshots.chain import replacing
 from ..snapshots.changes import Changes

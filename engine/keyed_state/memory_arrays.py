@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from ...state.frozen_rows import LastSnapshot
 from ..batch import Batch
-from ..functions.key_rows import Array
+from ..context import Context
 from ..keys.slots import KeySlots
-from ..operators.base import Context
 from ..protocol.routing import Move
 from ..snapshots.chain import changed
 from ..snapshots.changes import Changes, SlotChanges
+from ..types.arrays import Array
 from .arrays import StateArrays, arrays_of, batch_of
 from .base import StateTransfer
 from .key_transfer import KeyTransfer

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ..aggregates.binding import Binding
 from ..aggregates.partial_aggregates import PANE, Carry, PartialAggregates, PartialAggregator
 from ..batch import Batch
-from ..operators.base import Context
+from ..context import Context
 from ..protocol.routing import Move
 from ..snapshots.chain import replacing
 from ..snapshots.changes import Changes

@@ -16,8 +16,8 @@ from ...state.words import Where
 from ..aggregates.base import Parts
 from ..aggregates.partial_aggregates import Carry, PartialAggregates, PartialAggregator
 from ..batch import Batch
+from ..context import Context
 from ..keys.slots import KeySlots
-from ..operators.base import Context
 from ..protocol.elements import MAX_TIME
 from ..protocol.routing import Move
 from ..snapshots.chain import changed

@@ -22,10 +22,10 @@ from ...state.backends.memory import MemoryBackend
 from ...state.backends.opening import open_backend
 from ...state.packing import first_foreign, pack_values, unpack_values
 from ..batch import Batch
+from ..context import Context
 from ..errors import RecordError
 from ..keys.codec import KeyCodec
 from ..keys.encoding import KeyTypes, encode_keys, key_column, key_groups, key_hashes, key_values
-from ..operators.base import Context
 from ..protocol.routing import Move
 from ..snapshots.chain import replacing
 from ..snapshots.changes import Changes, KeyChanges

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...state.backends.settings import MEMORY
 from ..aggregates.partial_aggregates import PartialAggregator
-from ..operators.base import Context
+from ..context import Context
 from .arrays import StateArrays
 from .panes import Panes
 from .series import Series

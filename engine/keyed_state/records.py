@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..batch import Batch
-from ..operators.base import Context
+from ..context import Context
 from ..state_description import PartsChange
 from .key_record import KeyRecord, pack_records, unpack_records
 from .objects import STATE, StateObjects

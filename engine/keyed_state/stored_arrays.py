@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch
-from ..functions.key_rows import Array
-from ..operators.base import Context
+from ..context import Context
+from ..types.arrays import Array
 from .arrays import StateArrays, arrays_of, batch_of
 from .stored_rows import Places, StoredRows, ToBatch
 from .stored_state import StoredState

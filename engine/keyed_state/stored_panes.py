@@ -11,7 +11,7 @@ import pyarrow as pa
 from ...state.backends.base import SNAPSHOT_CHUNK
 from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator
 from ..batch import Batch
-from ..operators.base import Context
+from ..context import Context
 from ..protocol.routing import Move
 from .backend_transfer import BackendTransfer
 from .base import StateTransfer

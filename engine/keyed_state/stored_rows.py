@@ -18,9 +18,9 @@ from ...state.backends.base import SNAPSHOT_CHUNK, pane_group
 from ...state.backends.opening import open_backend
 from ..aggregates.partial_aggregates import PANE
 from ..batch import Batch
+from ..context import Context
 from ..keys.codec import KeyCodec
 from ..keys.encoding import KeyTypes, key_groups, key_hashes
-from ..operators.base import Context
 from ..protocol.routing import Move
 from ..snapshots.chain import replacing
 from ..snapshots.changes import Changes, KeyChanges

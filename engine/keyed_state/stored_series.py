@@ -22,7 +22,7 @@ from ...state.words import Where
 from ..aggregates.binding import Binding
 from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator
 from ..batch import Batch
-from ..operators.base import Context
+from ..context import Context
 from ..protocol.routing import Move
 from .base import StateTransfer
 from .partial_rows import PartialRows

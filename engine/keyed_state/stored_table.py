@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator
 from ..batch import Batch
-from ..operators.base import Context
+from ..context import Context
 from .partial_rows import PartialRows
 from .stored_rows import StoredRows, ToBatch
 from .stored_state import StoredState

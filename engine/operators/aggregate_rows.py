@@ -18,6 +18,7 @@ from ..aggregates.kept_values import in_groups
 from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator
 from ..batch import Batch
 from ..columns import Columns
+from ..context import Context, Emit
 from ..keyed_state.opening import open_series
 from ..keyed_state.series import Codes, Found, Rows, Series, joined
 from ..keys.encoding import Keys, compact, encode_keys
@@ -25,7 +26,6 @@ from ..keys.unkeyed import described, shown
 from ..needed import Needed
 from ..state_description import StateDescription, columns_text
 from ..time.row_windows import RowWindows
-from .base import Context, Emit
 from .keyed import KeyedInstance, KeyedOperator
 from .result_columns import result_columns
 

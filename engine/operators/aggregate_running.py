@@ -14,13 +14,14 @@ from ..aggregates.base import AggregateFunction, described_parts, read_by
 from ..aggregates.partial_aggregates import PartialAggregates
 from ..batch import Batch
 from ..columns import Columns
+from ..context import Context, Emit
 from ..keyed_state.opening import open_table
 from ..keyed_state.table import Table
 from ..keys.encoding import encode_keys
 from ..needed import Needed
 from ..state_description import StateDescription, columns_text
 from ..updates import Updates
-from .base import Context, Emit, Operator
+from .base import Operator
 from .combine import BatchAggregator, Combine, latest
 from .keyed import KeyedInstance, KeyedOperator
 from .result_columns import result_columns

@@ -20,6 +20,7 @@ from ..aggregates.event_times import EventTimeBound
 from ..aggregates.partial_aggregates import PartialAggregates
 from ..batch import Batch
 from ..columns import Columns
+from ..context import Context, Emit
 from ..keyed_state.opening import open_series
 from ..keyed_state.series import Codes, Positions, Rows, Series, joined
 from ..keys.encoding import encode_keys
@@ -28,7 +29,7 @@ from ..needed import Needed
 from ..protocol.elements import MIN_TIME
 from ..state_description import StateDescription, columns_text
 from ..time.sessions import SessionWindows
-from .base import Context, Emit, Operator
+from .base import Operator
 from .combine import BatchAggregator, Combine
 from .keyed import KeyedInstance, KeyedOperator
 from .result_columns import result_columns

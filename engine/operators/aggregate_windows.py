@@ -18,6 +18,7 @@ from ..aggregates.base import AggregateFunction, described_parts, read_by
 from ..aggregates.partial_aggregates import PartialAggregates
 from ..batch import Batch
 from ..columns import Columns
+from ..context import Context, Emit
 from ..keyed_state.opening import open_panes
 from ..keyed_state.panes import Panes, distinct
 from ..keys.encoding import encode_keys
@@ -27,7 +28,7 @@ from ..protocol.elements import MIN_TIME
 from ..state_description import StateDescription, columns_text, seconds_text
 from ..time.windows import Windows
 from ..updates import Updates
-from .base import Context, Emit, Operator
+from .base import Operator
 from .changed_keys import ChangedKeys, KeyColumns
 from .combine import BatchAggregator, Combine
 from .emission import ONCE, Emission

@@ -8,39 +8,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
-from ...state.backends.settings import StateSettings
 from ..batch import Batch
 from ..columns import UNKNOWN, Columns
+from ..context import Context, Emit
 from ..errors import shown
-from ..keys.load import KeyLoad
 from ..left_out import LeftOut
 from ..needed import Needed
 from ..source import Source
 from ..updates import Updates
-
-
-class Emit(Protocol):
-    """Hands a batch to the readers of the operator's port."""
-
-    def __call__(self, batch: Batch, port: str = "out") -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """The environment of an operator instance: its name, its index among `parallelism` instances, its load counts, and its state
-    settings. `now()`: the time at which the current batch came, in microseconds since the epoch; it never goes back.
-    """
-
-    name: str
-    index: int
-    parallelism: int
-    key_groups: int
-    load: KeyLoad
-    state: StateSettings = field(default_factory=StateSettings)
-    now: Callable[[], int] = int
 
 
 class Operator(ABC):

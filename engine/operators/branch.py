@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..batch import Batch
-from .base import Context, Emit
+from ..context import Context, Emit
 from .filter import Filter, FilterInstance, Mask
 
 OTHERWISE = "false"

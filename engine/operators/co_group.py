@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from ..aggregates.row_order import has_order, sort_keys
 from ..batch import Batch
+from ..context import Context, Emit
 from ..errors import RecordError
 from ..functions.error_policy import OnError, function_name
 from ..functions.window import Window
@@ -24,7 +25,6 @@ from ..joins.window_rows import Complete
 from ..state_description import StateDescription
 from ..time.sessions import SessionWindows
 from ..time.windows import Windows
-from .base import Context, Emit
 from .function import FunctionOperator
 from .two_inputs import TwoInputs
 from .window_bounds import END, START, described_windows, timestamps

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from ..batch import Batch
 from ..columns import Columns
+from ..context import Context, Emit
 from ..joins.key_types import KeyKinds
 from ..joins.sides import LEFT, side_of
 from ..state_description import StateDescription, columns_text
-from .base import Context, Emit
 from .process import Process, ProcessInstance
 from .two_inputs import keys_problem
 

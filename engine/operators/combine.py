@@ -18,12 +18,13 @@ import pyarrow as pa
 from ..aggregates.base import AggregateFunction, read_by
 from ..aggregates.partial_aggregates import PartialAggregates, PartialAggregator, is_partial
 from ..batch import Batch, Times
+from ..context import Context, Emit
 from ..keys.direct import PLACES, direct_keys, is_coded, plain
 from ..keys.encoding import compact, encode_keys
 from ..keys.unkeyed import EVERYTHING
 from ..time.sessions import SessionWindows
 from ..time.windows import Windows
-from .base import Context, Emit, Operator, OperatorInstance
+from .base import Operator, OperatorInstance
 from .window_bounds import timed
 
 SUFFIX = ".combine"

@@ -15,15 +15,15 @@ import numpy.typing as npt
 
 from ..batch import Batch, Times
 from ..columns import Columns
+from ..context import Context, Emit
 from ..errors import RecordError
-from ..functions.key_rows import Array
 from ..keyed_state.arrays import StateArrays
 from ..keyed_state.opening import open_arrays
 from ..keys.encoding import encode_keys
 from ..needed import Needed
 from ..protocol.elements import MAX_TIME, MIN_TIME
 from ..state_description import StateDescription, columns_text, seconds_text
-from .base import Context, Emit
+from ..types.arrays import Array
 from .keyed import KeyedInstance, KeyedOperator
 
 SEEN, UNTIL = "seen", "until"

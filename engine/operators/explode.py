@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 
 from ..batch import Batch
 from ..columns import UNKNOWN, Columns
+from ..context import Context, Emit
 from ..errors import RecordError
 from ..updates import Updates
-from .base import Context, Emit, Operator, OperatorInstance
+from .base import Operator, OperatorInstance
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 
 from ..batch import Batch
 from ..columns import Columns
+from ..context import Context, Emit
 from ..errors import RecordError
 from ..expression import columns_of, true_where
 from ..functions.error_policy import ErrorPolicy, OnError, Refused, function_name
 from ..functions.user_function import call_rows
 from ..needed import Needed
 from ..updates import Updates
-from .base import Context, Emit
 from .function import FunctionInstance, FunctionOperator
 
 Predicate: TypeAlias = Callable[[dict[str, Any]], Any] | pc.Expression

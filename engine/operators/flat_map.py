@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from ..batch import Batch
 from ..columns import UNKNOWN, Columns
+from ..context import Context, Emit
 from ..errors import RecordError
 from ..functions.error_policy import ErrorPolicy, OnError, function_name
 from ..functions.rows_encoder import RowsEncoder
 from ..functions.user_function import call_rows
-from .base import Context, Emit
 from .function import FunctionInstance, FunctionOperator
 
 

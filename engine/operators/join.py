@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ..batch import Batch, Times
 from ..columns import Columns
+from ..context import Context, Emit
 from ..errors import RecordError
 from ..joins.block import Block
 from ..joins.join_columns import DEALABLE, How, JoinColumns, later_times
@@ -30,7 +31,6 @@ from ..protocol.elements import MAX_TIME, MIN_TIME
 from ..protocol.split_route import Dealt
 from ..state_description import StateDescription
 from ..time.event_time import EventTime
-from .base import Context, Emit
 from .pairing import NULLS_OF, Pairing
 from .two_inputs import TwoInputsInstance
 

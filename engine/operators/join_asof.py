@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..batch import Batch, Times
+from ..context import Context, Emit
 from ..errors import RecordError
 from ..joins.join_columns import JoinColumns
 from ..joins.newest import newest, superseded
@@ -19,7 +20,6 @@ from ..joins.sides import LEFT, RIGHT, Side
 from ..protocol.elements import MAX_TIME
 from ..protocol.split_route import Dealt
 from ..state_description import StateDescription, seconds_text
-from .base import Context, Emit
 from .pairing import NULLS_OF, Pairing
 from .two_inputs import TwoInputsInstance
 

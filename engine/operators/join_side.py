@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from ..batch import Batch
 from ..columns import Columns
+from ..context import Context, Emit
 from ..joins.sides import Side
 from ..updates import Updates
-from .base import Context, Emit, Operator, OperatorInstance
+from .base import Operator, OperatorInstance
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,12 +8,12 @@ from typing import Any
 
 from ..batch import Batch
 from ..columns import Columns
+from ..context import Context, Emit
 from ..errors import RecordError
 from ..functions.error_policy import ErrorPolicy, function_name
 from ..functions.rows_encoder import RowsEncoder
 from ..functions.user_function import call_rows
 from ..updates import Updates
-from .base import Context, Emit
 from .function import FunctionInstance, FunctionOperator
 
 _CONTAINERS = {list, dict, set, tuple}

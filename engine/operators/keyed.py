@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..context import Context
 from ..joins.sides import Side
 from ..keyed_state.base import KeyedState
 from ..keys.encoding import encode_keys, key_column, key_groups, key_values
@@ -17,7 +18,7 @@ from ..keys.largest import largest
 from ..protocol.split_route import Dealt
 from ..state_description import StateDescription
 from ..updates import Updates
-from .base import Context, Operator, OperatorInstance
+from .base import Operator, OperatorInstance
 
 HOTTEST = 32
 """The number of hottest keys of a batch that are counted singly."""

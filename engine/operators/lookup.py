@@ -18,12 +18,13 @@ import pyarrow as pa
 
 from ..batch import Batch
 from ..columns import UNKNOWN, Columns
+from ..context import Context, Emit
 from ..errors import RecordError, shown
 from ..joins.join_columns import right_names
 from ..keys.encoding import comparable, encode_keys, key_column
 from ..source import Source
 from ..updates import Updates
-from .base import Context, Emit, Operator, OperatorInstance
+from .base import Operator, OperatorInstance
 from .lookup_table import LookupTable, TableOrigin, TableShape, loaded
 from .refresh import Refresh
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from ..batch import Batch
 from ..columns import UNKNOWN, Columns
+from ..context import Context, Emit
 from ..functions.error_policy import ErrorPolicy, OnError, Refused, function_name
 from ..functions.rows_encoder import RowsEncoder
-from .base import Context, Emit
 from .function import FunctionInstance, FunctionOperator
 
 

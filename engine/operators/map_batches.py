@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from ..batch import Batch
+from ..context import Context, Emit
 from ..errors import RecordError
 from ..functions.error_policy import ErrorPolicy, OnError, Refused, function_name
 from ..types.value_column import column_of
-from .base import Context, Emit
 from .function import FunctionInstance, FunctionOperator
 
 

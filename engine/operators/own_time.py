@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from ..columns import Columns
+from ..context import Context
 from ..updates import Updates
-from .base import Context, Operator, OperatorInstance
+from .base import Operator, OperatorInstance
 
 
 class OwnTime(Operator):

@@ -14,6 +14,7 @@ import pyarrow as pa
 from ...state.packing import first_foreign
 from ..batch import Batch
 from ..columns import UNKNOWN, Columns
+from ..context import Context, Emit
 from ..errors import RecordError
 from ..functions.error_policy import ErrorPolicy, OnError, Refused
 from ..functions.keyed_function import KeyContext, TimedFunction
@@ -24,7 +25,6 @@ from ..keyed_state.state_check import StateCheck, unsaveable
 from ..keys.encoding import key_values
 from ..protocol.elements import MAX_TIME, MIN_TIME
 from ..state_description import StateDescription, columns_text
-from .base import Context, Emit
 from .function import FunctionOperator
 from .keyed import KeyedOperator
 from .stateful import StatefulInstance

@@ -16,6 +16,7 @@ import pyarrow as pa
 from ...state.backends.settings import MEMORY
 from ..aggregates.whole_rows import WholeRows
 from ..batch import Batch
+from ..context import Context, Emit
 from ..errors import RecordError
 from ..functions.error_policy import OnError, function_name
 from ..functions.window import Window
@@ -23,7 +24,6 @@ from ..keys.unkeyed import described
 from ..state_description import StateDescription
 from .aggregate_sessions import AggregateSessions
 from .aggregate_windows import AggregateWindows
-from .base import Context, Emit
 from .function import FunctionOperator
 from .keyed import KeyedInstance, KeyedOperator
 from .window_calls import WindowCalls

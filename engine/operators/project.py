@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from ..batch import Batch
 from ..columns import Columns
+from ..context import Context, Emit
 from ..errors import RecordError
 from ..needed import Needed
 from ..updates import Updates
-from .base import Context, Emit, Operator, OperatorInstance
+from .base import Operator, OperatorInstance
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..batch import Batch
+from ..context import Context, Emit
 from ..source import Source
-from .base import Context, Emit, Operator, OperatorInstance
+from .base import Operator, OperatorInstance
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from ..batch import Batch
+from ..context import Emit
 from ..functions.error_policy import Refused
 from ..keyed_state.objects import StateObjects
-from .base import Emit
 from .function import FunctionInstance
 from .keyed import KeyedInstance
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ..batch import Batch
 from ..columns import UNKNOWN, Columns
+from ..context import Context
 from ..errors import RecordError
 from ..functions.error_policy import ErrorPolicy, OnError, Refused, function_name
 from ..functions.rows_encoder import RowsEncoder
@@ -21,7 +22,6 @@ from ..keyed_state.objects import StateObjects
 from ..keyed_state.state_check import StateCheck, unsaveable
 from ..keys.encoding import key_values
 from ..state_description import StateDescription, columns_text
-from .base import Context
 from .function import FunctionOperator
 from .keyed import KeyedOperator
 from .stateful import StatefulInstance

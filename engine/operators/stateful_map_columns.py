@@ -14,18 +14,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch
+from ..context import Context, Emit
 from ..errors import RecordError
 from ..functions.error_policy import ErrorPolicy, OnError, Refused, function_name
-from ..functions.key_rows import Array, KeyRows
+from ..functions.key_rows import KeyRows
 from ..keyed_state.arrays import StateArrays
 from ..keyed_state.opening import open_arrays
 from ..keys.encoding import Keys, encode_keys, key_values
 from ..needed import Needed
 from ..state_description import StateDescription, columns_text
-from ..types.arrays import exactly_as
+from ..types.arrays import Array, exactly_as
 from ..types.exact import Inexact, exactly
 from ..types.value_column import column_of
-from .base import Context, Emit
 from .function import FunctionInstance, FunctionOperator
 from .keyed import KeyedInstance, KeyedOperator
 

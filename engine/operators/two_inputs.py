@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ..batch import Batch, Times
 from ..columns import Columns
+from ..context import Context, Emit
 from ..joins.block import Block
 from ..joins.key_types import never_equal
 from ..joins.segment import sorted_rows
@@ -20,7 +21,6 @@ from ..keyed_state.join_rows import JoinRows
 from ..keys.encoding import key_hashes
 from ..protocol.elements import MIN_TIME
 from ..state_description import columns_text
-from .base import Context, Emit
 from .keyed import KeyedInstance, KeyedOperator
 
 LATE = {LEFT: "late_left", RIGHT: "late_right"}

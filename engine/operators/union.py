@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from ..batch import Batch
 from ..columns import Columns
+from ..context import Context, Emit
 from ..errors import RecordError
-from .base import Context, Emit, Operator, OperatorInstance
+from .base import Operator, OperatorInstance
 
 
 class Union(Operator):

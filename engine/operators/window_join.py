@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ..batch import Batch
 from ..columns import Columns
+from ..context import Context, Emit
 from ..errors import RecordError
 from ..joins.block import Block
 from ..joins.join_columns import DEALABLE, How, JoinColumns
@@ -24,7 +25,6 @@ from ..protocol.split_route import Dealt
 from ..state_description import StateDescription
 from ..time.sessions import SessionWindows
 from ..time.windows import Windows
-from .base import Context, Emit
 from .pairing import NULLS_OF, Pairing
 from .window_bounds import END, START, TIMESTAMP, described_windows, timestamps
 from .windows_of_two import WindowsOfTwo

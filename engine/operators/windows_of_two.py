@@ -10,12 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch, Times
+from ..context import Context, Emit
 from ..joins.session_rows import SessionRows
 from ..joins.sides import Side
 from ..joins.window_rows import Complete, FixedWindows, WindowRows
 from ..time.sessions import SessionWindows
 from ..time.windows import Windows
-from .base import Context, Emit
 from .two_inputs import TwoInputs, TwoInputsInstance
 from .window_bounds import timed
 

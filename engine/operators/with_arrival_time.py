@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..batch import Batch
+from ..context import Context, Emit
 from ..needed import Needed
 from ..protocol.elements import MIN_TIME
-from .base import Context, Emit
 from .own_time import OwnTime, OwnTimeInstance
 
 

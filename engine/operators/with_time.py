@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch, Times
+from ..context import Context, Emit
 from ..errors import RecordError
 from ..functions.error_policy import ErrorPolicy, OnError, Refused, function_name
 from ..functions.rows_encoder import RowsEncoder
@@ -22,7 +23,6 @@ from ..functions.user_function import call_rows
 from ..needed import Needed
 from ..protocol.elements import MIN_TIME
 from ..time.event_time import EventTime
-from .base import Context, Emit
 from .function import FunctionInstance, FunctionOperator
 from .own_time import OwnTime, OwnTimeInstance
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..batch import Batch
+from ..context import Context, Emit
 from ..sink import Sink, SinkWriter
-from .base import Context, Emit, Operator, OperatorInstance
+from .base import Operator, OperatorInstance
 
 
 @dataclass(frozen=True, eq=False)

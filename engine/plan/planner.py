@@ -14,7 +14,7 @@ from ..operators.keyed import KeyedOperator
 from ..operators.own_time import OwnTime
 from ..operators.read import Read
 from ..operators.write import Write
-from ..protocol.handover import Peer
+from ..protocol.handover_step import Peer
 from ..protocol.ids import ChannelId, worker_id
 from ..protocol.routing import even_table
 from ..sink import Sink

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import RequestError
 from ..operators.own_time import OwnTime
-from ..protocol.handover import Peer
+from ..protocol.handover_step import Peer
 from ..protocol.ids import ChannelId, WorkerId, worker_id
 from ..protocol.routing import RoutingTable
 from .channel_spec import ChannelSpec

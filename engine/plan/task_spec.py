@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from ...state.backends.settings import StateSettings
 from ..operators.base import Operator
-from ..protocol.handover import Peer
+from ..protocol.handover_step import Peer
 from ..protocol.ids import Attempt, ChannelId, WorkerId, worker_id
 from ..protocol.routing import RoutingTable
 

@@ -8,9 +8,17 @@ from typing import Any
 
 from ...state.files import StateFile
 from ..batch import Batch
-from .exchange import Sent
-from .handover import Arrived
+from .elements import Element
+from .handover_step import Arrived
 from .ids import NO_CHECKPOINT, ChannelId, CheckpointNumber, StepVersion
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The effect of sending `element` on `channel`."""
+
+    channel: ChannelId
+    element: Element
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
-"""A step of a migration, as the coordinator announces it to the tasks that take part."""
+"""A step of a migration as the coordinator announces it, the workers that take part, and what they report."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .ids import StepVersion
+from .ids import ChannelId, StepVersion
 from .routing import Move
 
 
@@ -19,3 +19,22 @@ class HandoverStep:
     moves: tuple[Move, ...]
     lazy: bool = False
     pause: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Another worker of the same operator: its index, and the channels to it and from it."""
+
+    index: int
+    outgoing: ChannelId
+    incoming: ChannelId
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """All state of step `version` from worker `source` is installed: `keys` keys, `state_bytes` bytes."""
+
+    version: StepVersion
+    source: int
+    keys: int
+    state_bytes: int

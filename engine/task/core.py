@@ -21,8 +21,7 @@ from ..operators.keyed import KeyedInstance
 from ..plan.task_spec import TaskSpec
 from ..protocol.effects import Consumed, Effect, Finished, Latency, OperatorProblem, Outcome, Prepared, Rewound, Switched
 from ..protocol.elements import MAX_TIME, Barrier, Element, End, LatencyMark, Marker, Rewind, Watermark
-from ..protocol.handover import Arrived, Handovers, Peer
-from ..protocol.handover_step import HandoverStep
+from ..protocol.handover_step import Arrived, HandoverStep, Peer
 from ..protocol.ids import NO_CHECKPOINT, ChannelId, CheckpointNumber, StepVersion
 from ..protocol.restored_keys import RestoredKeys
 from ..protocol.routing import Move
@@ -30,6 +29,7 @@ from ..state_description import PartsChange
 from .alignment import Alignment
 from .awaited_columns import AwaitedColumns
 from .event_time import EventTime
+from .handover import Handovers
 from .operator_chain import OperatorChain
 from .outputs import Outputs
 from .story import Story

@@ -15,11 +15,12 @@ from itertools import chain
 from typing import Any
 
 from ..batch import Batch, NoPythonValueError
+from ..context import Context
 from ..errors import RecordError
 from ..functions.error_policy import DEAD_LETTERS
 from ..keys.load import KeyLoad
 from ..left_out import LeftOut, Sample
-from ..operators.base import Context, OperatorInstance
+from ..operators.base import OperatorInstance
 from ..operators.keyed import KeyedInstance
 from ..operators.own_time import OwnTime, OwnTimeInstance
 from ..operators.two_inputs import LATE

@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from ..batch import Batch
 from ..errors import ProtocolError
 from ..plan.task_spec import ExchangeSpec, TaskSpec
-from ..protocol.effects import Effect
+from ..protocol.effects import Effect, Sent
 from ..protocol.elements import Element, End, LatencyMark
-from ..protocol.exchange import Exchange, HashExchange, RebalanceExchange, Sent
 from ..protocol.handover_step import HandoverStep
 from ..protocol.ids import ChannelId, StepVersion
+from .exchange import Exchange, HashExchange, RebalanceExchange
 from .time_domains import TASK, TimeDomains
 
 

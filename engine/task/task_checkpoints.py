@@ -12,7 +12,7 @@ from ..keyed_state.base import KeyedState
 from ..protocol.effects import Prepared, Saved
 from ..protocol.elements import Barrier
 from ..protocol.ids import CheckpointNumber
-from ..snapshots.saving import Saving, Snapshots
+from .saving import Saving, Snapshots
 
 
 class TaskCheckpoints:

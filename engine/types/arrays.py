@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+Array = npt.NDArray[Any]
+
 
 def exactly_as(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
     """The values as `dtype`, None if one would change. Floats may be rounded to floats of fewer bits, but not to infinity."""

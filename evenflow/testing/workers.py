@@ -20,7 +20,7 @@ from ..engine.operators.keyed import KeyedInstance
 from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.effects import Finished, OperatorProblem, Outcome, Prepared, Rewound, Switched
 from ..engine.protocol.elements import FetchReply, TransferEnd, TransferStart
-from ..engine.protocol.handover import Arrived
+from ..engine.protocol.handover_step import Arrived
 from ..engine.protocol.ids import Attempt, ChannelId
 from ..engine.protocol.routing import Move, RoutingTable
 from ..engine.task.core import TaskCore

@@ -18,8 +18,7 @@ from ...engine.errors import JobBusyError, JobNotRunningError, RequestError
 from ...engine.plan.physical import Stage
 from ...engine.plan.rescale import rescale
 from ...engine.protocol.effects import Rewound, Switched
-from ...engine.protocol.handover import Arrived
-from ...engine.protocol.handover_step import HandoverStep
+from ...engine.protocol.handover_step import Arrived, HandoverStep
 from ...engine.protocol.ids import StepVersion, WorkerId, worker_id
 from ...engine.protocol.routing import RoutingTable
 from ..load.load_snapshot import groups_per_step, hash_of

@@ -15,8 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from ...engine.plan.channel_spec import ChannelSpec
 from ...engine.protocol.effects import Finished, OperatorProblem, Prepared, Rewound, Switched
-from ...engine.protocol.handover import Arrived, Peer
-from ...engine.protocol.handover_step import HandoverStep
+from ...engine.protocol.handover_step import Arrived, HandoverStep, Peer
 from ...engine.protocol.ids import NO_CHECKPOINT, ChannelId, CheckpointNumber, StepVersion, WorkerId
 from ..load.window import WorkerWindow
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 
 from ...balancer.plan import BalancePlan
 from ...engine.protocol.effects import Switched
-from ...engine.protocol.handover import Arrived
-from ...engine.protocol.handover_step import HandoverStep
+from ...engine.protocol.handover_step import Arrived, HandoverStep
 from ...engine.protocol.ids import CheckpointNumber, StepVersion, WorkerId
 from ...engine.protocol.routing import RoutingTable
 from ..protocol.messages import Announce, Announced, Commands, Resume, Switch

@@ -35,7 +35,7 @@ from evenflow.engine.batch import Batch
 from evenflow.engine.keyed_state.objects import STATE
 from evenflow.engine.keys.encoding import key_groups, key_hashes
 from evenflow.engine.operators.aggregate_windows import AggregateWindowsInstance
-from evenflow.engine.protocol.effects import Consumed, Effect, Finished, Switched
+from evenflow.engine.protocol.effects import Consumed, Effect, Finished, Sent, Switched
 from evenflow.engine.protocol.elements import (
     MAX_TIME,
     MIN_TIME,
@@ -48,9 +48,7 @@ from evenflow.engine.protocol.elements import (
     TransferStart,
     Watermark,
 )
-from evenflow.engine.protocol.exchange import Sent
-from evenflow.engine.protocol.handover import Arrived
-from evenflow.engine.protocol.handover_step import HandoverStep
+from evenflow.engine.protocol.handover_step import Arrived, HandoverStep
 from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.engine.task.core import TaskCore
 from evenflow.state.packing import unpack_value

@@ -11,7 +11,7 @@ import pytest
 from flows_aggregates import FLOWS
 from seeds import blocks, proportion
 
-from evenflow.engine.protocol import handover
+from evenflow.engine.task import handover
 from evenflow.testing import ACTIONS, check
 from evenflow.testing.crashing import with_crashes
 from evenflow.testing.full_disk import with_full_disk

@@ -13,7 +13,7 @@ from flows_windows import FLOWS, windows_of_rows
 from seeds import blocks, proportion
 
 import evenflow as ef
-from evenflow.engine.protocol import handover
+from evenflow.engine.task import handover
 from evenflow.testing import check, simulate
 from evenflow.testing.crashing import with_crashes, with_damage
 from evenflow.testing.full_disk import with_full_disk

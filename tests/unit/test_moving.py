@@ -14,8 +14,8 @@ import pytest
 from seeds import blocks, proportion
 
 import evenflow as ef
-from evenflow.engine.protocol import handover
 from evenflow.engine.protocol.routing import RoutingTable
+from evenflow.engine.task import handover
 from evenflow.scheduler.configs.job import LIVE
 from evenflow.scheduler.protocol.effects import JobState
 from evenflow.scheduler.protocol.requests import Stop

@@ -41,7 +41,7 @@ from seeds import blocks, proportion
 from split_watcher import SplitWatcher
 
 import evenflow as ef
-from evenflow.engine.protocol import handover
+from evenflow.engine.task import handover
 from evenflow.state.backends.remote import RemoteBackend
 from evenflow.testing import check
 from evenflow.testing.crashing import with_crashes

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from evenflow.engine.batch import Batch
+from evenflow.engine.context import Context
 from evenflow.engine.keys.load import KeyLoad
-from evenflow.engine.operators.base import Context, Operator
+from evenflow.engine.operators.base import Operator
 from evenflow.state.backends.settings import StateSettings
 
 JOBS = count()

@@ -14,8 +14,8 @@ from evenflow.engine.joins.window_rows import FixedWindows
 from evenflow.engine.keyed_state import join_changes
 from evenflow.engine.keyed_state.join_rows import JoinRows
 from evenflow.engine.keys import equality
-from evenflow.engine.protocol.exchange import HashExchange
 from evenflow.engine.task.awaited_columns import AwaitedColumns
+from evenflow.engine.task.exchange import HashExchange
 from evenflow.engine.task.outputs import Outputs
 
 Patch = pytest.MonkeyPatch

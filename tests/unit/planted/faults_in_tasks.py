@@ -11,16 +11,16 @@ from evenflow.engine.batch import Batch
 from evenflow.engine.keyed_state.join_rows import JoinRows
 from evenflow.engine.operators.aggregate_windows import AggregateWindowsInstance
 from evenflow.engine.operators.process import ProcessInstance
-from evenflow.engine.protocol import handover
 from evenflow.engine.protocol.elements import Marker, Watermark
-from evenflow.engine.protocol.exchange import Exchange, HashExchange
-from evenflow.engine.protocol.handover import Handovers
 from evenflow.engine.protocol.restored_keys import RestoredKeys
 from evenflow.engine.protocol.routing import Move
-from evenflow.engine.snapshots.saving import Saving
+from evenflow.engine.task import handover
 from evenflow.engine.task.alignment import Alignment
 from evenflow.engine.task.core import TaskCore
 from evenflow.engine.task.event_time import EventTime
+from evenflow.engine.task.exchange import Exchange, HashExchange
+from evenflow.engine.task.handover import Handovers
+from evenflow.engine.task.saving import Saving
 from evenflow.engine.task.task_checkpoints import TaskCheckpoints
 
 Patch = pytest.MonkeyPatch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evenflow.engine.protocol.effects import Finished, Prepared, Rewound, Switched
-from evenflow.engine.protocol.handover import Arrived
+from evenflow.engine.protocol.handover_step import Arrived
 from evenflow.scheduler.job.core import JobCore
 from evenflow.scheduler.protocol.effects import (
     AskForRoom,

@@ -11,7 +11,7 @@ from job_script import WORKERS, ScriptedJob, counting, kinds, saving_job, told
 
 from evenflow.engine.errors import JobError, RequestError
 from evenflow.engine.protocol.effects import Finished, Prepared, Switched
-from evenflow.engine.protocol.handover import Arrived
+from evenflow.engine.protocol.handover_step import Arrived
 from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.scheduler.configs.job import LIVE
 from evenflow.scheduler.protocol.effects import Commit, JobState, Tell

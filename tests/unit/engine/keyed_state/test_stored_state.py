@@ -11,13 +11,13 @@ import pytest
 
 import evenflow as ef
 from evenflow.engine.batch import Batch
+from evenflow.engine.context import Context
 from evenflow.engine.keys.encoding import key_hashes
 from evenflow.engine.keys.load import KeyLoad
 from evenflow.engine.operators.aggregate_rows import AggregateRows
 from evenflow.engine.operators.aggregate_running import AggregateRunning
 from evenflow.engine.operators.aggregate_sessions import AggregateSessions
 from evenflow.engine.operators.aggregate_windows import AggregateWindows
-from evenflow.engine.operators.base import Context
 from evenflow.engine.operators.deduplicate import Deduplicate
 from evenflow.engine.operators.process_windows import ROWS, ProcessWindows
 from evenflow.engine.operators.stateful_map_columns import StatefulMapColumns

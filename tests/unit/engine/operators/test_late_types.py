@@ -16,8 +16,8 @@ from evenflow.engine.operators.aggregate_running import AggregateRunning
 from evenflow.engine.operators.aggregate_windows import AggregateWindows
 from evenflow.engine.operators.combine import Combine
 from evenflow.engine.protocol.elements import MAX_TIME
-from evenflow.engine.protocol.exchange import Buffer
 from evenflow.engine.protocol.routing import Move
+from evenflow.engine.task.exchange import Buffer
 from evenflow.engine.time.windows import Windows
 
 FUNCTIONS = {

@@ -21,8 +21,8 @@ from evenflow.engine.protocol.effects import Prepared
 from evenflow.engine.protocol.elements import MAX_TIME
 from evenflow.engine.protocol.routing import Move
 from evenflow.engine.snapshots.chain import resolved
-from evenflow.engine.snapshots.saving import Chain, Snapshots
 from evenflow.engine.task.core import TaskCore
+from evenflow.engine.task.saving import Chain, Snapshots
 from evenflow.state.backends import base, memory
 from evenflow.state.files import StateFile
 

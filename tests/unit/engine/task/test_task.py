@@ -12,9 +12,8 @@ import pytest
 import evenflow as ef
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import ProtocolError, RecordError
-from evenflow.engine.protocol.effects import Consumed, Finished, Latency, Prepared
+from evenflow.engine.protocol.effects import Consumed, Finished, Latency, Prepared, Sent
 from evenflow.engine.protocol.elements import MAX_TIME, Barrier, End, LatencyMark, Watermark
-from evenflow.engine.protocol.exchange import Sent
 from evenflow.engine.task.core import TaskCore
 from evenflow.testing.settings import changed
 

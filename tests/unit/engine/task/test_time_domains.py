@@ -12,9 +12,8 @@ import evenflow as ef
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import RequestError
 from evenflow.engine.plan.rescale import rescale
-from evenflow.engine.protocol.effects import Prepared
+from evenflow.engine.protocol.effects import Prepared, Sent
 from evenflow.engine.protocol.elements import MAX_TIME, MIN_TIME, Barrier, End, Rewind, Watermark
-from evenflow.engine.protocol.exchange import Sent
 from evenflow.engine.task.core import TaskCore
 from evenflow.engine.task.time_domains import TASK, TimeDomains
 

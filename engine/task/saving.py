@@ -15,7 +15,7 @@ from ..batch import Batch
 from ..keyed_state.base import KeyedState
 from ..protocol.effects import Prepared
 from ..protocol.ids import CheckpointNumber
-from .changes import Changes
+from ..snapshots.changes import Changes
 
 LONGEST = 100
 """The most files of a chain: a restore opens each of them."""

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import RecordError
 from evenflow.engine.keys.encoding import key_groups
+from evenflow.engine.protocol.effects import Sent
 from evenflow.engine.protocol.elements import Barrier, LatencyMark, Watermark
-from evenflow.engine.protocol.exchange import HashExchange, RebalanceExchange, Sent
 from evenflow.engine.protocol.routing import even_table
+from evenflow.engine.task.exchange import HashExchange, RebalanceExchange
 
 GROUPS = 16
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
@@ -18,18 +17,12 @@ import pyarrow as pa
 from ..batch import Batch
 from ..joins.sides import Side, side_of
 from ..keys.encoding import key_column, key_hashes
-from .elements import MIN_TIME, Element, End, LatencyMark, Marker, Rewind, Watermark
-from .handover_step import HandoverStep
-from .ids import ChannelId
-from .routing import Hashes, RoutingTable
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """The effect of sending `element` on `channel`."""
-
-    channel: ChannelId
-    element: Element
+from ..protocol.effects import Sent
+from ..protocol.elements import MIN_TIME, Element, End, LatencyMark, Marker, Rewind, Watermark
+from ..protocol.handover_step import HandoverStep
+from ..protocol.ids import ChannelId
+from ..protocol.routing import Hashes, RoutingTable
+from ..types.schemas import common_schema
 
 
 class Buffer:
@@ -82,17 +75,6 @@ def runs(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
             run.append(batch)
             common = merged
         yield run
-
-
-def common_schema(first: pa.Schema, second: pa.Schema) -> pa.Schema | None:
-    """The common schema of two schemas, or None if their columns or types are not compatible."""
-    if second.equals(first):
-        return first
-    if first.names != second.names:
-        return None
-    fields = [b if pa.types.is_null(a.type) else a for a, b in zip(first, second, strict=True)]
-    fits = all(b.type == common.type or pa.types.is_null(b.type) for common, b in zip(fields, second, strict=True))
-    return pa.schema(fields) if fits else None
 
 
 class Exchange(ABC):

@@ -29,33 +29,15 @@ from ..errors import ProtocolError
 from ..keyed_state.base import StateTransfer
 from ..keys.encoding import encode_keys, key_hashes
 from ..operators.keyed import KeyedInstance
-from .elements import Element, FetchReply, FetchRequest, TransferEnd, TransferStart
-from .exchange import Sent, runs
-from .handover_step import HandoverStep
-from .ids import ChannelId, StepVersion
-from .routing import Move, among
+from ..protocol.effects import Sent
+from ..protocol.elements import Element, FetchReply, FetchRequest, TransferEnd, TransferStart
+from ..protocol.handover_step import Arrived, HandoverStep, Peer
+from ..protocol.ids import ChannelId, StepVersion
+from ..protocol.routing import Move, among
+from .exchange import runs
 
 CHUNK = 2_048
 """Keys in a chunk of state, which a worker sends between two batches of a lazy move. A chunk delays the batches by 1 to 2 ms."""
-
-
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """Another worker of the same operator: its index, and the channels to it and from it."""
-
-    index: int
-    outgoing: ChannelId
-    incoming: ChannelId
-
-
-@dataclass(frozen=True, slots=True)
-class Arrived:
-    """All state of step `version` from worker `source` is installed: `keys` keys, `state_bytes` bytes."""
-
-    version: StepVersion
-    source: int
-    keys: int
-    state_bytes: int
 
 
 @dataclass(slots=True)

@@ -14,9 +14,8 @@ import evenflow as ef
 from evenflow.engine.batch import Batch
 from evenflow.engine.keyed_state import memory_arrays, memory_panes, memory_table
 from evenflow.engine.plan.physical import Plan
-from evenflow.engine.protocol.effects import Finished, Prepared, Saved
+from evenflow.engine.protocol.effects import Finished, Prepared, Saved, Sent
 from evenflow.engine.protocol.elements import MAX_TIME, MIN_TIME
-from evenflow.engine.protocol.exchange import Sent
 from evenflow.engine.protocol.restored_keys import RestoredKeys
 from evenflow.engine.task.core import TaskCore
 from evenflow.state.backends import memory
