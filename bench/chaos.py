@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import evenflow as ef
-from evenflow.testing.chaos import Chaos, Killer
+from evenflow.testing.chaos.chaos import Chaos, Killer
 
 from ..connectors.generate import Rows
 from .background import Background

@@ -18,8 +18,8 @@ from ..engine.functions.key_rows import KeyRows
 from ..engine.keys.encoding import key_groups
 from ..engine.keys.load import KeyLoad
 from ..engine.operators.keyed import KeyedInstance, KeyedOperator
-from ..engine.operators.stateful_map import StatefulMap
-from ..engine.operators.stateful_map_columns import StatefulMapColumns
+from ..engine.operators.processing.stateful_map import StatefulMap
+from ..engine.operators.processing.stateful_map_columns import StatefulMapColumns
 from ..engine.protocol.routing import Move
 from ..engine.task.handover import CHUNK
 from ..engine.types.arrays import Array

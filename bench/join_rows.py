@@ -23,7 +23,7 @@ from ..engine.context import Context
 from ..engine.joins.sides import LEFT, RIGHT
 from ..engine.joins.within import Always
 from ..engine.keys.load import KeyLoad
-from ..engine.operators.join import Join, JoinInstance
+from ..engine.operators.joins.join import Join, JoinInstance
 from ..state.backends.settings import StateSettings
 
 BATCH = 65_536

@@ -17,7 +17,7 @@ import evenflow as ef
 
 from ..actors.task.meter import Meter
 from ..engine.keys.load import KeyLoad
-from ..engine.operators.aggregate_windows import AggregateWindowsInstance
+from ..engine.operators.aggregation.aggregate_windows import AggregateWindowsInstance
 from .conditions import scratch
 from .data import Dataset
 from .systems.evenflow import flow_of

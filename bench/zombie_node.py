@@ -19,7 +19,7 @@ from ray.cluster_utils import Cluster
 from ray.exceptions import RayError
 
 from evenflow.actors.processes.process import NAMESPACE
-from evenflow.testing.sleepers import where
+from evenflow.testing.chaos.sleepers import where
 
 HEALTH = {"health_check_period_ms": 1_000, "health_check_timeout_ms": 3_000, "health_check_failure_threshold": 5}
 """Ray's settings for how soon a node that doesn't answer is lost: a quarter of a minute, on a machine that may be busy."""

@@ -29,7 +29,7 @@ from .connectors.remote import folder_or_url
 from .engine.aggregates.partial_aggregates import INPUT, PANE, PART, ROWS
 from .engine.errors import ConnectorError, RequestError
 from .engine.joins.sides import KEY, other, side_of
-from .engine.keyed_state.objects import STATE
+from .engine.keyed_state.kinds.objects import STATE
 from .engine.keys.encoding import key_hashes
 from .engine.protocol.routing import among
 from .engine.snapshots.chain import resolved

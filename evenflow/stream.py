@@ -17,7 +17,7 @@ from .building.joins import co_group, co_process, join, join_asof
 from .building.row_operators import make_drop, make_rename, make_select
 from .building.windows import AnyWindows, check_windows, make_process, window_aggregate
 from .engine.aggregates.base import AggregateFunction
-from .engine.aggregates.custom import Aggregate
+from .engine.aggregates.named.custom import Aggregate
 from .engine.errors import FlowError
 from .engine.functions.error_policy import OnError, check_on_error
 from .engine.functions.keyed_function import CoKeyedFunction, KeyedFunction
@@ -27,21 +27,21 @@ from .engine.joins.join_columns import How
 from .engine.joins.sides import LEFT, RIGHT
 from .engine.joins.within import Always, Between
 from .engine.keys.unkeyed import UNKEYED, shown
-from .engine.operators.aggregate_rows import END_ROW, AggregateRows
-from .engine.operators.aggregate_running import AggregateRunning
+from .engine.operators.aggregation.aggregate_rows import END_ROW, AggregateRows
+from .engine.operators.aggregation.aggregate_running import AggregateRunning
+from .engine.operators.aggregation.process_windows import WindowFunction
+from .engine.operators.aggregation.window_bounds import END, START
 from .engine.operators.base import Operator
-from .engine.operators.co_group import CoGroupFunction
-from .engine.operators.join_side import JoinSide
-from .engine.operators.key_by import KeyBy
+from .engine.operators.joins.co_group import CoGroupFunction
+from .engine.operators.joins.join_side import JoinSide
 from .engine.operators.keyed import KeyedOperator
-from .engine.operators.process import Process
-from .engine.operators.process_windows import WindowFunction
-from .engine.operators.project import Project
-from .engine.operators.stateful_map import StatefulFunction, StatefulMap
-from .engine.operators.stateful_map_columns import ColumnsFunction, StatefulMapColumns
+from .engine.operators.processing.process import Process
+from .engine.operators.processing.stateful_map import StatefulFunction, StatefulMap
+from .engine.operators.processing.stateful_map_columns import ColumnsFunction, StatefulMapColumns
+from .engine.operators.rows.key_by import KeyBy
+from .engine.operators.rows.project import Project
+from .engine.operators.rows.union import Union
 from .engine.operators.two_inputs import LATE
-from .engine.operators.union import Union
-from .engine.operators.window_bounds import END, START
 from .engine.plan.graph import Input, Node
 from .engine.plan.worker_bounds import WorkerBounds
 from .engine.time.duration import Duration

@@ -28,11 +28,11 @@ from .engine.errors import FlowError
 from .engine.functions.error_policy import DEAD_LETTERS, OnError
 from .engine.functions.rows_encoder import SchemaLike
 from .engine.operators.base import Operator
-from .engine.operators.branch import OTHERWISE
-from .engine.operators.filter import Predicate
 from .engine.operators.function import FunctionOperator
-from .engine.operators.lookup import How
-from .engine.operators.with_arrival_time import WithArrivalTime
+from .engine.operators.joins.lookup import How
+from .engine.operators.rows.branch import OTHERWISE
+from .engine.operators.rows.filter import Predicate
+from .engine.operators.rows.with_arrival_time import WithArrivalTime
 from .engine.plan.graph import Input, Node
 from .engine.plan.worker_bounds import WorkerBounds
 from .engine.sink import Sink

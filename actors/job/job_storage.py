@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import Any, NoReturn, assert_never
 
 from ...engine.errors import JobFailedError, shown
-from ...engine.operators.read import Read
-from ...engine.operators.write import Write
+from ...engine.operators.rows.read import Read
+from ...engine.operators.rows.write import Write
 from ...engine.plan.physical import Plan
 from ...engine.protocol.ids import NO_CHECKPOINT, CheckpointNumber, WorkerId
 from ...engine.sink import Sink

@@ -10,8 +10,8 @@ from typing import Any
 from ray import cloudpickle
 
 from ...engine.errors import FlowError
-from ...engine.operators.read import Read
-from ...engine.operators.write import Write
+from ...engine.operators.rows.read import Read
+from ...engine.operators.rows.write import Write
 from ...engine.plan.physical import Plan
 
 _dumps: Any = cloudpickle.dumps

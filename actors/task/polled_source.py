@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...engine.errors import ProtocolError
-from ...engine.operators.read import Read
+from ...engine.operators.rows.read import Read
 from ...engine.plan.task_spec import TaskSpec
 from ...engine.source import Source, SourceReader
 

@@ -29,7 +29,7 @@ import psutil
 import pyarrow as pa
 
 import evenflow as ef
-from evenflow.testing.chaos import KINDS, ZOMBIE, Chaos, Killer
+from evenflow.testing.chaos.chaos import KINDS, ZOMBIE, Chaos, Killer
 
 from ..background import Background
 from ..disturbed import disturbed_config, wait_until

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import evenflow as ef
-from evenflow.testing.chaos import COORDINATOR, WORKER, WORKERS, Chaos
+from evenflow.testing.chaos.chaos import COORDINATOR, WORKER, WORKERS, Chaos
 
 from ...actors.cluster import start_cluster
 from ..disturbed import LOOK_SECONDS, disturbed_config, has_ended

@@ -17,12 +17,12 @@ from typing import Any
 from ...engine.batch import Batch
 from ...engine.columns import Columns
 from ...engine.context import Context, Emit
-from ...engine.operators.aggregate_sessions import AggregateSessions
-from ...engine.operators.aggregate_windows import AggregateWindows
+from ...engine.operators.aggregation.aggregate_sessions import AggregateSessions
+from ...engine.operators.aggregation.aggregate_windows import AggregateWindows
 from ...engine.operators.base import Operator
-from ...engine.operators.join import Join
-from ...engine.operators.map_batches import MapBatches
-from ...engine.operators.window_join import WindowJoin
+from ...engine.operators.joins.join import Join
+from ...engine.operators.joins.window_join import WindowJoin
+from ...engine.operators.rows.map_batches import MapBatches
 
 
 class Waiting(Operator):

@@ -3,7 +3,7 @@
 A worker loads those that its task needs; `functions.py` makes them.
 
 >>> import numpy as np, pyarrow as pa
->>> from evenflow.engine.aggregates.functions import sum
+>>> from evenflow.engine.aggregates.named.functions import sum
 >>> from evenflow.engine.batch import Batch
 >>> batch = Batch(pa.record_batch({"delay": [5, 7, None]}))
 >>> total = sum("delay").bind(batch.rows.schema, "totals")

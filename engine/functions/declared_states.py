@@ -12,7 +12,7 @@ from copy import deepcopy
 from typing import Any, ClassVar, Protocol
 
 from ..errors import FlowError
-from ..keyed_state.key_record import KeyRecord
+from ..keyed_state.kinds.key_record import KeyRecord
 from ..time.duration import Duration, microseconds
 
 _UNCHANGING = (type(None), bool, int, float, str, bytes)

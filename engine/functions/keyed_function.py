@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ..keyed_state.key_record import KeyRecord
-from ..keyed_state.timers import Timers
+from ..keyed_state.kinds.key_record import KeyRecord
+from ..keyed_state.kinds.timers import Timers
 from ..protocol.elements import MAX_TIME, MIN_TIME
 from ..time.event_time import EARLIEST, LATEST
 from .declared_states import KeyState

@@ -17,7 +17,7 @@ from ..joins.block import Block
 from ..joins.key_types import never_equal
 from ..joins.segment import sorted_rows
 from ..joins.sides import LEFT, RIGHT, Side, key_names, side_of
-from ..keyed_state.join_rows import JoinRows
+from ..keyed_state.kinds.join_rows import JoinRows
 from ..keys.encoding import key_hashes
 from ..protocol.elements import MIN_TIME
 from ..state_description import columns_text

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from ..columns import UNKNOWN, Columns
 from ..errors import FlowError
 from ..functions.error_policy import DEAD_LETTERS
-from ..operators.aggregate_windows import AggregateWindows
+from ..operators.aggregation.aggregate_windows import AggregateWindows
 from ..operators.base import Operator
 from ..operators.function import FunctionOperator
 from ..sink import Sink

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from ..errors import RequestError
 from ..operators.keyed import KeyedOperator
 from ..operators.own_time import OwnTime
-from ..operators.read import Read
+from ..operators.rows.read import Read
 from ..protocol.routing import RoutingTable
 from ..protocol.split_route import Dealt
 from ..source import Source

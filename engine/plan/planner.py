@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from ..errors import FlowError
 from ..keys.unkeyed import UNKEYED
+from ..operators.aggregation.combine import SUFFIX
 from ..operators.base import Operator
-from ..operators.combine import SUFFIX
 from ..operators.keyed import KeyedOperator
 from ..operators.own_time import OwnTime
-from ..operators.read import Read
-from ..operators.write import Write
+from ..operators.rows.read import Read
+from ..operators.rows.write import Write
 from ..protocol.handover_step import Peer
 from ..protocol.ids import ChannelId, worker_id
 from ..protocol.routing import even_table

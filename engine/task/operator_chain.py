@@ -23,8 +23,8 @@ from ..left_out import LeftOut, Sample
 from ..operators.base import OperatorInstance
 from ..operators.keyed import KeyedInstance
 from ..operators.own_time import OwnTime, OwnTimeInstance
+from ..operators.rows.write import WriteInstance
 from ..operators.two_inputs import LATE
-from ..operators.write import WriteInstance
 from ..plan.task_spec import TaskSpec
 from ..protocol.effects import OperatorProblem, Outcome, Work
 from ..protocol.elements import MAX_TIME, MIN_TIME

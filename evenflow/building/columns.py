@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..engine.errors import FlowError
-from ..engine.operators.project import Project
+from ..engine.operators.rows.project import Project
 
 
 def check_columns(columns: tuple[Any, ...], method: str) -> tuple[str, ...]:

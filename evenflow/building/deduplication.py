@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..engine.errors import FlowError
-from ..engine.operators.deduplicate import Deduplicate
+from ..engine.operators.processing.deduplicate import Deduplicate
 from ..engine.time.duration import Duration, microseconds
 from .columns import check_columns
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..engine.errors import FlowError
-from ..engine.operators.emission import Emission
+from ..engine.operators.aggregation.emission import Emission
 from ..engine.time.duration import microseconds
 
 

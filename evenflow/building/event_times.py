@@ -7,7 +7,7 @@ from typing import Any
 from ..engine.errors import FlowError
 from ..engine.functions.error_policy import check_on_error
 from ..engine.functions.user_function import check_function
-from ..engine.operators.with_time import WithTime
+from ..engine.operators.rows.with_time import WithTime
 from ..engine.time.duration import Duration, microseconds
 from ..engine.time.event_time import EventTime
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..engine.errors import FlowError
-from ..engine.operators.explode import Explode
+from ..engine.operators.rows.explode import Explode
 
 
 def explode_operator(column: Any, position: Any) -> Explode:

@@ -12,11 +12,11 @@ from ..engine.functions.user_function import check_function
 from ..engine.joins.join_columns import How
 from ..engine.joins.sides import key_names
 from ..engine.joins.within import Always, Between
-from ..engine.operators.co_group import CoGroup
-from ..engine.operators.co_process import CoProcess
-from ..engine.operators.join import Join
-from ..engine.operators.join_asof import JoinAsof
-from ..engine.operators.window_join import WindowJoin
+from ..engine.operators.joins.co_group import CoGroup
+from ..engine.operators.joins.join import Join
+from ..engine.operators.joins.join_asof import JoinAsof
+from ..engine.operators.joins.window_join import WindowJoin
+from ..engine.operators.processing.co_process import CoProcess
 from ..engine.time.duration import Duration, microseconds
 from ..engine.time.sessions import SessionWindows
 from ..engine.time.windows import Windows

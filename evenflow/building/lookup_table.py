@@ -12,8 +12,8 @@ from ..connectors.frames import FRAMES, frame_as_arrow
 from ..engine.errors import FlowError, RecordError
 from ..engine.functions.error_policy import function_name
 from ..engine.keys.table_index import TableIndex
-from ..engine.operators.lookup import Lookup
-from ..engine.operators.lookup_table import TableOrigin, plain, repeated_key, table_problem
+from ..engine.operators.joins.lookup import Lookup
+from ..engine.operators.joins.lookup_table import TableOrigin, plain, repeated_key, table_problem
 from ..engine.source import Source
 from ..engine.time.duration import Duration, seconds
 from .columns import check_columns, listed_columns

@@ -11,14 +11,14 @@ from ..engine.errors import FlowError
 from ..engine.functions.error_policy import check_on_error
 from ..engine.functions.rows_encoder import SchemaLike, arrow_schema
 from ..engine.functions.user_function import check_function
-from ..engine.operators.branch import Branch
-from ..engine.operators.cast import Cast
-from ..engine.operators.filter import Filter
-from ..engine.operators.flat_map import FlatMap
-from ..engine.operators.map import Map
-from ..engine.operators.map_async import MapAsync
-from ..engine.operators.map_batches import MapBatches
-from ..engine.operators.project import Project
+from ..engine.operators.rows.branch import Branch
+from ..engine.operators.rows.cast import Cast
+from ..engine.operators.rows.filter import Filter
+from ..engine.operators.rows.flat_map import FlatMap
+from ..engine.operators.rows.map import Map
+from ..engine.operators.rows.map_async import MapAsync
+from ..engine.operators.rows.map_batches import MapBatches
+from ..engine.operators.rows.project import Project
 from ..engine.time.duration import Duration, seconds
 from .columns import check_columns
 

@@ -10,12 +10,12 @@ from ..engine.errors import FlowError
 from ..engine.functions.error_policy import check_on_error
 from ..engine.functions.rows_encoder import SchemaLike, arrow_schema
 from ..engine.functions.user_function import check_function
-from ..engine.operators.aggregate_rows import AggregateRows
-from ..engine.operators.aggregate_sessions import AggregateSessions
-from ..engine.operators.aggregate_windows import AggregateWindows
-from ..engine.operators.emission import ONCE, Emission
+from ..engine.operators.aggregation.aggregate_rows import AggregateRows
+from ..engine.operators.aggregation.aggregate_sessions import AggregateSessions
+from ..engine.operators.aggregation.aggregate_windows import AggregateWindows
+from ..engine.operators.aggregation.emission import ONCE, Emission
+from ..engine.operators.aggregation.process_windows import ROWS, ProcessWindows
 from ..engine.operators.keyed import KeyedOperator
-from ..engine.operators.process_windows import ROWS, ProcessWindows
 from ..engine.time.row_windows import RowWindows
 from ..engine.time.sessions import SessionWindows
 from ..engine.time.windows import Windows

@@ -11,22 +11,11 @@
 
 from __future__ import annotations
 
-from . import (  # noqa: F401 -- they teach the oracle
-    plain_branch,
-    plain_deduplicate,
-    plain_explode,
-    plain_list_aggregates,
-    plain_lookup,
-    plain_map_async,
-    plain_times,
-    plain_two_windows,
-    plain_windows,
-)
-from .actions import ACTIONS, Action, Choice, World
+from .actions.actions import ACTIONS, Action, Choice, World
 from .comparison import check
-from .network import SimulationError
-from .oracle import oracle
 from .order import in_order
+from .plain.oracle import oracle
+from .simulated.network import SimulationError
 from .simulation import SimulationResult, simulate
 from .sink_conformance import check_sink
 from .source_conformance import ConformanceError, check_source

@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeGuard
 
 from ..dataflow import Dataflow
-from ..engine.aggregates.count import Count
-from ..engine.aggregates.extremes import Extreme
+from ..engine.aggregates.numbers.count import Count
+from ..engine.aggregates.numbers.extremes import Extreme
 from ..engine.errors import FlowError
 from ..engine.keys.unkeyed import shown
-from ..engine.operators.aggregate_running import AggregateRunning
-from ..engine.operators.aggregate_windows import AggregateWindows
+from ..engine.operators.aggregation.aggregate_running import AggregateRunning
+from ..engine.operators.aggregation.aggregate_windows import AggregateWindows
 from ..engine.sink import Sink
 from ..scheduler.configs.job import JobConfig
 from ..scheduler.protocol.effects import JobState
-from .actions import ACTIONS, Action
-from .network import SimulationError
-from .oracle import Row, key_of, oracle
+from .actions.actions import ACTIONS, Action
+from .plain.oracle import Row, key_of, oracle
+from .simulated.network import SimulationError
 from .simulation import SimulationResult, simulate
 
 

@@ -13,11 +13,11 @@ import numpy as np
 from ..scheduler.configs.job import JobConfig
 from ..scheduler.load.window import WorkerWindow
 from ..scheduler.protocol.effects import JobState
-from .actions import COORDINATOR, Action, Choice, World, poll
-from .moving import poll_slowly
+from .actions.actions import COORDINATOR, Action, Choice, World, poll
+from .actions.moving import poll_slowly
 from .settings import changed
+from .simulated.workers import Worker
 from .simulation import random_config
-from .workers import Worker
 
 WINDOW = 0.05
 """Seconds that a window is said to last: `MetricsConfig(window="50ms")`."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..engine.operators.stateful_map import StatefulFunction
+from ..engine.operators.processing.stateful_map import StatefulFunction
 
 
 def in_order(column: str, lanes: int = 1) -> StatefulFunction:

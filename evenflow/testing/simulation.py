@@ -24,8 +24,8 @@ from typing import Any
 
 from ..connectors.list_sink import to_list
 from ..dataflow import Dataflow
-from ..engine.operators.read import Read
-from ..engine.operators.write import Write
+from ..engine.operators.rows.read import Read
+from ..engine.operators.rows.write import Write
 from ..engine.plan.physical import Plan
 from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.ids import NO_CHECKPOINT, Attempt, ChannelId, WorkerId
@@ -42,14 +42,14 @@ from ..scheduler.protocol.restore_point import RestorePoint
 from ..scheduler.record.restoring.restore import restored_tasks
 from ..scheduler.record.restoring.restored_task import RestoredTask
 from ..scheduler.record.restoring.terms import Terms
-from .actions import ACTIONS, TIME, Action, Choice, OfWorker, World
-from .coordinator import Clock, Coordinator, Counts, Surroundings
-from .ledger import Ledger
-from .network import Channel, SimulationError
+from .actions.actions import ACTIONS, TIME, Action, Choice, OfWorker, World
 from .settings import changed
-from .simulated_nodes import SimulatedNodes
-from .storage import Storage
-from .workers import Worker
+from .simulated.coordinator import Clock, Coordinator, Counts, Surroundings
+from .simulated.ledger import Ledger
+from .simulated.network import Channel, SimulationError
+from .simulated.simulated_nodes import SimulatedNodes
+from .simulated.storage import Storage
+from .simulated.workers import Worker
 
 STUCK_AFTER = 200
 """Steps in a row in which nothing but time can pass: then nothing ever will."""

@@ -19,9 +19,9 @@ from dataclasses import replace
 from ..dataflow import Dataflow
 from ..scheduler.protocol.effects import JobState
 from ..scheduler.protocol.requests import Stop
-from .actions import ACTIONS, COORDINATOR, Action, Choice, World
+from .actions.actions import ACTIONS, COORDINATOR, Action, Choice, World
 from .comparison import compare
-from .oracle import Row, oracle
+from .plain.oracle import Row, oracle
 from .simulation import SimulationResult, simulate
 
 RUNS = 3

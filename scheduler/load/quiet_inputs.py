@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ...engine.operators.read import Read
+from ...engine.operators.rows.read import Read
 from ...engine.plan.physical import Plan
 from ...engine.protocol.ids import WorkerId, worker_id
 from .window import WorkerWindow

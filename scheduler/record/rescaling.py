@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from ...engine.operators.read import Read
+from ...engine.operators.rows.read import Read
 from ...engine.plan.physical import Plan
 from ...engine.plan.rescale import Rescale
 from ...engine.protocol.effects import Rewound

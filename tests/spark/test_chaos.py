@@ -6,7 +6,7 @@ import pytest
 
 import evenflow as ef
 from evenflow.bench.chaos import run
-from evenflow.testing.chaos import Chaos
+from evenflow.testing.chaos.chaos import Chaos
 
 pytestmark = pytest.mark.timeout(600)  # a process of Ray's takes from one second to ten to start, by how busy the machine is
 

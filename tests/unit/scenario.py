@@ -32,9 +32,9 @@ import pyarrow as pa
 import evenflow as ef
 from evenflow.balancer.strategies import plan_steps
 from evenflow.engine.batch import Batch
-from evenflow.engine.keyed_state.objects import STATE
+from evenflow.engine.keyed_state.kinds.objects import STATE
 from evenflow.engine.keys.encoding import key_groups, key_hashes
-from evenflow.engine.operators.aggregate_windows import AggregateWindowsInstance
+from evenflow.engine.operators.aggregation.aggregate_windows import AggregateWindowsInstance
 from evenflow.engine.protocol.effects import Consumed, Effect, Finished, Sent, Switched
 from evenflow.engine.protocol.elements import (
     MAX_TIME,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenflow.testing.splitting import REASON
+from evenflow.testing.actions.splitting import REASON
 
 
 class SplitWatcher:

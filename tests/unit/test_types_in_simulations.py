@@ -13,9 +13,9 @@ from flows_types import FLOWS
 from seeds import blocks, proportion
 
 from evenflow.testing import ACTIONS, check
-from evenflow.testing.crashing import with_crashes
-from evenflow.testing.moving import with_moves
-from evenflow.testing.scaling import with_scaling
+from evenflow.testing.actions.moving import with_moves
+from evenflow.testing.actions.scaling import with_scaling
+from evenflow.testing.faults.crashing import with_crashes
 from evenflow.testing.settings import changed
 from evenflow.testing.simulation import random_config
 

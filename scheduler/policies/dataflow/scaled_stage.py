@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ....engine.operators.aggregate_windows import AggregateWindows
-from ....engine.operators.read import Read
+from ....engine.operators.aggregation.aggregate_windows import AggregateWindows
+from ....engine.operators.rows.read import Read
 from ....engine.plan.physical import Plan, Stage
 
 

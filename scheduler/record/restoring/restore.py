@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....engine.errors import FlowError
-from ....engine.operators.read import Read
+from ....engine.operators.rows.read import Read
 from ....engine.plan.physical import Plan, Stage
 from ....engine.plan.rescale import rescale
 from ....engine.protocol.elements import MIN_TIME

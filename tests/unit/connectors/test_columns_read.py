@@ -21,8 +21,8 @@ from evenflow.connectors.parquet import read_parquet
 from evenflow.engine.errors import ConnectorError
 from evenflow.engine.needed import Needed
 from evenflow.testing import check
-from evenflow.testing.crashing import with_crashes, with_damage
-from evenflow.testing.moving import with_moves
+from evenflow.testing.actions.moving import with_moves
+from evenflow.testing.faults.crashing import with_crashes, with_damage
 
 ROWS = 60_000
 """More than the first megabyte of a CSV file, which is looked at when a job starts."""

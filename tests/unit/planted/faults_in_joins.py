@@ -11,8 +11,8 @@ import pytest
 from evenflow.engine.joins.row_log import RowLog
 from evenflow.engine.joins.segment import Segment
 from evenflow.engine.joins.window_rows import FixedWindows
-from evenflow.engine.keyed_state import join_changes
-from evenflow.engine.keyed_state.join_rows import JoinRows
+from evenflow.engine.keyed_state.kinds import join_changes
+from evenflow.engine.keyed_state.kinds.join_rows import JoinRows
 from evenflow.engine.keys import equality
 from evenflow.engine.task.awaited_columns import AwaitedColumns
 from evenflow.engine.task.exchange import HashExchange
@@ -53,7 +53,7 @@ def null_keys_are_equal(patch: Patch) -> None:
 
 
 def keys_that_left_stay_among_the_rows_that_came(patch: Patch) -> None:
-    patch.setattr("evenflow.engine.keyed_state.join_rows.staying", lambda came, move, key_groups: tuple(came))
+    patch.setattr("evenflow.engine.keyed_state.kinds.join_rows.staying", lambda came, move, key_groups: tuple(came))
     patch.setattr(join_changes, "staying", lambda came, move, key_groups: tuple(came))
 
 

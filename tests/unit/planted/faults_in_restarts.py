@@ -9,8 +9,8 @@ import pytest
 
 from evenflow.engine.protocol.ids import NO_CHECKPOINT
 from evenflow.scheduler.job.core import JobCore
-from evenflow.testing.job_storage import SimulatedStorage
-from evenflow.testing.storage import Storage
+from evenflow.testing.simulated.job_storage import SimulatedStorage
+from evenflow.testing.simulated.storage import Storage
 
 Patch = pytest.MonkeyPatch
 

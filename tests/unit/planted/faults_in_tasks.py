@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from evenflow.engine.batch import Batch
-from evenflow.engine.keyed_state.join_rows import JoinRows
-from evenflow.engine.operators.aggregate_windows import AggregateWindowsInstance
-from evenflow.engine.operators.process import ProcessInstance
+from evenflow.engine.keyed_state.kinds.join_rows import JoinRows
+from evenflow.engine.operators.aggregation.aggregate_windows import AggregateWindowsInstance
+from evenflow.engine.operators.processing.process import ProcessInstance
 from evenflow.engine.protocol.elements import Marker, Watermark
 from evenflow.engine.protocol.restored_keys import RestoredKeys
 from evenflow.engine.protocol.routing import Move

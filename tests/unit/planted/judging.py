@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 import evenflow as ef
 from evenflow.testing import ACTIONS, check, simulate
-from evenflow.testing.actions import Action, Choice, World
+from evenflow.testing.actions.actions import Action, Choice, World
 from evenflow.testing.measuring import acting_on_load, with_measured_load
 
 ROWS = 60

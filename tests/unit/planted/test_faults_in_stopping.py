@@ -8,7 +8,7 @@ import pytest
 from planting import Runs, assert_found
 
 from evenflow.testing import ACTIONS
-from evenflow.testing.crashing import with_crashes
+from evenflow.testing.faults.crashing import with_crashes
 from evenflow.testing.stopping import check_stops
 
 

@@ -7,7 +7,7 @@ import flows_types
 import pytest
 from planting import Runs, assert_found
 
-from evenflow.testing.moving import with_moves
+from evenflow.testing.actions.moving import with_moves
 
 MOVES = with_moves()
 

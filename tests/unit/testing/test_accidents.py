@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from evenflow.engine.errors import JobError
 from evenflow.scheduler.protocol.reports import CheckpointReport, CheckpointState
-from evenflow.testing.accidents import Accidents, Tally
+from evenflow.testing.chaos.accidents import Accidents, Tally
 
 
 @dataclass

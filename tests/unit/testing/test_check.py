@@ -8,7 +8,7 @@ import pytest
 
 import evenflow as ef
 from evenflow.engine.batch import Batch
-from evenflow.engine.operators.aggregate_running import AggregateRunning
+from evenflow.engine.operators.aggregation.aggregate_running import AggregateRunning
 from evenflow.testing import ACTIONS, Choice, SimulationError, check, in_order
 from evenflow.testing.comparison import row_differences, update_differences
 

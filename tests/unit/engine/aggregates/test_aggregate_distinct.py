@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import evenflow as ef
-from evenflow.engine.aggregates.distinct import DistinctAccumulator
+from evenflow.engine.aggregates.sketches.distinct import DistinctAccumulator
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import ProtocolError
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import evenflow as ef
 from evenflow.engine.aggregates.base import AggregateFunction
-from evenflow.engine.aggregates.exact import ExactAddends
+from evenflow.engine.aggregates.numbers.exact import ExactAddends
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import RecordError
 

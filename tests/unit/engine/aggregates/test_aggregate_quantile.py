@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import evenflow as ef
 from evenflow.engine.aggregates.base import Accumulator
-from evenflow.engine.aggregates.quantile import Buckets
+from evenflow.engine.aggregates.sketches.quantile import Buckets
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import ProtocolError
 

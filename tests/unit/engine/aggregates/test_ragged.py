@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.engine.aggregates.ragged import Ragged, joined, replaced
-from evenflow.engine.keyed_state.ragged_bytes import from_stored, stored, stored_types
-from evenflow.engine.keyed_state.ragged_slots import RaggedSlots
+from evenflow.engine.keyed_state.memory.ragged_slots import RaggedSlots
+from evenflow.engine.keyed_state.stored.ragged_bytes import from_stored, stored, stored_types
 
 LISTS = st.lists(st.lists(st.integers(0, 9), max_size=4), max_size=6)
 

@@ -17,13 +17,13 @@ import evenflow as ef
 from evenflow.engine.errors import FlowError, RecordError
 from evenflow.engine.functions.json_text import json_text
 from evenflow.engine.functions.rows_encoder import RowsEncoder
-from evenflow.engine.operators.filter import Filter
-from evenflow.engine.operators.flat_map import FlatMap
-from evenflow.engine.operators.map import Map
-from evenflow.engine.operators.map_batches import MapBatches
-from evenflow.engine.operators.process import Process
-from evenflow.engine.operators.stateful_map import StatefulMap
-from evenflow.engine.operators.stateful_map_columns import StatefulMapColumns
+from evenflow.engine.operators.processing.process import Process
+from evenflow.engine.operators.processing.stateful_map import StatefulMap
+from evenflow.engine.operators.processing.stateful_map_columns import StatefulMapColumns
+from evenflow.engine.operators.rows.filter import Filter
+from evenflow.engine.operators.rows.flat_map import FlatMap
+from evenflow.engine.operators.rows.map import Map
+from evenflow.engine.operators.rows.map_batches import MapBatches
 from evenflow.state.backends.settings import StateSettings
 
 INT = pa.schema({"n": pa.int64()})

@@ -10,11 +10,11 @@ import pytest
 
 from evenflow.engine.errors import RecordError
 from evenflow.engine.functions.function_class import class_of, let_go, made
-from evenflow.engine.operators.branch import Branch
-from evenflow.engine.operators.filter import Filter
-from evenflow.engine.operators.flat_map import FlatMap
-from evenflow.engine.operators.map import Map
-from evenflow.engine.operators.map_batches import MapBatches
+from evenflow.engine.operators.rows.branch import Branch
+from evenflow.engine.operators.rows.filter import Filter
+from evenflow.engine.operators.rows.flat_map import FlatMap
+from evenflow.engine.operators.rows.map import Map
+from evenflow.engine.operators.rows.map_batches import MapBatches
 
 
 class Counting:

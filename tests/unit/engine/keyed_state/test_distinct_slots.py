@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.engine.aggregates.ragged import Ragged
-from evenflow.engine.keyed_state import distinct_slots
-from evenflow.engine.keyed_state.distinct_slots import DistinctSlots, Numbers
+from evenflow.engine.keyed_state.memory import distinct_slots
+from evenflow.engine.keyed_state.memory.distinct_slots import DistinctSlots, Numbers
 
 
 def ragged(lists, kind=None):

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 import evenflow as ef
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import RecordError
-from evenflow.engine.keyed_state.objects import STATE
-from evenflow.engine.operators.aggregate_running import AggregateRunning
-from evenflow.engine.operators.aggregate_windows import AggregateWindows
-from evenflow.engine.operators.process import Process
-from evenflow.engine.operators.stateful_map import StatefulMap
-from evenflow.engine.operators.stateful_map_columns import StatefulMapColumns
+from evenflow.engine.keyed_state.kinds.objects import STATE
+from evenflow.engine.operators.aggregation.aggregate_running import AggregateRunning
+from evenflow.engine.operators.aggregation.aggregate_windows import AggregateWindows
+from evenflow.engine.operators.processing.process import Process
+from evenflow.engine.operators.processing.stateful_map import StatefulMap
+from evenflow.engine.operators.processing.stateful_map_columns import StatefulMapColumns
 
 ROWS = {"k": ["a", "b", "a", "c"], "v": [1, 2, 3, 4]}
 TIMES = [0, 10, 20, 30]

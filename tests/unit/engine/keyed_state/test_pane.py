@@ -8,7 +8,7 @@ import pyarrow as pa
 import evenflow as ef
 from evenflow.engine.aggregates.partial_aggregates import PartialAggregator
 from evenflow.engine.batch import Batch
-from evenflow.engine.keyed_state.pane import Pane
+from evenflow.engine.keyed_state.memory.pane import Pane
 
 
 def partial_of(aggregator, keys):

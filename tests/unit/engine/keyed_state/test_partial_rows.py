@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import evenflow as ef
 from evenflow.engine.aggregates.partial_aggregates import PartialAggregator
 from evenflow.engine.batch import Batch
-from evenflow.engine.keyed_state.partial_rows import PartialRows
+from evenflow.engine.keyed_state.stored.partial_rows import PartialRows
 from evenflow.engine.keys.encoding import encode_keys
 from evenflow.state.errors import StateBackendError
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from evenflow.engine.joins.rows import MemoryRows
-from evenflow.engine.keyed_state.row_store import AT_ONCE, RowStore
+from evenflow.engine.keyed_state.kinds.row_store import AT_ONCE, RowStore
 from evenflow.state.backends.lmdb import LmdbBackend
 from evenflow.state.errors import StateBackendError
 

@@ -11,7 +11,7 @@ import pytest
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import RecordError
 from evenflow.engine.keys.encoding import key_hashes
-from evenflow.engine.operators.stateful_map import StatefulMap
+from evenflow.engine.operators.processing.stateful_map import StatefulMap
 from evenflow.engine.protocol.routing import Move
 from evenflow.state.backends.settings import StateSettings
 

@@ -14,13 +14,13 @@ from evenflow.engine.batch import Batch
 from evenflow.engine.context import Context
 from evenflow.engine.keys.encoding import key_hashes
 from evenflow.engine.keys.load import KeyLoad
-from evenflow.engine.operators.aggregate_rows import AggregateRows
-from evenflow.engine.operators.aggregate_running import AggregateRunning
-from evenflow.engine.operators.aggregate_sessions import AggregateSessions
-from evenflow.engine.operators.aggregate_windows import AggregateWindows
-from evenflow.engine.operators.deduplicate import Deduplicate
-from evenflow.engine.operators.process_windows import ROWS, ProcessWindows
-from evenflow.engine.operators.stateful_map_columns import StatefulMapColumns
+from evenflow.engine.operators.aggregation.aggregate_rows import AggregateRows
+from evenflow.engine.operators.aggregation.aggregate_running import AggregateRunning
+from evenflow.engine.operators.aggregation.aggregate_sessions import AggregateSessions
+from evenflow.engine.operators.aggregation.aggregate_windows import AggregateWindows
+from evenflow.engine.operators.aggregation.process_windows import ROWS, ProcessWindows
+from evenflow.engine.operators.processing.deduplicate import Deduplicate
+from evenflow.engine.operators.processing.stateful_map_columns import StatefulMapColumns
 from evenflow.engine.protocol.routing import Move
 from evenflow.engine.snapshots.chain import resolved
 from evenflow.engine.time.row_windows import RowWindows
@@ -199,8 +199,8 @@ def test_state_in_a_server_changes_hands_without_being_sent(worker, operator):
 @pytest.mark.parametrize("operator", ["final", "tumbling", "sliding", "sessions"])
 @pytest.mark.parametrize("place", ["lmdb", "server"])
 def test_results_are_read_and_emitted_in_pieces(worker, operator, place, monkeypatch):
-    monkeypatch.setattr("evenflow.engine.keyed_state.stored_rows.SNAPSHOT_CHUNK", 4)
-    monkeypatch.setattr("evenflow.engine.keyed_state.stored_series.SNAPSHOT_CHUNK", 4)
+    monkeypatch.setattr("evenflow.engine.keyed_state.stored.stored_rows.SNAPSHOT_CHUNK", 4)
+    monkeypatch.setattr("evenflow.engine.keyed_state.stored.stored_series.SNAPSHOT_CHUNK", 4)
     pieces, whole = worker(operator, place).process(rows_of(0)), worker(operator, "memory").process(rows_of(0))
     assert pieces.end() == whole.end()
     assert pieces.batches > 2 * whole.batches

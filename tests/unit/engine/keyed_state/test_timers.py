@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.engine.keyed_state.timers import Timers
+from evenflow.engine.keyed_state.kinds.timers import Timers
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.sampled_from("abc"))), st.integers(0, 20), st.integers(1, 5))

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenflow as ef
-from evenflow.engine.operators import aggregate_rows
-from evenflow.engine.operators.aggregate_rows import AggregateRows
+from evenflow.engine.operators.aggregation import aggregate_rows
+from evenflow.engine.operators.aggregation.aggregate_rows import AggregateRows
 from evenflow.engine.protocol.elements import MAX_TIME
 from evenflow.engine.time.row_windows import RowWindows
 

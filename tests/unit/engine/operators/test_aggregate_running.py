@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import evenflow as ef
 from evenflow.engine.errors import RecordError
-from evenflow.engine.operators.aggregate_running import AggregateRunning
+from evenflow.engine.operators.aggregation.aggregate_running import AggregateRunning
 
 
 @pytest.fixture(scope="module", params=["memory", "lmdb", "server"])

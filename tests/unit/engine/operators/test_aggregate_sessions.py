@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import evenflow as ef
 from evenflow.engine.errors import RecordError
-from evenflow.engine.operators.aggregate_sessions import AggregateSessions
+from evenflow.engine.operators.aggregation.aggregate_sessions import AggregateSessions
 from evenflow.engine.protocol.elements import MAX_TIME
 from evenflow.engine.time.sessions import SessionWindows
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import evenflow as ef
 from evenflow.engine.errors import RecordError
-from evenflow.engine.operators.aggregate_windows import AggregateWindows
+from evenflow.engine.operators.aggregation.aggregate_windows import AggregateWindows
 from evenflow.engine.protocol.elements import MAX_TIME
 from evenflow.engine.time.windows import Windows
 

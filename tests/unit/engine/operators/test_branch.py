@@ -7,7 +7,7 @@ import pytest
 
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import RecordError
-from evenflow.engine.operators.branch import Branch
+from evenflow.engine.operators.rows.branch import Branch
 
 ROWS = [{"n": 1, "v": 4}, {"n": 2, "v": None}, {"n": 3, "v": -1}]
 

@@ -11,7 +11,7 @@ import pytest
 import evenflow as ef
 from evenflow.engine.errors import RecordError
 from evenflow.engine.joins.sides import LEFT, RIGHT
-from evenflow.engine.operators.co_process import CoProcess
+from evenflow.engine.operators.processing.co_process import CoProcess
 from evenflow.state.backends.settings import StateSettings
 
 JOBS = count()

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 import evenflow as ef
 from evenflow.engine.aggregates.partial_aggregates import is_partial
-from evenflow.engine.operators.aggregate_running import AggregateRunning
-from evenflow.engine.operators.aggregate_sessions import AggregateSessions
-from evenflow.engine.operators.aggregate_windows import AggregateWindows
-from evenflow.engine.operators.combine import EVERY, Combine
+from evenflow.engine.operators.aggregation.aggregate_running import AggregateRunning
+from evenflow.engine.operators.aggregation.aggregate_sessions import AggregateSessions
+from evenflow.engine.operators.aggregation.aggregate_windows import AggregateWindows
+from evenflow.engine.operators.aggregation.combine import EVERY, Combine
 from evenflow.engine.time.sessions import SessionWindows
 from evenflow.engine.time.windows import Windows
 

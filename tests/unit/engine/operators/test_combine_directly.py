@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import evenflow as ef
 from evenflow.engine.batch import Batch
 from evenflow.engine.keys.direct import LEAST, PLACES, direct_keys, plain
-from evenflow.engine.operators.combine import BatchAggregator, latest
+from evenflow.engine.operators.aggregation.combine import BatchAggregator, latest
 from evenflow.engine.time.sessions import SessionWindows
 from evenflow.engine.time.windows import Windows
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.engine.errors import RecordError
-from evenflow.engine.operators import deduplicate
-from evenflow.engine.operators.deduplicate import Deduplicate, passing_rows
+from evenflow.engine.operators.processing import deduplicate
+from evenflow.engine.operators.processing.deduplicate import Deduplicate, passing_rows
 from evenflow.engine.protocol.elements import MAX_TIME, MIN_TIME
 
 PLACES = ("memory", "lmdb", "server")

@@ -7,8 +7,8 @@ import pytest
 
 import evenflow as ef
 from evenflow.engine.keys.unkeyed import UNKEYED
-from evenflow.engine.operators.aggregate_windows import AggregateWindows
-from evenflow.engine.operators.emission import Emission
+from evenflow.engine.operators.aggregation.aggregate_windows import AggregateWindows
+from evenflow.engine.operators.aggregation.emission import Emission
 from evenflow.engine.protocol.elements import MAX_TIME
 from evenflow.engine.protocol.routing import Move
 from evenflow.engine.time.windows import Windows

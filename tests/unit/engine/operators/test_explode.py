@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from evenflow.engine.operators.explode import Explode
+from evenflow.engine.operators.rows.explode import Explode
 
 PAIRS = pa.list_(pa.struct([("x", pa.int64()), ("y", pa.string())]))
 STRUCTS = pa.array([[{"x": 1, "y": "a"}, {"x": 2, "y": None}], None, [], [None]], PAIRS)

@@ -15,9 +15,9 @@ from evenflow.engine.joins.matching import PIECE
 from evenflow.engine.joins.row_log import SMALLEST
 from evenflow.engine.joins.sides import LEFT, RIGHT
 from evenflow.engine.operators import two_inputs
-from evenflow.engine.operators.join import Join
-from evenflow.engine.operators.join_asof import JoinAsof
-from evenflow.engine.operators.window_join import WindowJoin
+from evenflow.engine.operators.joins.join import Join
+from evenflow.engine.operators.joins.join_asof import JoinAsof
+from evenflow.engine.operators.joins.window_join import WindowJoin
 
 
 class Sides:

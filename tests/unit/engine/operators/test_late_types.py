@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import evenflow as ef
 from evenflow.engine.errors import RecordError
 from evenflow.engine.keys.encoding import key_hashes
-from evenflow.engine.operators.aggregate_running import AggregateRunning
-from evenflow.engine.operators.aggregate_windows import AggregateWindows
-from evenflow.engine.operators.combine import Combine
+from evenflow.engine.operators.aggregation.aggregate_running import AggregateRunning
+from evenflow.engine.operators.aggregation.aggregate_windows import AggregateWindows
+from evenflow.engine.operators.aggregation.combine import Combine
 from evenflow.engine.protocol.elements import MAX_TIME
 from evenflow.engine.protocol.routing import Move
 from evenflow.engine.task.exchange import Buffer

@@ -7,7 +7,7 @@ import pytest
 
 import evenflow as ef
 from evenflow.engine.errors import ConnectorError, RecordError
-from evenflow.engine.operators.lookup import Lookup
+from evenflow.engine.operators.joins.lookup import Lookup
 
 CITIES = pa.table({"code": ["J", "L", "L"], "city": ["New York", "London", "Luton"], "n": [1, 2, 3]})
 ON = {"dest": "code"}

@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 from evenflow.engine.errors import RecordError
-from evenflow.engine.operators.map_async import MapAsync
+from evenflow.engine.operators.rows.map_async import MapAsync
 
 ROWS = [{"n": n} for n in range(6)]
 

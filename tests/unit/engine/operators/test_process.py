@@ -9,8 +9,8 @@ import pytest
 
 import evenflow as ef
 from evenflow.engine.errors import FlowError, RecordError
-from evenflow.engine.keyed_state.timers import MOST_VOID
-from evenflow.engine.operators.process import Process
+from evenflow.engine.keyed_state.kinds.timers import MOST_VOID
+from evenflow.engine.operators.processing.process import Process
 from evenflow.engine.protocol.elements import MAX_TIME
 from evenflow.engine.protocol.routing import Move
 from evenflow.state.backends.settings import StateSettings

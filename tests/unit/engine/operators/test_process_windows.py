@@ -9,9 +9,9 @@ import pytest
 
 from evenflow.engine.errors import RecordError
 from evenflow.engine.keys.unkeyed import UNKEYED
-from evenflow.engine.operators.aggregate_sessions import AggregateSessions
-from evenflow.engine.operators.aggregate_windows import AggregateWindows
-from evenflow.engine.operators.process_windows import ROWS, ProcessWindows
+from evenflow.engine.operators.aggregation.aggregate_sessions import AggregateSessions
+from evenflow.engine.operators.aggregation.aggregate_windows import AggregateWindows
+from evenflow.engine.operators.aggregation.process_windows import ROWS, ProcessWindows
 from evenflow.engine.protocol.elements import MAX_TIME
 from evenflow.engine.time.sessions import SessionWindows
 from evenflow.engine.time.windows import Windows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evenflow.engine.errors import RecordError
-from evenflow.engine.operators.stateful_map import StatefulMap
+from evenflow.engine.operators.processing.stateful_map import StatefulMap
 
 
 def step_of(drive, function, keys=("k",)):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evenflow.engine.errors import RecordError
 from evenflow.engine.functions.key_rows import KeyRows
-from evenflow.engine.operators.stateful_map_columns import StatefulMapColumns
+from evenflow.engine.operators.processing.stateful_map_columns import StatefulMapColumns
 
 COUNT = {"n": np.dtype("int64")}
 

@@ -9,14 +9,14 @@ import pyarrow.compute as pc
 import pytest
 
 from evenflow.engine.errors import RecordError
-from evenflow.engine.operators.cast import Cast
-from evenflow.engine.operators.filter import Filter
-from evenflow.engine.operators.flat_map import FlatMap
-from evenflow.engine.operators.key_by import KeyBy
-from evenflow.engine.operators.map import Map
-from evenflow.engine.operators.map_batches import MapBatches
-from evenflow.engine.operators.project import Project
-from evenflow.engine.operators.union import Union
+from evenflow.engine.operators.rows.cast import Cast
+from evenflow.engine.operators.rows.filter import Filter
+from evenflow.engine.operators.rows.flat_map import FlatMap
+from evenflow.engine.operators.rows.key_by import KeyBy
+from evenflow.engine.operators.rows.map import Map
+from evenflow.engine.operators.rows.map_batches import MapBatches
+from evenflow.engine.operators.rows.project import Project
+from evenflow.engine.operators.rows.union import Union
 
 ROWS = {"a": [1, 2, 3], "b": ["x", None, "z"]}
 

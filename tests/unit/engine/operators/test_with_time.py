@@ -13,8 +13,8 @@ from evenflow.engine.batch import Batch
 from evenflow.engine.context import Context
 from evenflow.engine.errors import RecordError
 from evenflow.engine.keys.load import KeyLoad
-from evenflow.engine.operators.with_arrival_time import WithArrivalTime
-from evenflow.engine.operators.with_time import WithTime
+from evenflow.engine.operators.rows.with_arrival_time import WithArrivalTime
+from evenflow.engine.operators.rows.with_time import WithTime
 from evenflow.engine.protocol.elements import MIN_TIME
 
 DAY = dt.datetime(1970, 1, 2)

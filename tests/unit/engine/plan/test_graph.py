@@ -6,7 +6,7 @@ import pytest
 
 import evenflow as ef
 from evenflow.engine.errors import FlowError
-from evenflow.engine.operators.union import Union
+from evenflow.engine.operators.rows.union import Union
 from evenflow.engine.plan.graph import Graph, Input
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import evenflow as ef
 from evenflow.engine.errors import FlowError, RequestError
-from evenflow.engine.operators.combine import Combine
+from evenflow.engine.operators.aggregation.combine import Combine
 
 
 def chains(plan):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import evenflow as ef
 from evenflow.engine.batch import Batch
-from evenflow.engine.keyed_state import pane
+from evenflow.engine.keyed_state.memory import pane
 from evenflow.engine.keys.encoding import key_hashes
 from evenflow.engine.plan.physical import Plan
 from evenflow.engine.protocol.effects import Prepared

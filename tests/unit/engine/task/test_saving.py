@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import evenflow as ef
 from evenflow.engine.batch import Batch
-from evenflow.engine.keyed_state import memory_arrays, memory_panes, memory_table
+from evenflow.engine.keyed_state.memory import memory_arrays, memory_panes, memory_table
 from evenflow.engine.plan.physical import Plan
 from evenflow.engine.protocol.effects import Finished, Prepared, Saved, Sent
 from evenflow.engine.protocol.elements import MAX_TIME, MIN_TIME

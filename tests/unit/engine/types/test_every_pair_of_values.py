@@ -20,12 +20,12 @@ from evenflow.engine.batch import Batch, column_values
 from evenflow.engine.errors import RecordError
 from evenflow.engine.functions.keyed_function import KeyedFunction
 from evenflow.engine.functions.rows_encoder import RowsEncoder
-from evenflow.engine.operators.flat_map import FlatMap
-from evenflow.engine.operators.key_by import KeyBy
-from evenflow.engine.operators.map import Map
-from evenflow.engine.operators.map_batches import MapBatches
-from evenflow.engine.operators.process import Process
-from evenflow.engine.operators.stateful_map import StatefulMap
+from evenflow.engine.operators.processing.process import Process
+from evenflow.engine.operators.processing.stateful_map import StatefulMap
+from evenflow.engine.operators.rows.flat_map import FlatMap
+from evenflow.engine.operators.rows.key_by import KeyBy
+from evenflow.engine.operators.rows.map import Map
+from evenflow.engine.operators.rows.map_batches import MapBatches
 from evenflow.engine.types.names import type_named
 from evenflow.engine.types.value_column import ValueColumn
 

@@ -1,0 +1,1 @@
+"""Aggregates that keep values or rows of each key."""

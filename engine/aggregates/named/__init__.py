@@ -1,0 +1,1 @@
+"""Aggregates as users write them."""

@@ -1,0 +1,1 @@
+"""Aggregates of numbers: counts, sums, means, variances, extremes."""

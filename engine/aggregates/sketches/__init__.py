@@ -1,0 +1,1 @@
+"""Aggregates by sketches, within a stated error."""

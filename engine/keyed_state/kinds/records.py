@@ -1,0 +1,104 @@
+"""The state of `process`: a record for each key, and an index of the next timers and expiries.
+
+A key's record (states and timers) lies in the state backend and moves with the key. The index is in memory, and is rebuilt from the records
+that arrive. Invariant: the index has every timer of every record here. It may have others, which no record has any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ...batch import Batch
+from ...context import Context
+from ...state_description import PartsChange
+from .key_record import KeyRecord, pack_records, unpack_records
+from .objects import STATE, StateObjects
+from .timers import Timers
+
+AT_ONCE = 1_024
+"""Keys that one call of the backend reads."""
+
+
+class StateRecords(StateObjects):
+    """`lives`: the time to live, in microseconds, of each value that has one, by its name."""
+
+    def __init__(self, context: Context, keys: tuple[str, ...], lives: Mapping[str, int], *, undoable: bool) -> None:
+        super().__init__(context, keys, pack_records, unpack_records, undoable=undoable, kind=b"records")
+        self.timers, self.expiries = Timers(), Timers()
+        self._lives = dict(lives)
+        self._expiring: set[Any] = set()
+        """The keys in `expiries`."""
+
+    def install(self, chunk: Batch) -> None:
+        keys = self._install(chunk)
+        records = self.read_keys(keys)
+        for key in keys:
+            record = records.get(key)
+            if record is not None:
+                for time in sorted(record.timers):
+                    self.timers.add(time, key)
+                self._note_expiry(key, record)
+
+    def users_parts(self, states: Sequence[KeyRecord]) -> Sequence[Any]:
+        return [record.values for record in states]
+
+    def adapted(self, chunk: Batch, change: PartsChange) -> Batch:
+        """Forget the values of states that the function no longer has."""
+        packed = chunk.rows.column(STATE).to_pylist()
+        records = unpack_records(packed)
+        for record in records:
+            for name in set(record.values) - set(change.now):
+                del record.values[name]
+                record.written.pop(name, None)
+        place = chunk.rows.schema.get_field_index(STATE)
+        rows = chunk.rows.set_column(place, chunk.rows.schema.field(place), pa.array(list(pack_records(records)), pa.binary()))
+        return chunk.with_rows(rows.filter(pa.array([bool(record) for record in records])))
+
+    def settle(self, records: dict[Any, Any], key: Any, record: KeyRecord) -> bool:
+        """Keep the record among those that were read, or forget it if it is empty. Returns whether it was forgotten."""
+        if record:
+            records[key] = record
+            if record.written:
+                self._note_expiry(key, record)
+            return False
+        return records.pop(key, None) is not None
+
+    def expire(self, watermark: int) -> None:
+        """Forget values that no later row and no timer can see."""
+        while keys := self.expiries.due(watermark, AT_ONCE):
+            records = self.read_keys(keys)
+            loaded, leaving = frozenset(keys), self.leaving(keys)
+            while (due := self.expiries.pop(watermark, loaded)) is not None:
+                key = due[1]
+                self._expiring.discard(key)
+                record = records.get(key)
+                if record is not None and key not in leaving:
+                    record.expire(self._lives, watermark)
+                    self.settle(records, key, record)
+            self.written(0)
+
+    def forget_void(self) -> None:
+        """Remove cancelled timers and forgotten keys from the index, once they may be most of it."""
+        if self.timers.crowded:
+            standing = {key: frozenset(record.timers) for key, record in self._records(self.timers.keys())}
+            self.timers.retain(lambda at, key: at in standing.get(key, ()))
+        if self.expiries.crowded:
+            there = {key for key, record in self._records(self.expiries.keys()) if record.written}
+            self.expiries.retain(lambda _, key: key in there)
+            self._expiring = there
+
+    def _note_expiry(self, key: Any, record: KeyRecord) -> None:
+        """Note the time at which the first value of the record expires."""
+        ends = record.ends(self._lives)
+        if ends and key not in self._expiring:
+            self._expiring.add(key)
+            self.expiries.add(min(end for _, end in ends), key)
+
+    def _records(self, keys: list[Any]) -> Iterator[tuple[Any, KeyRecord]]:
+        """The keys among these that have a record, with their records."""
+        for some in (keys[first : first + AT_ONCE] for first in range(0, len(keys), AT_ONCE)):
+            records = self.looked_up(some)
+            yield from ((key, records[key]) for key in some if key in records)

@@ -1,0 +1,1 @@
+"""Keyed state in a backend: LMDB or a server."""

@@ -1,0 +1,1 @@
+"""Aggregates: running, by window, by session and by rows."""

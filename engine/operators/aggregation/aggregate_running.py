@@ -1,0 +1,102 @@
+"""Aggregates without windows: running results per key over all records so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...aggregates.base import AggregateFunction, described_parts, read_by
+from ...aggregates.partial_aggregates import PartialAggregates
+from ...batch import Batch
+from ...columns import Columns
+from ...context import Context, Emit
+from ...keyed_state.kinds.opening import open_table
+from ...keyed_state.table import Table
+from ...keys.encoding import encode_keys
+from ...needed import Needed
+from ...state_description import StateDescription, columns_text
+from ...updates import Updates
+from ..base import Operator
+from ..keyed import KeyedInstance, KeyedOperator
+from ..result_columns import result_columns
+from .combine import BatchAggregator, Combine, latest
+
+
+@dataclass(frozen=True, eq=False)
+class AggregateRunning(KeyedOperator):
+    """Emits key columns and aggregates: with `updates`, a row per changed key and batch; without, a row per key at the end."""
+
+    keys: tuple[str, ...]
+    functions: Mapping[str, AggregateFunction]
+    updates: bool = field(kw_only=True)
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        return result_columns(inputs[0], self.keys, self.functions, "aggregate")
+
+    def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
+        return Updates(self.keys) if self.updates else None
+
+    def state_description(self) -> StateDescription:
+        return StateDescription("running aggregates", {"keys": columns_text(self.keys)}, *described_parts(self.functions))
+
+    def open(self, context: Context) -> AggregateRunningInstance:
+        batch_aggregator = BatchAggregator(context.name, self.keys, self.functions, None)
+        return AggregateRunningInstance(self, context, batch_aggregator, open_table(batch_aggregator.aggregator, context))
+
+    def combined(self) -> tuple[Operator, Operator]:
+        return Combine(self.keys, self.functions, None), self
+
+    def needs(self, wanted: Needed | None) -> Needed | None:
+        return read_by(self.functions.values())
+
+    def describe(self) -> str:
+        return f"{', '.join(self.functions)} by {', '.join(self.keys)}, emitting {'updates' if self.updates else 'at the end'}"
+
+
+class AggregateRunningInstance(KeyedInstance):
+    """Its state is a row per key."""
+
+    state: Table
+
+    def __init__(self, operator: AggregateRunning, context: Context, batch_aggregator: BatchAggregator, table: Table) -> None:
+        super().__init__(context, operator.keys, table)
+        self.updates = operator.updates
+        self.merges_state = not operator.updates
+        self.batch_aggregator, self.aggregator = batch_aggregator, batch_aggregator.aggregator
+        self._names = [*operator.keys, *operator.functions]
+
+    def process(self, batch: Batch, emit: Emit) -> None:
+        partial, times = self._partial(batch)
+        self.note_load(partial.keys, partial.rows)
+        changed = self.state.merge(partial)
+        if self.updates:
+            self._emit(changed, times, emit)
+
+    def finish(self, emit: Emit) -> None:
+        if not self.updates:
+            for partial in self.state.everything():
+                self._emit(partial, None, emit)
+
+    def _partial(self, batch: Batch) -> tuple[PartialAggregates, npt.NDArray[np.int64] | None]:
+        received, codes, _ = self.batch_aggregator.received(batch)
+        if codes is not None:
+            return received, latest(batch, codes, len(received))
+        partial = self.aggregator.combine([received])
+        if partial is received:
+            return partial, batch.times
+        return partial, None if batch.times is None else self._latest_times(received, batch.times, len(partial))
+
+    def _latest_times(self, received: PartialAggregates, times: npt.NDArray[np.int64], groups: int) -> npt.NDArray[np.int64]:
+        keys = encode_keys(pa.record_batch(list(received.keys), names=list(self.keys)), self.keys, self.context.name)
+        newest = np.full(groups, np.iinfo(np.int64).min)
+        np.maximum.at(newest, keys.codes, times)
+        return newest
+
+    def _emit(self, partial: PartialAggregates, times: Any, emit: Emit) -> None:
+        columns = [*partial.keys, *self.aggregator.results(partial)]
+        emit(Batch(pa.RecordBatch.from_arrays(columns, names=self._names), times))

@@ -1,0 +1,1 @@
+"""Operators that call a user's function with keyed state."""

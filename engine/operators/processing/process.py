@@ -1,0 +1,216 @@
+"""`process`: a user's `KeyedFunction` with states and timers per key. `co_process` builds on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from itertools import chain, repeat
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from ....state.packing import first_foreign
+from ...batch import Batch
+from ...columns import UNKNOWN, Columns
+from ...context import Context, Emit
+from ...errors import RecordError
+from ...functions.error_policy import ErrorPolicy, OnError, Refused
+from ...functions.keyed_function import KeyContext, TimedFunction
+from ...functions.rows_encoder import RowsEncoder
+from ...keyed_state.kinds.key_record import KeyRecord
+from ...keyed_state.kinds.records import AT_ONCE, StateRecords
+from ...keyed_state.kinds.state_check import StateCheck, unsaveable
+from ...keys.encoding import key_values
+from ...protocol.elements import MAX_TIME, MIN_TIME
+from ...state_description import StateDescription, columns_text
+from ..function import FunctionOperator
+from ..keyed import KeyedOperator
+from .stateful import StatefulInstance
+
+MOST_AT_END = 100_000
+"""The most timers of one key that fire at the end of the stream; a function that sets more would set them for ever."""
+
+
+@dataclass(frozen=True, eq=False)
+class Process(FunctionOperator, KeyedOperator):
+    """Rows come in arrival order, timers by their time. Rows from `on_row` have the input row's event time, rows from `on_timer` the
+    timer's.
+    """
+
+    keys: tuple[str, ...]
+    function: TimedFunction
+    schema: pa.Schema | None = None
+    on_error: OnError = "stop"
+
+    takes_updates = True
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        return UNKNOWN if self.schema is None else Columns.of(self.schema)
+
+    def state_description(self) -> StateDescription:
+        return StateDescription("a process", {"keys": columns_text(self.keys)}, self.function.declared_states(), "state")
+
+    def open(self, context: Context) -> ProcessInstance:
+        return ProcessInstance(self, context)
+
+    def describe(self) -> str:
+        return f"{type(self.function).__name__} by {', '.join(self.keys)}"
+
+
+class ProcessInstance(StatefulInstance):
+    """Its state is a record per key, with the states that the function declares and the timers that it has set."""
+
+    state: StateRecords
+
+    def __init__(self, operator: Process, context: Context) -> None:
+        self.function = copy(operator.function)  # instances in one process must not share what a function keeps in `self`
+        self.errors = ErrorPolicy(context.name, operator.on_error, keyed=True)
+        self.encoder = RowsEncoder(context.name, operator.schema, function=type(operator.function).__name__)
+        self.check = StateCheck(each=not self.errors.stops)
+        state = StateRecords(context, operator.keys, self.function.lives(), undoable=not self.errors.stops)
+        super().__init__(context, operator.keys, state)
+        self.watermark = MIN_TIME
+        self._context = KeyContext(self.state.timers)
+        self._results: list[Any] = []
+        self._times: list[int | None] = []
+
+    def method_for(self, batch: Batch) -> str:
+        """The function's method for the rows of a batch."""
+        return "on_row"
+
+    def attempt(self, batch: Batch) -> list[Batch]:
+        self._results, self._times = [], []
+        places: list[int] = []
+        touched: list[KeyRecord] = []
+        states = self.state.read(batch.rows)
+        keys = chain.from_iterable(key_values(self.key_columns(piece.rows)) for piece in batch.pieces())
+        times: Iterable[int | None] = repeat(None, batch.num_rows) if batch.times is None else batch.times.tolist()
+        place, key, before, forgotten = 0, None, len(states), 0
+        self._context.watermark = self.watermark
+        method = self.method_for(batch)
+        on_row, settle = getattr(self.function, method), self.state.settle
+        given = self.given(batch)
+        checks, accepts = not self.errors.stops, self.check.accepts_values
+        try:
+            for place, key, row, time in zip(range(batch.num_rows), keys, given.iterate_rows(), times, strict=True):
+                record = states.get(key)
+                if record is None:
+                    record = KeyRecord()
+                self._bind(key, record, time)
+                self._keep(on_row(key, row, self._context), time, method)
+                if checks and not accepts(record.values):
+                    self._refuse_state(record)
+                forgotten += settle(states, key, record)
+                touched.append(record)
+                if len(self._results) > len(places):
+                    places += repeat(place, len(self._results) - len(places))
+        except BaseException as error:
+            self._results, self._times = [], []
+            raise Refused(place, error, self._method(method), key) from error
+        self._check(touched, batch)
+        try:
+            results = self._taken(given.rows.schema)
+        except RecordError:
+            found, problem = self.encoder.first_misfit(self._results, given.rows.schema)
+            self._results, self._times = [], []
+            row = batch.slice(places[found], 1).rows
+            raise Refused(places[found], problem, key=key_values(self.key_columns(row))[0]) from problem
+        self.state.written(len(states) - before + forgotten)
+        return results
+
+    def advance(self, watermark: int, emit: Emit) -> None:
+        self._context.watermark = watermark
+        fired: dict[Any, int] | None = {} if watermark == MAX_TIME else None
+        while keys := self.state.timers.due(watermark, AT_ONCE):
+            states = self.state.read_keys(keys)
+            before, forgotten, loaded, leaving = len(states), 0, frozenset(keys), self.state.leaving(keys)
+            while (due := self.state.timers.pop(watermark, loaded)) is not None:
+                if due[1] not in leaving:
+                    forgotten += self._fire(states, *due, emit)
+                if fired is not None:
+                    self._count(fired, due[1])
+            self.state.written(len(states) - before + forgotten)
+            for results in self._taken():
+                emit(results)
+        self.state.expire(watermark)
+        self.state.forget_void()
+        self.watermark = watermark
+
+    def _bind(self, key: Any, record: KeyRecord, time: int | None) -> None:
+        """Bind the function to the key's record."""
+        self.function.current = record, time
+        self._context.bind(key, record, time)
+
+    def _fire(self, states: dict[Any, Any], at: int, key: Any, emit: Emit) -> bool:
+        """Call `on_timer` if the timer is still set. Returns whether its key was forgotten."""
+        record = states.get(key)
+        if record is None or at not in record.timers:
+            return False
+        record.timers.discard(at)
+        unfired, time = None if self.errors.stops else self.state.copied(key, record), max(at, self.watermark)
+        self._bind(key, record, at)
+        try:
+            self._keep(self.function.on_timer(key, at, self._context), time, "on_timer")
+            if first_foreign([record.values]) is not None:
+                self._refuse_state(record)
+            fired = [] if unfired is None else self._taken()
+        except BaseException as error:  # noqa: BLE001 -- a user's function may raise anything
+            function = None if isinstance(error, RecordError) else self._method("on_timer")
+            record = unfired if unfired is not None else record
+            self.errors.note(Refused(0, error, function, key), self._timer(at), time, emit)
+            self._results, self._times = [], []
+        else:
+            for results in fired:
+                emit(results)
+        return self.state.settle(states, key, record)
+
+    def _check(self, touched: list[KeyRecord], batch: Batch) -> None:
+        """Raises Refused if a state that was written can't be saved."""
+        place = self.check.foreign_values([record.values for record in touched])
+        if place is None:
+            return
+        self._results, self._times = [], []
+        try:
+            self._refuse_state(touched[place])
+        except RecordError as error:
+            raise Refused(place, error, key=key_values(self.key_columns(batch.slice(place, 1).rows))[0]) from error
+
+    def _refuse_state(self, record: KeyRecord) -> NoReturn:
+        """Raises RecordError for a record with a state that can't be saved."""
+        name, value = next((item for item in record.values.items() if first_foreign([item[1]]) is not None), ("states", record.values))
+        raise RecordError(self.context.name, f"{type(self.function).__name__}: {unsaveable(value, f'self.{name}')}")
+
+    def _timer(self, at: int) -> Any:
+        """A refused timer, as a record for its dead letter."""
+        return f"the timer at {at}" if self.errors.stops else {"timer": at}
+
+    def _count(self, fired: dict[Any, int], key: Any) -> None:
+        """Raises RecordError for a key whose timers set one another for ever."""
+        fired[key] = fired.get(key, 0) + 1
+        if fired[key] > MOST_AT_END:
+            problem = f"more than {MOST_AT_END:,} timers of one key have fired since the stream ended, each set by one before it"
+            raise RecordError(self.context.name, f"{problem}: set none when context.ended is true", key=key)
+
+    def _keep(self, rows: Iterable[Any] | None, time: int | None, method: str) -> None:
+        if rows is not None:
+            if isinstance(rows, (dict, str, bytes)) or not isinstance(rows, Iterable):
+                problem = f"{type(self.function).__name__}.{method} returned {rows!r:.200}: yield rows, or return a list of them"
+                raise RecordError(self.context.name, problem)
+            self._results += rows
+            self._times += repeat(time, len(self._results) - len(self._times))
+
+    def _taken(self, like: pa.Schema | None = None) -> list[Batch]:
+        """The rows that the function yielded, as a batch; `like`: the schema of the rows that it got.
+
+        Raises RecordError for a value that fits no column type.
+        """
+        if not self._results:
+            return []
+        rows, times = self.encoder.encode(self._results, like), self._times
+        self._results, self._times = [], []
+        return [Batch(rows, None if times[0] is None else np.array(times, np.int64))]
+
+    def _method(self, name: str) -> Any:
+        return getattr(type(self.function), name)

@@ -1,0 +1,135 @@
+"""`stateful_map`: a user's function per record with a state per key.
+
+In this loop a user's Python runs once per record: everything around the call is done per batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from ...batch import Batch
+from ...columns import UNKNOWN, Columns
+from ...context import Context
+from ...errors import RecordError
+from ...functions.error_policy import ErrorPolicy, OnError, Refused, function_name
+from ...functions.rows_encoder import RowsEncoder
+from ...keyed_state.kinds.objects import StateObjects
+from ...keyed_state.kinds.state_check import StateCheck, unsaveable
+from ...keys.encoding import key_values
+from ...state_description import StateDescription, columns_text
+from ..function import FunctionOperator
+from ..keyed import KeyedOperator
+from .stateful import StatefulInstance
+
+StatefulFunction = Callable[[Any, dict[str, Any]], tuple[Any, Any]]
+"""`function(state, row) -> (state, row or None)`; the state is None for a new key, and returning None forgets the key."""
+
+
+@dataclass(frozen=True, eq=False)
+class StatefulMap(FunctionOperator, KeyedOperator):
+    """Rows come in arrival order; a result has its row's event time."""
+
+    keys: tuple[str, ...]
+    function: StatefulFunction
+    schema: pa.Schema | None = None
+    on_error: OnError = "stop"
+
+    takes_updates = True
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        return UNKNOWN if self.schema is None else Columns.of(self.schema)
+
+    def state_description(self) -> StateDescription:
+        return StateDescription("a stateful_map", {"keys": columns_text(self.keys)})
+
+    def open(self, context: Context) -> StatefulMapInstance:
+        return StatefulMapInstance(self, context)
+
+    def describe(self) -> str:
+        return f"{getattr(self.function, '__qualname__', 'function')} by {', '.join(self.keys)}"
+
+
+class StatefulMapInstance(StatefulInstance):
+    """Its state is a Python object per key."""
+
+    def __init__(self, operator: StatefulMap, context: Context) -> None:
+        self.function = operator.function
+        self.errors = ErrorPolicy(context.name, operator.on_error, keyed=True)
+        self.encoder = RowsEncoder(context.name, operator.schema, function=function_name(operator.function))
+        self.check = StateCheck(each=not self.errors.stops)
+        super().__init__(context, operator.keys, StateObjects(context, operator.keys, undoable=not self.errors.stops))
+
+    def attempt(self, batch: Batch) -> list[Batch]:
+        states = self.state.read(batch.rows)
+        keys = [key for piece in batch.pieces() for key in key_values(self.key_columns(piece.rows))]
+        results, places, added = self._call(batch, keys, states)
+        wrong = self.check.foreign(keys, states)
+        if wrong is not None:
+            last = len(keys) - 1 - keys[::-1].index(wrong)
+            raise Refused(last, self._unsaveable(states[wrong]), key=wrong)
+        rows = self._encode(results, places, batch)
+        self.state.written(added)
+        if rows is None:
+            return []
+        times = batch.times
+        return [Batch(rows, times if times is None or places is None else times[np.array(places, np.int64)])]
+
+    def _encode(self, results: list[Any], places: list[int] | None, batch: Batch) -> pa.RecordBatch | None:
+        try:
+            return self.encoder.encode(results, batch.rows.schema) if results else None
+        except RecordError:
+            place, error = self.encoder.first_misfit(results, batch.rows.schema)
+            at = place if places is None else places[place]
+            raise Refused(at, error, key=self._key(at, batch)) from error
+
+    def _key(self, place: int, batch: Batch) -> Any:
+        return key_values(self.key_columns(batch.slice(place, 1).rows))[0]
+
+    def _call(self, batch: Batch, keys: list[Any], states: dict[Any, Any]) -> tuple[list[Any], list[int] | None, int]:
+        """The results that are not None, the places of their rows (None for all), and the number of new keys."""
+        function, get = self.function, states.get
+        results: list[Any] = []
+        without: list[int] = []
+        place, key, before, forgotten = 0, None, len(states), 0
+        kind: type | None = type(None)
+        try:
+            for place, key, row in zip(range(batch.num_rows), keys, batch.iterate_rows(), strict=True):
+                returned = function(get(key), row)
+                if type(returned) is not tuple or len(returned) != 2:  # a dict, a string or a set of two could be unpacked too
+                    self._refuse_shape(returned)
+                state, result = returned
+                if type(state) is not kind:
+                    kind = self._checked_type(state)
+                if state is None:
+                    forgotten += states.pop(key, None) is not None
+                else:
+                    states[key] = state
+                if result is None:
+                    without.append(place)
+                else:
+                    results.append(result)
+        except BaseException as error:
+            raise Refused(place, error, None if isinstance(error, RecordError) else function, key) from error
+        places = sorted({*range(batch.num_rows)}.difference(without)) if without else None
+        return results, places, len(states) - before + forgotten
+
+    def _checked_type(self, state: Any) -> type | None:
+        """The type of a state, None if each state of it must be checked. Raises RecordError if it can't be saved."""
+        if not self.check.accepts(state):
+            raise self._unsaveable(state)
+        return None if self.check.must_see(type(state)) else type(state)
+
+    def _unsaveable(self, state: Any) -> RecordError:
+        return RecordError(self.context.name, f"{function_name(self.function)}: {unsaveable(state)}")
+
+    def _refuse_shape(self, returned: Any) -> NoReturn:
+        problem = (
+            f"{function_name(self.function)} returned {returned!r:.200} ({type(returned).__name__}): "
+            "return a tuple (state, row), with None as row for no row, and None as state to forget the key"
+        )
+        raise RecordError(self.context.name, problem)

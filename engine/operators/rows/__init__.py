@@ -1,0 +1,1 @@
+"""Operators that look at one row or batch at a time."""

@@ -1,0 +1,117 @@
+"""`filter`: the rows for which a predicate is true, a Python function or an Arrow expression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...batch import Batch
+from ...columns import Columns
+from ...context import Context, Emit
+from ...errors import RecordError
+from ...expression import columns_of, true_where
+from ...functions.error_policy import ErrorPolicy, OnError, Refused, function_name
+from ...functions.user_function import call_rows
+from ...needed import Needed
+from ...updates import Updates
+from ..function import FunctionInstance, FunctionOperator
+
+Predicate: TypeAlias = Callable[[dict[str, Any]], Any] | pc.Expression
+"""`function(row) -> bool`, or an Arrow expression such as `pc.field("delay") > 0`, which is vectorised."""
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+"""Whether the predicate is true, by row."""
+
+
+@dataclass(frozen=True, eq=False)
+class Filter(FunctionOperator):
+    """Passes the rows for which the predicate is true. Null as the result of an expression counts as false, as in SQL."""
+
+    predicate: Predicate
+    on_error: OnError = "stop"
+
+    def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
+        return inputs[0]
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        return inputs[0]
+
+    def open(self, context: Context) -> FilterInstance:
+        return FilterInstance(self, context)
+
+    def needs(self, wanted: Needed | None) -> Needed | None:
+        read = columns_of(self.predicate) if isinstance(self.predicate, pc.Expression) else None
+        return None if wanted is None or read is None else wanted.with_names(read)
+
+    def describe(self) -> str:
+        return str(self.predicate) if isinstance(self.predicate, pc.Expression) else function_name(self.predicate)
+
+
+class FilterInstance(FunctionInstance):
+    """Evaluates an expression on a whole batch, calls a function row by row."""
+
+    def __init__(self, operator: Filter, context: Context) -> None:
+        super().__init__(context)
+        self.predicate = self.made(operator.predicate)
+        self.errors = ErrorPolicy(context.name, operator.on_error)
+
+    def process(self, batch: Batch, emit: Emit) -> None:
+        if isinstance(self.predicate, pc.Expression):
+            judged: list[tuple[Batch, Mask]] = []
+            self.errors.halved(batch, partial(self._attempt, self.predicate, judged), emit)
+        else:
+            function = self.predicate if self.errors.stops else _checked(self.predicate, self.context.name)
+            kept, batch = call_rows(function, batch, self.errors, emit)
+            judged = [(batch, self._mask(kept, batch))]
+        for rows, mask in judged:
+            self.pass_on(rows, mask, emit)
+
+    def pass_on(self, batch: Batch, mask: Mask, emit: Emit) -> None:
+        """Emit the rows of `batch` by what the predicate says of each."""
+        if mask.any():
+            emit(batch if mask.all() else batch.filter(mask))
+
+    def _mask(self, kept: list[Any], batch: Batch) -> Mask:
+        """The predicate's results. Raises RecordError for the first row whose result is not true or false."""
+        try:
+            mask = pa.array(kept, pa.bool_())
+        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError):
+            mask = None
+        if mask is None or mask.null_count:
+            place = next(place for place, value in enumerate(kept) if not isinstance(value, (bool, np.bool_)))
+            problem = _no_truth(self.predicate, kept[place])
+            raise RecordError(self.context.name, problem, record=batch.slice(place, 1).to_rows()[0])
+        truth: Mask = mask.to_numpy(zero_copy_only=False)
+        return truth
+
+    def _attempt(self, expression: pc.Expression, judged: list[tuple[Batch, Mask]], batch: Batch) -> None:
+        try:
+            mask = true_where(expression, batch, self.context.name)
+        except RecordError as error:
+            raise Refused(0, error) from error
+        judged.append((batch, mask))
+
+
+def _checked(predicate: Callable[[dict[str, Any]], Any], operator: str) -> Callable[[dict[str, Any]], bool]:
+    """The predicate, which now raises for a row whose result is not true or false, so that only this row is refused."""
+
+    def checked(row: dict[str, Any]) -> bool:
+        truth = predicate(row)
+        if not isinstance(truth, (bool, np.bool_)):
+            raise RecordError(operator, _no_truth(predicate, truth))
+        return bool(truth)
+
+    checked.__qualname__ = function_name(predicate)
+    return checked
+
+
+def _no_truth(predicate: Any, value: Any) -> str:
+    got = "None, perhaps for want of a `return`" if value is None else f"{value!r:.200} ({type(value).__name__})"
+    return f"{function_name(predicate)} returned {got}: return True or False, for example with bool(...)"

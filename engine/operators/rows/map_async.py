@@ -1,0 +1,73 @@
+"""`map_async`: a row for every row, by a user's coroutine; many of them wait at the same time.
+
+A batch is processed when all of its coroutines have ended, so nothing is under way at a barrier: a record that was, is read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...batch import Batch
+from ...columns import UNKNOWN, Columns
+from ...context import Context, Emit
+from ...functions.error_policy import ErrorPolicy, OnError, Refused, function_name
+from ...functions.rows_encoder import RowsEncoder
+from ..function import FunctionInstance, FunctionOperator
+
+
+@dataclass(frozen=True, eq=False)
+class MapAsync(FunctionOperator):
+    """Awaits `function(row)`, for up to `concurrency` rows at a time. `timeout` in seconds. Unless `ordered`, rows leave as they end."""
+
+    function: Callable[[dict[str, Any]], Awaitable[Any]]
+    concurrency: int = 100
+    ordered: bool = True
+    timeout: float | None = 30.0
+    schema: pa.Schema | None = None
+    on_error: OnError = "stop"
+
+    def known_columns(self, inputs: Sequence[Columns]) -> Columns:
+        return UNKNOWN if self.schema is None else Columns.of(self.schema)
+
+    def open(self, context: Context) -> MapAsyncInstance:
+        return MapAsyncInstance(self, context)
+
+    def describe(self) -> str:
+        return f"{function_name(self.function)}, {self.concurrency} at a time{'' if self.ordered else ', in any order'}"
+
+
+class MapAsyncInstance(FunctionInstance):
+    """Has an event loop of its own, which runs while a batch is processed."""
+
+    def __init__(self, operator: MapAsync, context: Context) -> None:
+        from ...functions.event_loop import EventLoop  # asyncio takes as long to load as all operators together
+
+        super().__init__(context)
+        self._ordered = operator.ordered
+        self.errors = ErrorPolicy(context.name, operator.on_error)
+        self.encoder = RowsEncoder(context.name, operator.schema, function=function_name(operator.function))
+        self._function = operator.function
+        self._loop = EventLoop(operator.function, context.name, concurrency=operator.concurrency, timeout=operator.timeout)
+
+    def process(self, batch: Batch, emit: Emit) -> None:
+        outcomes = self._loop.outcomes(batch.to_rows(), stop=self.errors.stops)
+        if self._ordered:
+            outcomes.sort(key=lambda outcome: outcome.place)
+        for outcome in outcomes:
+            if outcome.error is not None:
+                self.errors.take(Refused(outcome.place, outcome.error, self._function), batch, emit)
+        results = [outcome.value for outcome in outcomes if outcome.error is None]
+        places = np.array([outcome.place for outcome in outcomes if outcome.error is None], np.intp)
+        if len(places) < batch.num_rows or not self._ordered:
+            batch = batch.take(places)
+        for first, stop, rows in self.errors.encoded(self.encoder, results, np.arange(len(results) + 1), batch, emit):
+            emit(batch.slice(first, stop - first).with_rows(rows))
+
+    def close(self) -> None:
+        self._loop.close()
+        super().close()

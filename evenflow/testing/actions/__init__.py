@@ -1,0 +1,1 @@
+"""What a simulation does to a running job."""

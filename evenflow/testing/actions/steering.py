@@ -1,0 +1,105 @@
+"""A simulated job that is steered by its policies: balancers and scaling policies decide by figures that are drawn at random.
+
+What they decide is odd, and that is the point: whatever they do, the rows stay those of the oracle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+import numpy as np
+
+from ...balancer.policies import POLICIES as BALANCERS
+from ...balancer.two_choices import TwoChoices
+from ...engine.errors import RequestError
+from ...scheduler.load.window import WorkerWindow
+from ...scheduler.protocol.effects import JobState
+from ...scheduler.protocol.reports import NodeScalingReport, NodeScalingState
+from ...scheduler.protocol.requests import Autoscale, Balance, ScaleIn, ScaleOut
+from ..simulated.network import SimulationError
+from ..simulated.workers import Worker
+from .actions import COORDINATOR, Action, Choice, World, poll
+from .moving import poll_slowly
+
+SCALING_POLICIES = ("ds2", "threshold", "dhalion", "stela")
+AUTOMATIC_BALANCERS = tuple(name for name in BALANCERS if name != TwoChoices.name)
+
+WINDOW = 0.05
+"""Seconds that a drawn window lasts."""
+
+
+def with_policies(actions: Sequence[Action], *, sources: bool = True) -> tuple[Action, ...]:
+    """`actions`, and a job that is balanced and scaled automatically, and whose nodes come and go; a node that was given back is empty.
+
+    `sources`: whether the workers of sources may change, for flows that don't rely on the order of a source's records.
+    """
+
+    def measure(world: World) -> Iterator[Choice]:
+        if world.coordinator.core.state is JobState.RUNNING and world.random.random() < 0.3:
+            yield Choice(COORDINATOR, "measure", _measure, (world,))
+
+    def choose(world: World) -> Iterator[Choice]:
+        if world.coordinator.core.state is JobState.RUNNING and world.random.random() < 0.05:
+            yield Choice(COORDINATOR, "choose a policy", _choose, (world, sources))
+
+    def scale_nodes(world: World) -> Iterator[Choice]:
+        core = world.coordinator.core
+        if sources and core.state is JobState.RUNNING and not core.busy and world.random.random() < 0.2:
+            yield Choice(COORDINATOR, "scale nodes", _scale_nodes, (world,))
+
+    return *(action for action in actions if action not in (poll, poll_slowly)), poll_slowly, measure, choose, scale_nodes, NodesAreEmpty()
+
+
+class NodesAreEmpty:
+    """An action that does nothing: no worker is on a node at the moment at which it has been given back, and none keeps it from that."""
+
+    def __init__(self) -> None:
+        self._checked: NodeScalingReport | None = None
+
+    def __call__(self, world: World) -> Iterator[Choice]:
+        """Raises SimulationError."""
+        change = world.coordinator.core.node_scaling.operations.newest
+        newest = None if change is None else change.report()
+        if newest is not None and newest.removed is not None and newest.over and newest != self._checked:
+            self._checked = newest
+            left = [worker for worker, place in world.coordinator.view(nodes=True).places.items() if place.node == newest.removed]
+            if (left and newest.state is NodeScalingState.DONE) or "stayed on node" in (newest.problem or ""):
+                raise SimulationError(f"{', '.join(left)} run on node {newest.removed}: {newest}")
+        return iter(())
+
+
+def _measure(world: World) -> None:
+    """Every worker tells what it has done in the same time."""
+    for worker in list(world.workers.values()):
+        if worker.started and not worker.dead:
+            world.coordinator.interpreter.report(worker.name, worker.attempt, _window(world, worker))
+
+
+def _window(world: World, worker: Worker) -> WorkerWindow:
+    random, table = world.random, world.coordinator.core.migrations.tables.get(worker.spec.stage)
+    owned = np.flatnonzero(table.groups == worker.spec.index) if table is not None else np.zeros(0, np.int64)
+    useful = random.random() * WINDOW
+    rows = random.randrange(1, 1000)
+    loads = np.array([random.random() for _ in owned])
+    return WorkerWindow(
+        worker.name, world.now, WINDOW, rows, rows, useful, queued_rows=random.choice((0, 5000)), keyed_records=rows,
+        wait_credit=random.choice((0.0, WINDOW - useful)), state_bytes=random.randrange(10_000),
+        groups=owned.astype(np.int32), load=loads * useful / max(loads.sum(), 1e-9),
+    )  # fmt: skip
+
+
+def _choose(world: World, sources: bool) -> None:
+    random, core = world.random, world.coordinator.core
+    keyed = [stage.name for stage in core.plan.stages if stage.is_keyed]
+    if sources and random.random() < 0.5:
+        with suppress(RequestError):  # where the job measures nothing
+            world.coordinator.ask(Autoscale(random.choice(SCALING_POLICIES), "act"))
+    elif keyed:
+        world.coordinator.ask(Balance(random.choice(keyed), random.choice(AUTOMATIC_BALANCERS)))
+
+
+def _scale_nodes(world: World) -> None:
+    """Ask for a node more or less; what can't be now is refused."""
+    with suppress(RequestError):
+        world.coordinator.ask(ScaleOut(1) if world.random.random() < 0.5 else ScaleIn())

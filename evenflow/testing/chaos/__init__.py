@@ -1,0 +1,1 @@
+"""Chaos on a real cluster: scripts of accidents and changes."""

@@ -1,0 +1,134 @@
+"""What was killed in a job, when, and how soon the job went on: it has when it completes a checkpoint that began afterwards."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ...job import Job
+from ...scheduler.protocol.reports import CheckpointState
+from ...state.errors import EvenflowError
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """`at`: seconds since the first look. `change`: what was under way, `change_kind`: of which kind that is.
+
+    `recovery`: seconds until the job had gone on, None if not yet.
+    """
+
+    number: int
+    at: float
+    kind: str
+    victims: str
+    change: str = ""
+    change_kind: str = ""
+    recovery: float | None = None
+
+    def __str__(self) -> str:
+        during = f", while {self.change}" if self.change else ""
+        return f"{self.at:7.1f} s  kill {self.number}: {self.kind}: {self.victims}{during}"
+
+
+class Tally:
+    """The outcome of a job's changes. Its coordinator keeps the list; a killed coordinator loses it, and its replacement starts another.
+
+    >>> tally = Tally()
+    >>> for states in (["done"], ["done", "running"], [], ["done"]):
+    ...     tally.look(states)
+    >>> str(tally)
+    '2 done, 1 running'
+    """
+
+    def __init__(self) -> None:
+        self._before: Counter[str] = Counter()
+        self._now: list[str] = []
+
+    def look(self, states: Sequence[str]) -> None:
+        if len(states) < len(self._now):
+            self._before.update(self._now)
+        self._now = list(states)
+
+    def __str__(self) -> str:
+        counts = self._before + Counter(self._now)
+        return ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) or "none"
+
+
+class Accidents:
+    """One job's. `note` a kill, `look` often; from any thread."""
+
+    def __init__(self, job: Job) -> None:
+        self._job, self._begun = job, time.monotonic()
+        self._lock = threading.Lock()
+        self._kills: list[Kill] = []
+        self._marks: dict[int, int] = {}
+        self._attempts: set[int] = set()
+        self._scalings, self._migrations = Tally(), Tally()
+        self.zombies = 0
+        """Workers that have gone on after they were taken for lost."""
+
+    @property
+    def kills(self) -> list[Kill]:
+        """Oldest first."""
+        with self._lock:
+            return list(self._kills)
+
+    @property
+    def gone_on(self) -> bool:
+        """Whether the job had gone on after all kills when it was looked at last."""
+        return all(kill.recovery is not None for kill in self.kills)
+
+    def note(self, kind: str, victims: str, change: str, change_kind: str = "") -> Kill:
+        """Something is dead now."""
+        kill = Kill(len(self._kills) + 1, time.monotonic() - self._begun, kind, victims, change, change_kind)
+        with self._lock:
+            self._kills.append(kill)
+        return kill
+
+    def note_zombie(self, name: str) -> str:
+        """A worker that was taken for lost goes on; what to say of it."""
+        self.zombies += 1
+        return f"{time.monotonic() - self._begun:7.1f} s  zombie {self.zombies}: {name} was taken for lost, and wakes"
+
+    def look(self) -> None:
+        """Ask the job for its progress; a job that does not answer has made none."""
+        try:
+            checkpoints, attempt = self._job.checkpoints(), self._job.status().attempt
+            scalings, migrations = self._job.scalings(), self._job.migrations()
+        except EvenflowError:
+            return
+        newest = max((report.number for report in checkpoints), default=0)
+        complete = max((report.number for report in checkpoints if report.state is CheckpointState.COMPLETE), default=0)
+        now = time.monotonic() - self._begun
+        with self._lock:
+            self._attempts.add(attempt)
+            for index, kill in enumerate(self._kills):
+                if kill.recovery is None and complete > self._marks.setdefault(kill.number, newest):
+                    self._kills[index] = replace(kill, recovery=now - kill.at)
+            self._scalings.look([report.state.value for report in scalings])
+            self._migrations.look([report.state.value for report in migrations])
+
+    def table(self) -> str:
+        """Kills by kind and their recovery times, then what else happened."""
+        kills = self.kills
+        header = f"{'killed':<18}{'times':>7}{'went on after, median':>24}{'longest':>11}"
+        rows = [_row(kind, [kill for kill in kills if kill.kind == kind]) for kind in sorted({kill.kind for kill in kills})]
+        under_way = Counter(kill.change_kind for kill in kills if kill.change_kind)
+        other = (
+            f"zombies woken: {self.zombies}",
+            "killed while: " + (", ".join(f"{kind} {count}" for kind, count in sorted(under_way.items())) or "nothing was under way"),
+            f"restarts: {max(0, len(self._attempts) - 1)}",
+            f"scalings: {self._scalings}",
+            f"migrations: {self._migrations}",
+        )
+        return "\n".join([header, *rows, _row("all", kills), *other])
+
+
+def _row(kind: str, kills: Sequence[Kill]) -> str:
+    times = [kill.recovery for kill in kills if kill.recovery is not None]
+    median, longest = (f"{statistics.median(times):.1f} s", f"{max(times):.1f} s") if times else ("-", "-")
+    return f"{kind:<18}{len(kills):>7}{median:>24}{longest:>11}"

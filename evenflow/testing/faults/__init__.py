@@ -1,0 +1,1 @@
+"""Faults that a simulation injects."""

@@ -1,0 +1,32 @@
+"""Sinks of simulated jobs that fail in a commit: before they have committed, or afterwards, so that the job does not learn of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..actions.actions import Action, Choice, World
+from ..simulated.storage import Storage
+
+SINKS = "the sinks"
+
+SHARE = 0.05
+"""Of the moments at which storage is at work, those at which a commit may begin to fail."""
+
+
+def with_failing_commits(actions: Sequence[Action], most: int = 4) -> tuple[Action, ...]:
+    """`actions`, and at most `most` times one of the next commits fails. For a job that saves its state.
+
+    `check(make_flow, seeds, save_state=True, actions=with_failing_commits(with_crashes(ACTIONS)))`
+    """
+
+    def fail(world: World) -> Iterator[Choice]:
+        storage = world.coordinator.all_storage
+        may = storage.commits_failed < most and not storage.looks_until_failure
+        if may and world.coordinator.storage.waits and world.random.random() < SHARE:
+            yield Choice(SINKS, "fail", _fail, (storage, world.random.choice((1, 2))))
+
+    return *actions, fail
+
+
+def _fail(storage: Storage, looks: int) -> None:
+    storage.looks_until_failure = looks

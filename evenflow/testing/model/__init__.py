@@ -1,0 +1,1 @@
+"""A model of a cluster for scaling policies in a closed loop."""

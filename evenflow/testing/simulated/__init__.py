@@ -1,0 +1,1 @@
+"""The parts of a simulated job: network, storage, workers and coordinator."""

@@ -1,0 +1,44 @@
+"""What all coordinators of a simulated job have made visible, those that were declared lost included: like a folder that readers see.
+
+Invariant: a checkpoint is committed with the same rows by everybody, and what is visible in the end is what the job's own list has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...connectors.list_sink import to_list
+from .network import SimulationError
+
+
+class Ledger:
+    """Committables by checkpoint and sink."""
+
+    def __init__(self) -> None:
+        self._shown: dict[int, dict[str, list[Any]]] = {}
+        self._taken_back: set[int] = set()
+
+    def commit(self, checkpoint: int, committables: Mapping[str, list[Any]]) -> None:
+        """Raises SimulationError if the checkpoint was committed with other rows. What was taken back has nothing left to be shown."""
+        found = {name: list(items) for name, items in committables.items() if items}
+        if checkpoint in self._taken_back or not found:
+            return
+        if self._shown.setdefault(checkpoint, found) != found:
+            raise SimulationError(f"checkpoint {checkpoint} was committed with other rows before")
+
+    def take_back(self, after: int) -> None:
+        """Nothing that was committed behind checkpoint `after` is visible any more."""
+        later = {checkpoint for checkpoint in self._shown if checkpoint > after}
+        self._taken_back |= later
+        for checkpoint in later:
+            del self._shown[checkpoint]
+
+    def rows(self, sink: str) -> list[dict[str, Any]]:
+        """What is visible, in the order of the checkpoints."""
+        found: list[dict[str, Any]] = []
+        reader = to_list(found)
+        for checkpoint in sorted(self._shown):
+            for payload in reader.commit(checkpoint, self._shown[checkpoint].get(sink, [])):
+                reader.deliver(payload)
+        return found
