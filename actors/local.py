@@ -31,13 +31,14 @@ from ..scheduler.protocol.storage_answers import StorageAnswer, StorageFailed
 from ..scheduler.record.restoring.restored_task import RestoredTask
 from ..scheduler.record.restoring.run_claim import RunClaim
 from ..state.errors import EvenflowError
+from .clocks.job_clock import JobClock
 from .job.first_manifest import Savepoint
 from .job.heartbeat import Heartbeat
-from .job.job_clock import JobClock
 from .job.job_interpreter import JobInterpreter
 from .job.job_storage import JobStorage
 from .job.storage_thread import StorageThread
-from .task.metered_task import MeteredTask
+from .task.real_task import real_task
+from .task.task_interpreter import TaskInterpreter
 
 A = TypeVar("A")
 
@@ -74,7 +75,7 @@ class LocalJob:
         self._config = config
         self._commands: dict[WorkerId, deque[Command]] = {}
         self._queues: dict[WorkerId, deque[tuple[ChannelId, Element]]] = {}
-        self._runners: dict[WorkerId, MeteredTask] = {}
+        self._runners: dict[WorkerId, TaskInterpreter] = {}
         self._receivers: dict[int, deque[tuple[ChannelId, Element]]] = {}
         self._targets: dict[WorkerId, list[deque[tuple[ChannelId, Element]]]] = {}
         self._changes: deque[Deploy | Spawn | tuple[WorkerId, ...]] = deque()
@@ -198,13 +199,13 @@ class LocalJob:
 
     def _runner(
         self, task: TaskSpec, attempt: Attempt, queues: Mapping[int, deque[tuple[ChannelId, Element]]], restored: RestoredTask | None
-    ) -> MeteredTask:
+    ) -> TaskInterpreter:
         job = self._interpreter.core.name
 
         def report(message: Report) -> None:
             self._interpreter.report(task.name, attempt, message)
 
-        return MeteredTask(
+        return real_task(
             task.of_attempt(job, attempt),
             _Queues(queues),
             report,
@@ -258,7 +259,7 @@ class LocalJob:
             self._begun.set()
         return state.final
 
-    def _step(self, name: WorkerId, runner: MeteredTask) -> bool:
+    def _step(self, name: WorkerId, runner: TaskInterpreter) -> bool:
         """One turn of a task; whether it did anything."""
         queue, commands, busy = self._queues[name], self._commands[name], False
         while commands:
@@ -281,7 +282,7 @@ class LocalJob:
             self._measure(name, runner)
         return busy or any(self._targets[name])
 
-    def _measure(self, name: WorkerId, runner: MeteredTask) -> None:
+    def _measure(self, name: WorkerId, runner: TaskInterpreter) -> None:
         batches = [element.num_rows for _, element in self._queues[name] if type(element) is Batch]
         runner.measure(len(batches), sum(batches), 0)
 

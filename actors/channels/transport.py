@@ -29,7 +29,7 @@ from ...engine.batch import Batch
 from ...engine.errors import JobTimeoutError, ProtocolError
 from ...engine.protocol.elements import Element
 from ...engine.protocol.ids import Attempt, ChannelId
-from ..task.stopwatch import Stopwatch
+from ..clocks.stopwatch import Stopwatch
 from .address import Address
 from .credit import ChannelLimits
 from .frames import MAX_FRAMES, ChannelDecoder, ChannelEncoder

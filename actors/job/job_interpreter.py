@@ -98,14 +98,14 @@ class JobInterpreter:
             try:
                 return cast(A, self.core.answer(cast(AnyRequest, request), self._clock(), view))
             finally:
-                self.carry_out()
+                self._carry_out_all()
 
     def _event(self, happens: Callable[..., None], *what: Any) -> None:
         with self.lock:
             happens(*what, self._clock())
-            self.carry_out()
+            self._carry_out_all()
 
-    def carry_out(self) -> None:
+    def _carry_out_all(self) -> None:
         """Carry out what is decided and not done yet."""
         if self._busy:
             return  # an outer call is already carrying out effects, and will also carry out the new ones

@@ -36,10 +36,10 @@ from ...scheduler.record.restoring.run_claim import RunClaim
 from ...state.errors import EvenflowError
 from ..channels.security import Security
 from ..channels.socket_folder import SocketFolder
+from ..clocks.job_clock import JobClock
 from ..job.cluster_memory import ClusterMemory
 from ..job.first_manifest import Savepoint
 from ..job.heartbeat import Heartbeat
-from ..job.job_clock import JobClock
 from ..job.job_interpreter import JobInterpreter
 from ..job.job_storage import JobStorage, plan_sinks, plan_sources
 from ..job.prometheus import MetricsServer

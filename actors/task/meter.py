@@ -19,7 +19,7 @@ from ...engine.source import SourceReader
 from ...engine.task.core import TaskCore
 from ...scheduler.load.batch_costs import BatchCosts
 from ...scheduler.load.window import WorkerWindow
-from ..job.job_clock import JobClock
+from ..clocks.job_clock import JobClock
 from .run_queue import RunQueue, Spent
 
 CLOCK = JobClock()
@@ -84,6 +84,10 @@ class Meter:
             self.wait_credit += waited
         else:
             self.wait_input += waited
+
+    def add_latency(self, milliseconds: float) -> None:
+        """Note the latency of a mark that has ended here."""
+        self.latencies.append(milliseconds)
 
     def due(self) -> bool:
         """Whether the window is over."""

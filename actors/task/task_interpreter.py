@@ -47,7 +47,8 @@ from ...scheduler.protocol.messages import (
     TakeSource,
 )
 from ...scheduler.record.restoring.restored_task import RestoredTask
-from ...state.errors import CorruptCheckpointError, CorruptStateError, EvenflowError
+from ...state.errors import CorruptCheckpointError, CorruptStateError, EvenflowError, StateBackendError
+from .pacing import IDLE, SAVE_SECONDS
 from .polled_source import PolledSource
 from .task_ports import SavedState, TaskPorts
 
@@ -62,6 +63,8 @@ class TaskInterpreter:
         self._now, self._timestamp = ports.clock.now, ports.clock.timestamp
         self.task = TaskCore(spec, self._timestamp() // 1_000 - round(self._now() * 1_000_000))
         self.source = PolledSource(spec)
+        self.meter = ports.meter(self.task)
+        self._pacing = ports.pacing
         self.over = False
 
     def open(self) -> None:
@@ -104,11 +107,28 @@ class TaskInterpreter:
             self._work(self.task.receive, channel, element)
 
     def poll(self, rows: int, *, mark: bool = False) -> int:
-        """Poll the source once, for about `rows` rows at most, and send a latency mark before them if `mark`. Returns the rows read."""
+        """Poll the source once, for about `rows` rows at most, unless few rows gather in it. Returns the number of rows read.
+
+        A latency mark goes before the rows if `mark`, or if one is due.
+        """
+        now = self._now()
+        if not self._pacing.may_poll(now):
+            return 0
         self._bring()
+        mark = mark or self._pacing.mark_due(now)
         before = self.task.rows_in
         self._work(self._poll, rows, mark)
-        return self.task.rows_in - before
+        read = self.task.rows_in - before
+        self._pacing.polled(read, now, marked=mark)
+        return read
+
+    def sleep_for(self) -> float:
+        """Return the seconds until there may be work: until the source may have rows, or more state may be given away or saved."""
+        if self.over:
+            return IDLE
+        reader = self.source.reader if not self.task.stopped else None
+        ready_in = None if reader is None else reader.ready_in()
+        return self._pacing.sleep_for(self._now(), ready_in, giving=self.task.giving, saving=self.task.saving)
 
     def _poll(self, rows: int, mark: bool, now: float) -> list[Effect]:
         reader = self.source.reader
@@ -141,18 +161,43 @@ class TaskInterpreter:
             self._work(self.task.idle)
 
     def give(self) -> bool:
-        """Send a chunk of the state that moves away in the background; whether there was one."""
-        if self.over or not self.task.giving:
+        """Send a chunk of the state that moves away in the background, if it is time to. True if there was one."""
+        if self.over or not self.task.giving or not self._pacing.may_give(begun := self._now()):
             return False
         self._work(self.task.give)
+        self._pacing.gave(begun, self._now())
         return True
 
     def save(self) -> bool:
-        """Make a chunk of the state that goes into a checkpoint; whether there was one."""
+        """Make some chunks of the state that goes into a checkpoint, if it is time to, and report what is written. True if it made any."""
+        self.report_written()
         if self.over or not self.task.saving:
+            self._pacing.nothing_to_save()
             return False
-        self._work(self.task.save)
+        begun = now = self._now()
+        if not self._may_write or not self._pacing.may_save(begun):
+            return False
+        while now - begun < SAVE_SECONDS and self._may_write and self.task.saving and not self.over:
+            self._work(self.task.save)
+            now = self._now()
+        self._pacing.saved(begun, now)
         return True
+
+    @property
+    def _may_write(self) -> bool:
+        """True unless so many chunks wait to be written that the task makes no more for now."""
+        return self._writer is None or not self._writer.busy
+
+    def measure(self, queued: int, queued_rows: int, refused: int) -> None:
+        """Report the figures of the window; if the size of the state can't be read, the task fails as with any other work on it."""
+        try:
+            reader = self.source.reader
+            skipped = 0 if reader is None else reader.skipped_records
+            window = self.meter.take(queued, queued_rows, refused, None if self.over else reader, skipped)
+        except StateBackendError as error:
+            self.fail(error)
+        else:
+            self._reports(window)
 
     def report_written(self) -> None:
         """Report the checkpoints whose state has been written, or could not be."""
@@ -247,13 +292,7 @@ class TaskInterpreter:
                 self._carry_out(effect)
         except BaseException as error:  # noqa: BLE001 -- whatever a user's function or source raises must reach the user
             self.fail(error)
-        self._worked(begun)
-
-    def _worked(self, begun: float) -> None:
-        """Called after each piece of work, which began at `begun` (seconds of the clock)."""
-
-    def _arrived(self, mark: Latency) -> None:
-        """Called with each latency mark that has come to its end here."""
+        self.meter.add_useful(self._now() - begun)
 
     def _carry_out_all(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
@@ -266,7 +305,7 @@ class TaskInterpreter:
             case Consumed():
                 self._channels.consumed(effect.channel, effect.batch)
             case Latency():
-                self._arrived(effect)
+                self.meter.add_latency((self._timestamp() - effect.created) / 1e6)
             case Saved():
                 if self._writer is not None:
                     self._writer.write(effect.checkpoint, effect.chunk)

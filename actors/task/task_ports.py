@@ -7,6 +7,7 @@ block it, except `CheckpointWriter.flush` and `close`, and reading what a checkp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,8 +17,12 @@ from ...engine.batch import Batch
 from ...engine.protocol.effects import Outcome, Prepared
 from ...engine.protocol.elements import Element
 from ...engine.protocol.ids import ChannelId, CheckpointNumber
+from ...engine.source import SourceReader
+from ...engine.task.core import TaskCore
+from ...scheduler.load.window import WorkerWindow
 from ...scheduler.protocol.messages import CheckpointFailed, Report
 from ...state.files import StateFile
+from .pacing import Pacing
 
 
 class Channels(Protocol):
@@ -90,15 +95,38 @@ class Outside(Protocol):
         """Called once at the end, also after an error: nobody wants what is still under way."""
 
 
+class TaskMeter(Protocol):
+    """Measures how the task spends its time."""
+
+    def add_useful(self, elapsed: float, /) -> None:
+        """Called after each piece of work, which took `elapsed` seconds."""
+
+    def add_latency(self, milliseconds: float, /) -> None:
+        """Called with the latency of each mark that ends at this task."""
+
+    def due(self) -> bool:
+        """True if the window is over."""
+
+    def waiting(self, *, for_credit: bool) -> AbstractContextManager[None]:
+        """Return a context that counts as a wait, for credit or for input."""
+
+    def take(self, queued: int, queued_rows: int, refused: int, reader: SourceReader | None = None, skipped: int = 0) -> WorkerWindow:
+        """Return the figures of the window, and begin the next."""
+
+
 @dataclass(frozen=True, slots=True)
 class TaskPorts:
-    """The ports of one task. Without a `writer` its checkpoints hold no state; `saved` is there if it goes on from a checkpoint, `outside`
-    if an operator may have work for it.
+    """The ports of one task.
+
+    Without a `writer` its checkpoints hold no state. `saved` is given if the task starts from a checkpoint, `outside` if an operator may
+    have work for other threads.
     """
 
     channels: Channels
     clock: TaskClock
     reports: Reports
+    pacing: Pacing
+    meter: Callable[[TaskCore], TaskMeter]
     writer: CheckpointWriter | None = None
     saved: SavedState | None = None
     outside: Outside | None = None

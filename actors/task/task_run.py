@@ -28,8 +28,8 @@ from ..channels.credit import ChannelLimits
 from ..channels.security import Security
 from ..channels.transport import Transport
 from .input_queues import InputQueues
-from .metered_task import MeteredTask
 from .poll_size import PollSize
+from .real_task import real_task
 
 TURN = 64
 """Elements that a worker takes at most before it looks at its sockets and commands again..."""
@@ -120,7 +120,7 @@ class TaskRun:
             self._begin()
 
     def _begin(self) -> None:
-        self._metered = MeteredTask(self.spec, self._transport, self._report, self._config, self._restored)
+        self._task = real_task(self.spec, self._transport, self._report, self._config, self._restored)
         self._thread = threading.Thread(target=self._run, name=f"{self._job}/{self.spec.name}", daemon=True)
         self._thread.start()
 
@@ -160,8 +160,8 @@ class TaskRun:
         self._send_report(self.attempt, number, report)
 
     def _run(self) -> None:
-        metered = self._metered
-        metered.open()
+        task = self._task
+        task.open()
         # The tables of keyed state exist now, still empty: kept out of the garbage collector's rounds, they don't stop the stream for a
         # visit of a million keys that hold nothing to collect.
         gc.freeze()
@@ -173,13 +173,13 @@ class TaskRun:
             while self._obey():
                 try:
                     self._turn()
-                    if metered.meter.due():
+                    if task.meter.due():
                         self._measure()
                 except BaseException as error:  # noqa: BLE001 -- whatever it is must reach the user
-                    metered.fail(error)
+                    task.fail(error)
             self._measure()
         finally:
-            metered.close()
+            task.close()
             self._transport.close(linger=0)  # a job that ends well has had every element by now
             if not self._ended:
                 self._over()
@@ -198,7 +198,7 @@ class TaskRun:
                 self._open(command)
             elif isinstance(command, Detach):
                 self._forget_peers(command)
-            self._metered.command(command)
+            self._task.command(command)
             if isinstance(command, Detach):
                 for channel in command.outputs:
                     self._transport.retire(channel)
@@ -221,41 +221,41 @@ class TaskRun:
 
     def _turn(self) -> None:
         """Look at the sockets, process what has come, poll the source, and let the buffers go if there is nothing to do."""
-        metered, transport, pending = self._metered, self._transport, self._pending
+        task, transport, pending = self._task, self._transport, self._pending
         self._receive()
         taken, until = 0, monotonic() + TURN_SECONDS
-        while pending and taken < TURN and not self._stalled and not metered.over and monotonic() < until:
-            metered.receive(*pending.take())
+        while pending and taken < TURN and not self._stalled and not task.over and monotonic() < until:
+            task.receive(*pending.take())
             taken += 1
-        taken += metered.give() + metered.save()
-        polled = metered.is_source and not self._stalled and self._read()
+        taken += task.give() + task.save()
+        polled = task.is_source and not self._stalled and self._read()
         self._rest = 0.0
         if polled and self._poll_size.limited:
-            metered.idle()
+            task.idle()
         elif taken or polled:
-            metered.flush_if_due()
+            task.flush_if_due()
         elif not transport.blocked:
-            metered.idle()
-            self._rest = metered.sleep_for()
+            task.idle()
+            self._rest = task.sleep_for()
 
     def _read(self) -> bool:
         """Poll the source for no more than soon leaves; whether it gave something."""
         blocked = self._transport.blocked_seconds
-        if blocked > self._blocked_before or not self._metered.task.outputs.wait:
+        if blocked > self._blocked_before or not self._task.task.outputs.wait:
             self._poll_size.read(self._rows_read, blocked - self._blocked_before)
             self._rows_read, self._blocked_before = 0, blocked
-        rows = self._metered.poll(self._poll_size.rows)
+        rows = self._task.poll(self._poll_size.rows)
         self._rows_read += rows
-        return rows > 0 or self._metered.over
+        return rows > 0 or self._task.over
 
     @property
     def _stalled(self) -> bool:
         """Whether nothing may be processed now: for want of credit, or because a reconfiguration paused this task."""
-        return self._transport.blocked or self._metered.task.outputs.paused
+        return self._transport.blocked or self._task.task.outputs.paused
 
     def _receive(self) -> None:
         """Take what has come; if there was nothing to do, wait for it, and note what the wait was for."""
-        transport, meter = self._transport, self._metered.meter
+        transport, meter = self._transport, self._task.meter
         if self._stalled:
             with meter.waiting(for_credit=True):
                 received = transport.poll(LONGEST_SLEEP)
@@ -270,10 +270,10 @@ class TaskRun:
         """Records wait for their turn. State does not: two workers that wait for each other's credit must still take each other's state."""
         for channel, element in received:
             if channel in self._state_channels:
-                self._metered.receive(channel, element)
+                self._task.receive(channel, element)
             else:
                 self._pending.put(channel, element)
 
     def _measure(self) -> None:
         rows = [batch.num_rows for batch in self._pending.batches()]
-        self._metered.measure(len(rows), sum(rows), self._transport.refused)
+        self._task.measure(len(rows), sum(rows), self._transport.refused)

@@ -104,9 +104,9 @@ def simulate(
     random = Random(seed)  # noqa: S311 -- the point is that it can be repeated
     config = replace(config, parallelism=parallelism) if config is not None else random_config(random, parallelism)
     config = saving(config, random) if save_state else config
-    simulation = _Simulation(lambda workers: flow.plan(config=replace(config, parallelism=workers)), config, random, actions, after)
+    simulation = _Simulation(lambda workers: flow.plan(config=replace(config, parallelism=workers)), config, seed, random, actions, after)
     try:
-        return simulation.run(seed, max_steps)
+        return simulation.run(max_steps)
     except Exception as error:
         error.add_note(f"simulated as simulate(flow, seed={seed}, parallelism={parallelism}, ...) with {config}")
         error.add_note("last steps: " + "; ".join(f"{who}: {kind}" for who, kind in simulation.trace))
@@ -144,11 +144,12 @@ class _Simulation:
         self,
         replan: Callable[[int], Plan],
         config: JobConfig,
+        seed: int,
         random: Random,
         actions: Sequence[Action],
         after: SimulationResult | None,
     ) -> None:
-        plan = replan(config.parallelism)
+        plan, self._seed = replan(config.parallelism), seed
         self.trace: deque[tuple[str, str]] = deque(maxlen=TRACE)
         self._of_worker = [action.choices_of for action in actions if isinstance(action, OfWorker)]
         self._of_others = [action for action in actions if not isinstance(action, OfWorker)]
@@ -202,7 +203,8 @@ class _Simulation:
                 self._workers[task.name] = self._worker(spec, wanted.attempt, None)
 
     def _worker(self, spec: TaskSpec, attempt: Attempt, restored: RestoredTask | None) -> Worker:
-        return Worker(spec, self._channels, self._credit, self._storage, attempt, restored, self._touched)
+        pace = Random(f"{self._seed} {spec.name} {attempt}")  # noqa: S311 -- its own, so that the schedule stays
+        return Worker(spec, self._channels, self._credit, self._storage, attempt, restored, self._touched, pace)
 
     def _retire(self, gone: tuple[WorkerId, ...]) -> None:
         for name in gone:
@@ -210,7 +212,7 @@ class _Simulation:
                 self._workers.pop(name).close()
         self._nodes.keep(self._workers)
 
-    def run(self, seed: int, max_steps: int) -> SimulationResult:
+    def run(self, max_steps: int) -> SimulationResult:
         world, picked = self.world, Counter[str]()
         connectors: list[Source | Sink] = [*self._sinks.values(), *self._sources]
         try:
@@ -232,7 +234,7 @@ class _Simulation:
         moved = bool(core.migrations.history or core.record.rescales or world.restarts)
         stopped = any(worker.task.stopped for worker in world.workers.values())
         late, completed = self._late_records(), core.checkpoints.completed
-        return SimulationResult(seed, core.state, self._rows, completed, late, dict(picked), moved, stopped, world.now, self._storage)
+        return SimulationResult(self._seed, core.state, self._rows, completed, late, dict(picked), moved, stopped, world.now, self._storage)
 
     def _run(self, picked: Counter[str], max_steps: int) -> None:
         world, alone = self.world, 0

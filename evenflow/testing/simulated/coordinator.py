@@ -128,7 +128,7 @@ class Coordinator:
         """Begin a change that no request can ask for."""
         self.core.record.happens("a change", self._around.clock.now)
         change()
-        self.interpreter.carry_out()
+        self.interpreter.tick()
 
     def store(self) -> None:
         """The next step of what storage is to do."""

@@ -6,11 +6,14 @@ The schedule decides which of its `may_...` happens next; each call lets it do o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 import numpy as np
 
+from ...actors.task.pacing import Pacing
 from ...actors.task.task_interpreter import TaskInterpreter
 from ...actors.task.task_ports import TaskPorts
 from ...engine.batch import Batch
@@ -23,14 +26,21 @@ from ...engine.protocol.elements import FetchReply, TransferEnd, TransferStart
 from ...engine.protocol.handover_step import Arrived
 from ...engine.protocol.ids import Attempt, ChannelId
 from ...engine.protocol.routing import Move, RoutingTable
+from ...engine.source import SourceReader
 from ...engine.task.core import TaskCore
 from ...scheduler.load.window import WorkerWindow
 from ...scheduler.protocol.messages import Announced, Attach, Attached, CheckpointFailed, Command, Detach, Failed, Report, SourcePaused
 from ...scheduler.record.restoring.restored_task import RestoredTask
 from .checkpoint_writer import SimulatedSavedState, SimulatedWriter
-from .network import Channel, Mailbox
+from .network import Channel, Mailbox, SimulationError
 from .storage import Storage
 from .task_channels import TaskChannels
+
+COSTS = (0.0, 0.0, 0.0002, 0.002)
+"""Seconds that pass between two looks at a task's clock."""
+
+LATENCY_INTERVAL = 0.1
+"""Seconds between two latency marks of a source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +55,45 @@ SimulatedReport = (
 
 
 class VirtualClock:
-    """Stands still while a task works; `seconds` is set before."""
+    """The clock of one task: work takes a time that `random` draws, so that the pace of the task matters."""
 
-    seconds = 0.0
+    def __init__(self, random: Random) -> None:
+        self._random, self._seconds = random, 0.0
+
+    def reach(self, now: float) -> None:
+        """Set the clock to `now`, unless it is ahead."""
+        self._seconds = max(self._seconds, now)
 
     def now(self) -> float:
-        return self.seconds
+        self._seconds += self._random.choice(COSTS)
+        return self._seconds
 
     def timestamp(self) -> int:
-        return int(self.seconds * 1e9)
+        return int(self._seconds * 1e9)
+
+
+class SimulatedMeter:
+    """Checks what it is told: work takes no negative time, and marks don't arrive before they are sent."""
+
+    def __init__(self, task: TaskCore) -> None:
+        self.useful = 0.0
+
+    def add_useful(self, elapsed: float) -> None:
+        if elapsed < 0.0:
+            raise SimulationError(f"work took {elapsed} s")
+        self.useful += elapsed
+
+    def add_latency(self, milliseconds: float) -> None:
+        pass  # tasks have clocks of their own
+
+    def due(self) -> bool:
+        return False
+
+    def waiting(self, *, for_credit: bool) -> AbstractContextManager[None]:
+        raise NotImplementedError("a simulated task does not wait")
+
+    def take(self, queued: int, queued_rows: int, refused: int, reader: SourceReader | None = None, skipped: int = 0) -> WorkerWindow:
+        raise NotImplementedError("nothing is measured on a virtual clock")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +139,24 @@ class Worker:
         attempt: Attempt,
         restored: RestoredTask | None,
         touched: set[str],
+        random: Random,
     ) -> None:
         self.spec, self.name, self.attempt = spec, spec.name, attempt
         self.commands: Mailbox[Command] = Mailbox()
         self.reports: Mailbox[SimulatedReport] = Mailbox()
         self.channels = TaskChannels(spec, channels, credit, touched)
-        self._clock, self._writer = VirtualClock(), SimulatedWriter(storage, spec.name, attempt)
+        self._clock, self._writer = VirtualClock(random), SimulatedWriter(storage, spec.name, attempt)
         saved = SimulatedSavedState(storage)
-        ports = TaskPorts(self.channels, self._clock, SimulatedReports(self.reports), self._writer, saved, SimulatedOutside())
+        ports = TaskPorts(
+            self.channels,
+            self._clock,
+            SimulatedReports(self.reports),
+            Pacing(spec.settings.linger, LATENCY_INTERVAL),
+            SimulatedMeter,
+            self._writer,
+            saved,
+            SimulatedOutside(),
+        )
         self._interpreter = TaskInterpreter(spec, ports, restored)
         self.task: TaskCore = self._interpreter.task
         self.started = self.dead = False
@@ -172,7 +222,7 @@ class Worker:
         self._at(now).idle()
 
     def save(self, now: float) -> None:
-        """Make a chunk of state for a checkpoint."""
+        """Make chunks of state for a checkpoint."""
         self._at(now).save()
 
     def write(self) -> None:
@@ -240,7 +290,7 @@ class Worker:
         return any(chunk.num_rows for chunk in iter(lambda: transfer.next_chunk(1), None))
 
     def _at(self, now: float) -> TaskInterpreter:
-        self._clock.seconds = now
+        self._clock.reach(now)
         return self._interpreter
 
 

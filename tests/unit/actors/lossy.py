@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from patience import patience
 
-from evenflow.actors.job.job_clock import JobClock
+from evenflow.actors.clocks.job_clock import JobClock
 from evenflow.actors.job.job_interpreter import JobInterpreter
 from evenflow.actors.job.job_storage import JobStorage
 from evenflow.actors.job.storage_thread import StorageThread

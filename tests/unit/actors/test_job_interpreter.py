@@ -123,7 +123,7 @@ def test_a_job_begins_at_its_storage_and_goes_on_at_its_workers(ports):
 )
 def test_what_is_wanted_of_the_workers_is_told_in_plain_values(ports, effect, call):
     ports.core.record.emit(effect)
-    ports.job.carry_out()
+    ports.job.tick()
     assert ports.calls == [call]
 
 
@@ -137,7 +137,7 @@ def test_what_is_wanted_of_the_workers_is_told_in_plain_values(ports, effect, ca
 )  # fmt: skip
 def test_what_is_wanted_of_storage_is_put_there_as_it_is(ports, effect):
     ports.core.record.emit(effect)
-    ports.job.carry_out()
+    ports.job.tick()
     ((what, put),) = ports.calls
     assert (what, put) == ("put", effect)
 
@@ -147,7 +147,7 @@ def test_the_end_of_a_job_is_told_to_its_workers_and_seen_in_its_state(ports):
     assert [call[:2] for call in ports.calls] == [("tell", worker) for worker in ports.workers]
     assert ports.core.state is JobState.CANCELLED
     ports.core.record.emit(Ended(JobState.CANCELLED))
-    ports.job.carry_out()
+    ports.job.tick()
     assert len(ports.calls) == len(ports.workers)
 
 
@@ -210,7 +210,7 @@ def test_room_that_is_not_there_is_told_to_whoever_wanted_it(ports):
 
     ports.then["reserve"] = refuse
     ports.core.record.emit(Reserve(2), Retire(("from_items-0",)))
-    ports.job.carry_out()
+    ports.job.tick()
     assert told == [("no room for 2 workers", 100.0)]
     assert [call[0] for call in ports.calls] == ["reserve", "retire"]
 

@@ -11,11 +11,13 @@ from patience import patience
 
 import evenflow as ef
 from evenflow.actors.task.outside_work import OutsideWork
+from evenflow.actors.task.pacing import Pacing
 from evenflow.actors.task.task_interpreter import TaskInterpreter
 from evenflow.actors.task.task_ports import TaskPorts
 from evenflow.engine.batch import Batch
 from evenflow.engine.protocol.effects import OperatorProblem, Outcome
 from evenflow.scheduler.protocol.messages import Failed
+from evenflow.testing.simulated.workers import SimulatedMeter
 
 PATIENCE = patience(30)
 
@@ -86,7 +88,9 @@ class Looking:
         looked.map(dict).parallelism(2).write(ef.to_list([]))
         spec = next(task for task in flow.plan(config=ef.JobConfig()).tasks if task.name == "from_items-0")
         self.ports = Ports()
-        self.task = TaskInterpreter(spec, TaskPorts(self.ports, self.ports, self.ports.reports.append, outside=self.ports))
+        self.task = TaskInterpreter(
+            spec, TaskPorts(self.ports, self.ports, self.ports.reports.append, Pacing(0.0), SimulatedMeter, outside=self.ports)
+        )
         self.task.open()
 
     def look(self, time: float):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenflow as ef
-from evenflow.actors.job.job_clock import JobClock
+from evenflow.actors.clocks.job_clock import JobClock
 from evenflow.actors.task.meter import Meter, own_share
 from evenflow.actors.task.run_queue import RunQueue, Spent
 from evenflow.engine.task.core import TaskCore
@@ -80,7 +80,7 @@ def test_what_a_wait_lasts_for_want_of_a_cpu_takes_nothing_from_useful_time(monk
 @pytest.mark.parametrize("step", [-3600.0, 3600.0])
 def test_a_wall_clock_that_is_set_ends_no_window_early_or_late(step, monkeypatch):
     wall, passed = 1_000_000.25, 500.0
-    monkeypatch.setattr("evenflow.actors.job.job_clock.time", SimpleNamespace(time=lambda: wall, monotonic=lambda: passed))
+    monkeypatch.setattr("evenflow.actors.clocks.job_clock.time", SimpleNamespace(time=lambda: wall, monotonic=lambda: passed))
     monkeypatch.setattr("evenflow.actors.task.meter.CLOCK", JobClock())
     measured, found = meter(Spent(0.0, 0.0)), []
     wall += step

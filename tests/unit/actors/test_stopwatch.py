@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import time
 
-from evenflow.actors.task.stopwatch import Stopwatch
+from evenflow.actors.clocks.stopwatch import Stopwatch
 
 
 def test_only_the_time_between_start_and_stop_counts(monkeypatch):

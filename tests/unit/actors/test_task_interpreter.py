@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 import evenflow as ef
+from evenflow.actors.task.pacing import Pacing
 from evenflow.actors.task.task_interpreter import TaskInterpreter, own_error
 from evenflow.actors.task.task_ports import TaskPorts
 from evenflow.engine.batch import Batch
@@ -37,6 +38,7 @@ from evenflow.scheduler.record.restoring.restored_task import RestoredChain, Res
 from evenflow.state.errors import CorruptCheckpointError, CorruptStateError, StateBackendError
 from evenflow.state.files import StateFile
 from evenflow.testing.settings import changed
+from evenflow.testing.simulated.workers import SimulatedMeter
 
 
 class Ports:
@@ -65,6 +67,7 @@ class Ports:
 
     def write(self, checkpoint, chunk):
         self.calls.append(f"{chunk.num_rows} keys of checkpoint {checkpoint}")
+        self.time += 0.01
 
     def finish(self, prepared):
         self.written.append(prepared)
@@ -89,7 +92,9 @@ def task_of(name: str, flow: ef.Dataflow, *, writes: bool = False, restored: Res
     plan = flow.plan(config=changed(ef.JobConfig(combine=False, key_groups=4), **config))
     ports = Ports()
     spec = next(task for task in plan.tasks if task.name == name)
-    task = TaskInterpreter(spec, TaskPorts(ports, ports, ports.reports.append, ports if writes else None, ports), restored)
+    task = TaskInterpreter(
+        spec, TaskPorts(ports, ports, ports.reports.append, Pacing(0.0), SimulatedMeter, ports if writes else None, ports), restored
+    )
     task.open()
     return task, ports
 
@@ -164,6 +169,8 @@ def test_state_of_a_checkpoint_is_written_before_it_is_prepared():
     assert task.save()
     assert ports.calls[-1] == "2 keys of checkpoint 1"
     assert ports.written == []
+    assert not task.save(), "saving has a share of the time"
+    ports.time += 1.0
     assert task.save()
     assert not task.save()
     assert (ports.written, ports.reports) == ([Prepared(1, {}, ports.written[0].watermark)], [])

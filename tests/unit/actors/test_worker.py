@@ -101,7 +101,7 @@ def test_a_worker_frees_the_state_of_an_attempt_before_it_begins_the_next():
         worker.connect("token", attempt, {}, ())
         worker.start("token", attempt)
         if attempt == 1:
-            state = weakref.ref(worker._current._metered.task.operators[0].state)
+            state = weakref.ref(worker._current._task.task.operators[0].state)
             assert state() is not None
     try:
         assert state() is None

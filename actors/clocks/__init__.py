@@ -1,0 +1,1 @@
+"""Clocks of a job, of a task and of single measurements."""

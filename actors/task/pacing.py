@@ -1,0 +1,86 @@
+"""When a task polls its source, and how much of its time goes to state: pure rules, times in seconds of the task's clock passed in.
+
+Invariant: of any stretch of time in which state is given away or made for a checkpoint, records keep at least the remaining share.
+"""
+
+from __future__ import annotations
+
+import math
+
+FEW = 8
+"""A source that has returned fewer rows when it has no more for now rests for the job's linger, so that more arrive at once: taking
+rows one by one costs a core's time for a few thousand a second, in this worker and in every worker downstream."""
+
+IDLE = 0.1
+"""Seconds that a worker without a source may sleep: input wakes it earlier."""
+
+SAVING = 0.001
+"""Seconds that a worker sleeps at least while chunks of state wait to be written."""
+
+SAVE_SECONDS = 0.003
+"""Seconds for which a worker makes chunks of state at a time, between two batches, which may take much longer."""
+
+SAVE_SHARE, SAVE_SOON = 0.15, 3.0
+"""The largest share of its time that a worker spends on chunks of state for a checkpoint, for the first `SAVE_SOON` seconds. Writing them
+takes a processor too, and records wait meanwhile. After that time the share is `GIVE_SHARE`: what arrives during a checkpoint is replayed
+after a failure."""
+
+GIVE_SHARE = 1 / 3
+"""The largest share of its time that a worker spends on giving state away in the background: the worker that takes the state has work
+with it too, before its own records, and would fall behind."""
+
+
+class Pacing:
+    """The pace of one task. `linger` and `latency_interval`: seconds; None sends no latency marks but those that are asked for."""
+
+    def __init__(self, linger: float, latency_interval: float | None = None) -> None:
+        self._linger, self._latency_interval = linger, latency_interval
+        self._next_mark = 0.0
+        self._gather_until, self._rows_at_once = 0.0, 0
+        self._give_at = self._save_at = 0.0
+        self._saving_since = math.inf
+
+    def may_poll(self, now: float) -> bool:
+        """True unless few rows gather in the source."""
+        return now >= self._gather_until
+
+    def mark_due(self, now: float) -> bool:
+        """True if a latency mark is due."""
+        return self._latency_interval is not None and now >= self._next_mark
+
+    def polled(self, rows: int, now: float, *, marked: bool) -> None:
+        """Note a poll that returned `rows` rows, behind a latency mark if `marked`."""
+        if marked and rows and self._latency_interval is not None:
+            self._next_mark = now + self._latency_interval
+        if not rows and 0 < self._rows_at_once < FEW:
+            self._gather_until = now + self._linger
+        self._rows_at_once = self._rows_at_once + rows if rows else 0
+
+    def may_give(self, now: float) -> bool:
+        """True if a chunk of state may be given away."""
+        return now >= self._give_at
+
+    def gave(self, begun: float, now: float) -> None:
+        """Note a chunk that was given away."""
+        self._give_at = now + (now - begun) * (1 / GIVE_SHARE - 1)
+
+    def may_save(self, now: float) -> bool:
+        """True if chunks of state may be made for a checkpoint."""
+        return now >= self._save_at
+
+    def saved(self, begun: float, now: float) -> None:
+        """Note the time in which chunks were made."""
+        self._saving_since = min(self._saving_since, begun)
+        share = SAVE_SHARE if now < self._saving_since + SAVE_SOON else GIVE_SHARE
+        self._save_at = now + (now - begun) * (1 / share - 1)
+
+    def nothing_to_save(self) -> None:
+        """Note that no state waits for a checkpoint."""
+        self._saving_since = math.inf
+
+    def sleep_for(self, now: float, ready_in: float | None, *, giving: bool, saving: bool) -> float:
+        """Return the seconds until there may be work. `ready_in`: seconds until the source may have rows, None without a source."""
+        until = IDLE if ready_in is None else max(ready_in, self._gather_until - now)
+        if giving:
+            until = min(until, max(0.0, self._give_at - now))
+        return min(until, max(SAVING, self._save_at - now)) if saving else until

@@ -1,0 +1,112 @@
+"""State moves in the background within its share of a task's time, and a source that returns few rows rests."""
+
+from __future__ import annotations
+
+import pytest
+
+import evenflow as ef
+from evenflow.actors.task.pacing import FEW, GIVE_SHARE, IDLE, SAVE_SHARE, Pacing
+from evenflow.actors.task.real_task import real_task
+
+WORK = 0.1
+"""Seconds that a chunk of state takes here."""
+
+
+class NoChannels:
+    def send(self, channel, element):
+        pass
+
+    def consumed(self, channel, batch):
+        pass
+
+
+def real(config=None):
+    flow = ef.Dataflow("f")
+    flow.read(ef.from_items(range(100))).named("items").write(ef.to_list([]))
+    spec = next(task for task in flow.plan().tasks if task.name == "items-0")
+    reports = []
+    task = real_task(spec, NoChannels(), reports.append, (config or ef.JobConfig()).of_run("f"))
+    task.open()
+    return task, reports
+
+
+def test_giving_state_away_leaves_its_share_of_the_time_to_records():
+    pacing, now, given = Pacing(0.005), 100.0, 0.0
+    while now < 200.0:
+        if pacing.may_give(now):
+            pacing.gave(now, now + WORK)
+            now, given = now + WORK, given + WORK
+        else:
+            now += min(0.05, pacing.sleep_for(now, 1.0, giving=True, saving=False) or 0.05)
+    assert 0.9 * GIVE_SHARE < given / (now - 100.0) <= GIVE_SHARE * 1.01
+
+
+def test_saving_state_has_a_smaller_share_at_first_and_then_the_same():
+    pacing, now, shares = Pacing(0.005), 100.0, []
+    for _ in range(3):
+        begun, saved = now, 0.0
+        while now < begun + 3.0:
+            if pacing.may_save(now):
+                pacing.saved(now, now + WORK)
+                now, saved = now + WORK, saved + WORK
+            else:
+                now += min(0.01, pacing.sleep_for(now, 1.0, giving=False, saving=True))
+        shares.append(saved / (now - begun))
+    assert shares[0] < SAVE_SHARE * 1.3 < shares[1]
+    assert shares[2] < GIVE_SHARE * 1.2
+
+
+def test_a_checkpoint_behind_a_pause_begins_with_the_smaller_share_again():
+    pacing = Pacing(0.005)
+    pacing.saved(0.0, 1.0)
+    pacing.nothing_to_save()
+    pacing.saved(100.0, 101.0)
+    assert not pacing.may_save(101.0 + 0.99 * (1 / SAVE_SHARE - 1))
+    assert pacing.may_save(101.0 + 1.01 * (1 / SAVE_SHARE - 1))
+
+
+def test_latency_mark_is_due_once_an_interval_and_stays_due_until_rows_follow_it():
+    pacing = Pacing(0.005, latency_interval=0.5)
+    assert pacing.mark_due(0.0)
+    pacing.polled(0, 0.0, marked=True)
+    assert pacing.mark_due(0.1)
+    pacing.polled(10, 0.1, marked=True)
+    assert (pacing.mark_due(0.5), pacing.mark_due(0.7)) == (False, True)
+    assert not Pacing(0.005).mark_due(100.0)
+
+
+@pytest.mark.parametrize("few", [1, FEW - 1])
+def test_a_source_that_returned_few_rows_rests_for_the_linger(few):
+    pacing = Pacing(linger=0.5)
+    pacing.polled(few, 0.0, marked=False)
+    assert pacing.may_poll(0.1)
+    pacing.polled(0, 0.1, marked=False)
+    assert not pacing.may_poll(0.2)
+    assert pacing.sleep_for(0.1, 0.01, giving=False, saving=False) == pytest.approx(0.5)
+    assert pacing.may_poll(0.61)
+
+
+@pytest.mark.parametrize("rows", [0, FEW])
+def test_a_source_that_returned_many_rows_or_none_does_not_rest(rows):
+    pacing = Pacing(linger=0.5)
+    pacing.polled(rows, 0.0, marked=False)
+    pacing.polled(0, 0.1, marked=False)
+    assert pacing.may_poll(0.1)
+    assert pacing.sleep_for(0.1, 0.01, giving=False, saving=False) == 0.01
+
+
+def test_a_resting_source_is_not_asked_for_rows():
+    task, _ = real()
+    task.source.reader.poll = lambda rows: pytest.fail("the source was polled")
+    task._pacing.polled(1, task._now(), marked=False)
+    task._pacing.polled(0, task._now() + 60.0, marked=False)
+    assert task.poll(100) == 0
+
+
+def test_task_that_is_over_sleeps_and_still_measures():
+    task, reports = real()
+    task.fail(ValueError("broken"))
+    assert (task.sleep_for(), len(reports)) == (IDLE, 1)
+    task.measure(0, 0, 0)
+    assert reports[1].worker == "items-0"
+    task.close()
