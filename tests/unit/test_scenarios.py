@@ -11,29 +11,15 @@ from pathlib import Path
 
 import pytest
 from scenario import Scenario
+from scenario_files import replayed
 
 FILES = sorted((Path(__file__).parent / "scenarios").glob("*.txt"))
-LINE = "----"
-
-
-def replayed(text: str) -> str:
-    """The scenario with the outputs that its commands have now."""
-    scenario, lines, keeping = Scenario(), [], True
-    for line in text.splitlines():
-        if line == LINE:
-            lines += [LINE, scenario.run(lines[-1])]
-            keeping = False
-        elif not line:
-            keeping = True
-        if keeping:
-            lines.append(line)
-    return "\n".join(lines).rstrip() + "\n"
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_scenario_goes_as_written(file):
     text = file.read_text(encoding="utf-8")
-    found = replayed(text)
+    found = replayed(text, Scenario())
     if os.environ.get("EVENFLOW_REWRITE"):
         file.write_text(found, encoding="utf-8")
     else:
