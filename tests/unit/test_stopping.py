@@ -25,6 +25,9 @@ from evenflow.testing.stopping import check_stops
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 
 SEEDS, BLOCK, QUICK = 60, 12, 2
+
+MANY = 100
+"""Runs whose share of stops is near that of all runs."""
 """Seeds for each flow and kind of disturbance, per test, and in a quick run."""
 
 MOVES = with_moves(5, ("sudden", "pause", "fluid", "batched", "lazy", "restart"))
@@ -49,7 +52,8 @@ def test_runs_that_are_stopped_and_go_on_give_together_the_rows_of_the_oracle(di
         check_stops(make_flow, seeds, parallelism=(1, 2, 3), actions=DISTURBANCES[disturbance])
         for make_flow in FLOWS[first :: len(DISTURBANCES)]
     ]
-    assert sum(stops) > 0.5 * len(seeds) * len(stops), "half of the jobs stopped"
+    runs = len(seeds) * len(stops)
+    assert sum(stops) > (0.5 if runs >= MANY else 0.25) * runs, "half of many jobs stop, and a quarter of a few"
 
 
 def test_an_operator_that_has_removed_keys_before_it_had_any_saves_what_changed():

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
+from random import Random
 
 import pyarrow as pa
 
@@ -17,14 +18,16 @@ from ...scheduler.protocol.messages import CheckpointFailed
 from ...state.files import StateFile
 from .storage import Storage
 
+BUSY = 0.7
+"""How likely a chunk keeps the writer busy, so that the task does something else before it makes the next."""
+
 
 class SimulatedWriter:
-    """`name` and `attempt` name the files."""
+    """The writer of one task. `name` and `attempt` name the files. `random` decides how often it is busy behind a chunk."""
 
-    busy = False
-
-    def __init__(self, storage: Storage, name: str, attempt: int) -> None:
-        self._storage, self._name, self._attempt = storage, name, attempt
+    def __init__(self, storage: Storage, name: str, attempt: int, random: Random) -> None:
+        self._storage, self._name, self._attempt, self._random = storage, name, attempt, random
+        self.busy = False
         self._chunks: list[Batch] = []
         self._unwritten: deque[tuple[Prepared, list[Batch]]] = deque()
         self._done: list[Prepared | CheckpointFailed] = []
@@ -36,6 +39,7 @@ class SimulatedWriter:
 
     def write(self, checkpoint: int, chunk: Batch) -> None:
         self._chunks.append(chunk)
+        self.busy = self._random.random() < BUSY
 
     def finish(self, prepared: Prepared) -> None:
         self._unwritten.append((prepared, self._chunks))
@@ -53,6 +57,7 @@ class SimulatedWriter:
             self._done.append(CheckpointFailed(number, str(error), prepared.committables))
 
     def take(self) -> list[Prepared | CheckpointFailed]:
+        self.busy = False
         while self._unwritten and not self._storage.slow:
             self.write_oldest()
         done, self._done = self._done, []

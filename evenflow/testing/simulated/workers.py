@@ -36,11 +36,14 @@ from .network import Channel, Mailbox, SimulationError
 from .storage import Storage
 from .task_channels import TaskChannels
 
-COSTS = (0.0, 0.0, 0.0002, 0.002)
-"""Seconds that pass between two looks at a task's clock."""
+COSTS = ((0.0,), (0.0,), (0.0, 0.0, 0.0002, 0.002))
+"""Seconds that pass between two readings of a task's clock: most tasks are as fast as can be, so that seeds reach all orders of events."""
 
-LATENCY_INTERVAL = 0.1
-"""Seconds between two latency marks of a source."""
+LINGERS = (0.0, 0.0, 0.005)
+"""Seconds for which a source with few rows rests."""
+
+MARKS = (None, None, 0.1)
+"""Seconds between two latency marks of a source; None: only those that the schedule sends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +61,14 @@ class VirtualClock:
     """The clock of one task: work takes a time that `random` draws, so that the pace of the task matters."""
 
     def __init__(self, random: Random) -> None:
-        self._random, self._seconds = random, 0.0
+        self._random, self._seconds, self._costs = random, 0.0, random.choice(COSTS)
 
     def reach(self, now: float) -> None:
         """Set the clock to `now`, unless it is ahead."""
         self._seconds = max(self._seconds, now)
 
     def now(self) -> float:
-        self._seconds += self._random.choice(COSTS)
+        self._seconds += self._random.choice(self._costs)
         return self._seconds
 
     def timestamp(self) -> int:
@@ -145,13 +148,13 @@ class Worker:
         self.commands: Mailbox[Command] = Mailbox()
         self.reports: Mailbox[SimulatedReport] = Mailbox()
         self.channels = TaskChannels(spec, channels, credit, touched)
-        self._clock, self._writer = VirtualClock(random), SimulatedWriter(storage, spec.name, attempt)
+        self._clock, self._writer = VirtualClock(random), SimulatedWriter(storage, spec.name, attempt, random)
         saved = SimulatedSavedState(storage)
         ports = TaskPorts(
             self.channels,
             self._clock,
             SimulatedReports(self.reports),
-            Pacing(spec.settings.linger, LATENCY_INTERVAL),
+            Pacing(random.choice(LINGERS), random.choice(MARKS)),
             SimulatedMeter,
             self._writer,
             saved,
