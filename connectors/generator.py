@@ -5,11 +5,11 @@
 ...         yield {"n": n}, n + 1
 >>> source = from_generator(numbers)
 >>> first, second = source.reader(0, 1), source.reader(0, 1)
->>> first.poll(2).to_rows()
-[{'n': 0}, {'n': 1}]
+>>> first.poll(1).to_rows()
+[{'n': 0}]
 >>> second.seek(first.position())
->>> second.poll(10).to_rows(), second.finished
-([{'n': 2}], True)
+>>> second.poll(1).to_rows()
+[{'n': 1}]
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 An operator's true rate is one over its wait, less the engine's own work.
 
->>> from ...engine.operators.map_batches import MapBatches
+>>> from ...engine.operators.rows.map_batches import MapBatches
 >>> waiting(MapBatches(len), 0.5).describe()
 'len, waits 500 ms a record'
 """

@@ -3,7 +3,7 @@
 A column that has held only nulls so far has the type null. When a value shows its type, or a wider one comes, the aggregates get a new
 binding, and the state of the old one is converted. The results equal those of a stream that had the widest types from the start.
 
->>> from .functions import count, max
+>>> from .named.functions import count, max
 >>> old = Binding("step", {"known": count("x"), "high": max("x")}, pa.schema({"x": pa.null()}))
 >>> new = old.holding(pa.schema({"x": pa.string()}))
 >>> nothing = tuple(accumulator.empty(1) for accumulator in old.accumulators)

@@ -3,8 +3,8 @@
 Invariant: what comes out is within the bounds of the operator and of the settings, differs from what is there, and is the same for all
 operators of a chain.
 
->>> from .figures import OperatorFigures
->>> from .settings import PolicySettings
+>>> from .dataflow.figures import OperatorFigures
+>>> from .dataflow.settings import PolicySettings
 >>> count = OperatorFigures("count", 2, key_groups=8)
 >>> within_bounds(DataflowSnapshot((count,)), {"count": 20})
 ({'count': 8}, ('count: 20 workers are out of bounds, 8 are not',))

@@ -4,8 +4,8 @@ Invariants: a policy is asked once per `interval_s` at most; from a decision unt
 backlog that the change left is being worked off, nothing is decided, for what is measured then belongs to two sizes of the dataflow; in
 mode `advise` nothing is ever handed out.
 
->>> from .figures import OperatorFigures
->>> from .snapshot import Edge
+>>> from .dataflow.figures import OperatorFigures
+>>> from .dataflow.snapshot import Edge
 >>> source, count = OperatorFigures("source", 1, source_rate=900), OperatorFigures("count", 1, true_processing_rate=500)
 >>> controller = Controller("ds2")
 >>> controller.observe(0.0, DataflowSnapshot((source, count), (Edge("source", "count"),))).parallelism
@@ -57,8 +57,8 @@ class DecisionRecord(Shown):
     def saw(self) -> str:
         """What was seen, in short: the demand, how much of it was read, and the operators with what they do, by worker.
 
-        >>> from .figures import OperatorFigures
-        >>> from .snapshot import Edge
+        >>> from .dataflow.figures import OperatorFigures
+        >>> from .dataflow.snapshot import Edge
         >>> source, count = OperatorFigures("source", 1, source_rate=900), OperatorFigures("count", 2, true_processing_rate=500)
         >>> DecisionRecord(0.0, "ds2", DataflowSnapshot((source, count), (Edge("source", "count"),)), ScalingDecision(), "").saw
         '900 of 900 records/s read; source x 1; count x 2, each does 250 records/s'

@@ -16,7 +16,7 @@ Invariant: at most one operator changes per decision, for rules can't tell how c
 An operator waits for credit because a later one is slow; the last operator of such a chain is the slow one. `backpressure` of an operator
 behind which there is none can only be what it caused itself, as Heron reports it.
 
->>> from .figures import InstanceFigures, OperatorFigures
+>>> from .dataflow.figures import InstanceFigures, OperatorFigures
 >>> o = OperatorFigures.summed("o", [InstanceFigures(backpressure=0.5), InstanceFigures(backpressure=0.0)])
 >>> Dhalion().decide(DataflowSnapshot((o,)), DhalionMemory())[0].parallelism
 {'o': 4}

@@ -16,8 +16,8 @@ workers would not help: the operator is named for a rebalance (`skew.py`), and k
 
 Invariant: at linear scaling the decision is a fixed point: applied to what it leads to, it changes nothing.
 
->>> from .figures import OperatorFigures
->>> from .snapshot import Edge
+>>> from .dataflow.figures import OperatorFigures
+>>> from .dataflow.snapshot import Edge
 >>> o2 = OperatorFigures("o2", 2, true_processing_rate=1000, true_output_rate=3800)
 >>> snapshot = DataflowSnapshot((OperatorFigures("src", 1, source_rate=2000), o2), (Edge("src", "o2"),))
 >>> Ds2().decide(snapshot, Ds2Memory())[0].parallelism

@@ -11,9 +11,9 @@ for the `slowest` operators with the highest latency among those behind a sink t
 running. It never gives workers back, and what it counts by is what came through, not what could: an operator whose senders were held
 back by it shows its true rate, any other less, and gets too many.
 
->>> from .figures import OperatorFigures
+>>> from .dataflow.figures import OperatorFigures
 >>> from .base import settled
->>> from .settings import PolicySettings
+>>> from .dataflow.settings import PolicySettings
 >>> o = OperatorFigures("o", 12, source_rate=386950.42, observed_processing_rate=178376.65, latency_ms=900)
 >>> settled(Latency(), DataflowSnapshot((o,), settings=PolicySettings(latency_target_ms=500))).parallelism
 {'o': 27}

@@ -13,8 +13,8 @@ stands still while every operator is at a bound, and counts no time in which the
 
 Invariant: within the band of the target, and without derivative gain, the number of workers stays as it is.
 
->>> from .figures import OperatorFigures
->>> from .settings import PolicySettings
+>>> from .dataflow.figures import OperatorFigures
+>>> from .dataflow.settings import PolicySettings
 >>> o = OperatorFigures("o", 4, latency_ms=300)
 >>> Pid().decide(DataflowSnapshot((o,), settings=PolicySettings(latency_target_ms=100)), PidMemory())[0].parallelism
 {'o': 6}

@@ -9,9 +9,9 @@ Invariant: no operator has fewer workers than keep its queue from growing withou
 It assumes exponential times between records and of service: batches, windows and joins differ from that. A target that not even
 endless workers would reach, because serving a record takes longer, is told in the reason, and the fewest stable workers are decided.
 
->>> from .figures import OperatorFigures
->>> from .settings import PolicySettings
->>> from .snapshot import Edge
+>>> from .dataflow.figures import OperatorFigures
+>>> from .dataflow.settings import PolicySettings
+>>> from .dataflow.snapshot import Edge
 >>> a = OperatorFigures("A", 1, source_rate=10, true_processing_rate=4)
 >>> Queueing().decide(DataflowSnapshot((a,), settings=PolicySettings(latency_target_ms=310)), None)[0].parallelism
 {'A': 4}

@@ -15,8 +15,8 @@ Invariant: a sink counts once, by however many ways it is reached.
 Stela is told when to scale. Unless `slots`, `add_nodes` or `remove_nodes` say so, it adds one worker while an operator is congested, and
 gives none back.
 
->>> from .figures import OperatorFigures
->>> from .snapshot import Edge
+>>> from .dataflow.figures import OperatorFigures
+>>> from .dataflow.snapshot import Edge
 >>> source, slow = OperatorFigures("source", 1, source_rate=1000), OperatorFigures("slow", 2, true_processing_rate=500)
 >>> Stela().decide(DataflowSnapshot((source, slow), (Edge("source", "slow"),)), None)[0].parallelism
 {'slow': 3}

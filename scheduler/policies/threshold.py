@@ -17,8 +17,8 @@ measured, not configured; and more workers that bring next to nothing are not fo
 Invariant: while an operator has the workers of its last scale-out, it gets more only if these bring at least `least_effect` of what was
 expected of them.
 
->>> from .figures import OperatorFigures
->>> from .settings import PolicySettings
+>>> from .dataflow.figures import OperatorFigures
+>>> from .dataflow.settings import PolicySettings
 >>> o = OperatorFigures("o", 2, source_rate=100, true_processing_rate=40)
 >>> Threshold().decide(DataflowSnapshot((o,), settings=PolicySettings(target_utilisation=0.5)), ThresholdMemory())[0].parallelism
 {'o': 10}

@@ -6,7 +6,7 @@ less than `target_ratio` of the demand gets through.
 
 Invariant: changes in the same direction, and the first one, are never held back.
 
->>> from .figures import OperatorFigures
+>>> from .dataflow.figures import OperatorFigures
 >>> count = DataflowSnapshot((OperatorFigures("count", 3),))
 >>> last = after_change((), {"count": 3}, {"count": 2.05}, DataflowSnapshot((OperatorFigures("count", 2),)))
 >>> steady(last, {"count": 2}, {"count": 1.96}, count)

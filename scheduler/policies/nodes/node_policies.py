@@ -1,8 +1,8 @@
 """Which operators get the workers of a new node, and which node goes: by Stela, or in turn, the baseline that Stela is compared with.
 
->>> from ..scaling.figures import OperatorFigures
->>> from ..scaling.settings import PolicySettings
->>> from ..scaling.snapshot import Edge
+>>> from ..dataflow.figures import OperatorFigures
+>>> from ..dataflow.settings import PolicySettings
+>>> from ..dataflow.snapshot import Edge
 >>> source = OperatorFigures("source", 1, source_rate=1000, nodes=("x",))
 >>> slow = OperatorFigures("slow", 2, true_processing_rate=500, nodes=("x", "y"))
 >>> seen = DataflowSnapshot((source, slow), (Edge("source", "slow"),), PolicySettings(slots=3))
