@@ -83,9 +83,9 @@ def _known(values: Sequence[Any], most: int = MOST, turn: int = 0) -> bool:
             if turn:
                 these = [*these[turn % len(these) :], *these[: turn % len(these)]]
             if kind is dict:
-                parts += map(reversed, map(dict.values, these))
-            parts += these if kind in UNORDERED else map(reversed, these)
-        values = list(islice(chain(*parts), most))
+                parts.append(chain.from_iterable(map(reversed, map(dict.values, these))))
+            parts.append(chain.from_iterable(these if kind in UNORDERED else map(reversed, these)))
+        values = list(islice(chain.from_iterable(parts), most))
         if not values:
             return True
     return False

@@ -80,4 +80,4 @@ def _of_integers(column: pa.Array) -> DirectKeys | None:
         values = pa.array(places + lowest)
         return values if values.type == column.type else values.cast(column.type)
 
-    return DirectKeys(integers - lowest, size, keys)
+    return DirectKeys(integers - lowest if lowest else integers, size, keys)

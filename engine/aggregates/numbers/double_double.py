@@ -34,7 +34,7 @@ class DoubleDouble:
         whole = values.astype(np.float64)
         rest = (values - np.clip(whole, -(2.0**62), 2.0**62).astype(np.int64)).astype(np.float64)
         for part in (whole, rest):
-            high, low = _two_sum(self.high[places], np.ldexp(part, exponents))
+            high, low = two_sum(self.high[places], np.ldexp(part, exponents))
             self.high[places], self.low[places] = _quick_two_sum(high, low + self.low[places])
 
     def times(self, factor: Floats) -> DoubleDouble:
@@ -46,11 +46,11 @@ class DoubleDouble:
         return DoubleDouble(*_quick_two_sum(high, low + 2 * self.high * self.low))
 
     def minus(self, other: DoubleDouble) -> DoubleDouble:
-        high, low = _two_sum(self.high, -other.high)
+        high, low = two_sum(self.high, -other.high)
         return DoubleDouble(*_quick_two_sum(high, low + (self.low - other.low)))
 
 
-def _two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """a + b, and its rounding error."""
     total = a + b
     part = total - a

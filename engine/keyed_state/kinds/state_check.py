@@ -6,7 +6,7 @@ to look at all would take longer than to process them. So a small batch is check
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ....state.packed_types import CONTAINERS, KNOWN, MADE_OF, ZONED
@@ -18,7 +18,7 @@ SHALLOW = KNOWN - CONTAINERS - ZONED
 LEAST = 256
 """The number of parts of a batch's states that are always checked, at each depth."""
 
-ONE_IN = 8
+ONE_IN = 64
 """In a large batch, one part is checked for this many states."""
 
 
@@ -45,13 +45,16 @@ class StateCheck:
         """True if `accepts` must be called for each state of this type."""
         return self._each and kind not in SHALLOW
 
-    def foreign(self, keys: Sequence[Any], states: Mapping[Any, Any]) -> Any:
-        """A key whose state can't be saved; None if none was found. `keys`: those of the states that were written."""
+    def foreign(self, rows: int, keys: Callable[[int, int], Sequence[Any]], states: Mapping[Any, Any]) -> Any:
+        """Return a key whose state can't be saved; None if none was found.
+
+        `keys(start, length)`: the keys of `length` rows of the batch from the row `start`, whose states were written.
+        """
         if not self._deep or self._each:
             return None
-        most = max(len(keys) // ONE_IN, LEAST)
-        begin, self._turn = (0, self._turn + 1) if len(keys) <= most else (self._turn % len(keys), self._turn + most)
-        some = keys[begin : begin + most]
+        most = max(rows // ONE_IN, LEAST)
+        begin, self._turn = (0, self._turn + 1) if rows <= most else (self._turn % rows, self._turn + most)
+        some = keys(begin, min(most, rows - begin))
         place = first_foreign(list(map(states.get, some)), most, self._turn)
         return None if place is None else some[place]
 

@@ -87,7 +87,10 @@ class BatchAggregator:
         size = keys.size if pane is None or starts is None else keys.size * len(starts)
         if size > PLACES * batch.num_rows:
             return None
-        codes = keys.codes if pane is None else pane * keys.size + keys.codes
+        codes = keys.codes
+        if pane is not None:
+            codes = pane * keys.size
+            codes += keys.codes
         every = self.aggregator.aggregate(batch, codes, (), size)
         present = np.flatnonzero(every.rows != 0)
         partial = replace(every.take(present), keys=(keys.column(present % keys.size),))
@@ -153,7 +156,11 @@ def panes_of(times: Times, windows: Windows | SessionWindows) -> tuple[npt.NDArr
     if first == newest:
         return np.array([first]), None
     width = windows.pane
-    place, last = (times - first) // width, (newest - first) // width
+    last = (newest - first) // width
+    if last == 1:
+        return np.array([first, first + width]), (times >= first + width).astype(np.int64)
+    place = times - first
+    place //= width
     if last > len(place):  # one stray time must not cost memory for all the panes up to it
         distinct, place = np.unique(place, return_inverse=True)
     else:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NoReturn
 
 import numpy as np
@@ -66,10 +67,10 @@ class StatefulMapInstance(StatefulInstance):
 
     def attempt(self, batch: Batch) -> list[Batch]:
         states = self.state.read(batch.rows)
-        keys = [key for piece in batch.pieces() for key in key_values(self.key_columns(piece.rows))]
-        results, places, added = self._call(batch, keys, states)
-        wrong = self.check.foreign(keys, states)
+        results, places, added = self._call(batch, states)
+        wrong = self.check.foreign(batch.num_rows, lambda start, length: self._keys(batch.slice(start, length)), states)
         if wrong is not None:
+            keys = self._keys(batch)
             last = len(keys) - 1 - keys[::-1].index(wrong)
             raise Refused(last, self._unsaveable(states[wrong]), key=wrong)
         rows = self._encode(results, places, batch)
@@ -85,37 +86,40 @@ class StatefulMapInstance(StatefulInstance):
         except RecordError:
             place, error = self.encoder.first_misfit(results, batch.rows.schema)
             at = place if places is None else places[place]
-            raise Refused(at, error, key=self._key(at, batch)) from error
+            raise Refused(at, error, key=self._keys(batch.slice(at, 1))[0]) from error
 
-    def _key(self, place: int, batch: Batch) -> Any:
-        return key_values(self.key_columns(batch.slice(place, 1).rows))[0]
+    def _keys(self, batch: Batch) -> list[Any]:
+        return key_values(self.key_columns(batch.rows))
 
-    def _call(self, batch: Batch, keys: list[Any], states: dict[Any, Any]) -> tuple[list[Any], list[int] | None, int]:
-        """The results that are not None, the places of their rows (None for all), and the number of new keys."""
+    def _call(self, batch: Batch, states: dict[Any, Any]) -> tuple[list[Any], list[int] | None, int]:
+        """Return the results that are not None, the places of their rows (None for all), and the number of new keys."""
         function, get = self.function, states.get
         results: list[Any] = []
-        without: list[int] = []
+        places: list[int] | None = None
+        keys = chain.from_iterable(map(self._keys, batch.pieces()))
         place, key, before, forgotten = 0, None, len(states), 0
-        kind: type | None = type(None)
+        kind: type | None = None
         try:
             for place, key, row in zip(range(batch.num_rows), keys, batch.iterate_rows(), strict=True):
                 returned = function(get(key), row)
                 if type(returned) is not tuple or len(returned) != 2:  # a dict, a string or a set of two could be unpacked too
                     self._refuse_shape(returned)
                 state, result = returned
-                if type(state) is not kind:
-                    kind = self._checked_type(state)
-                if state is None:
+                if type(state) is kind:
+                    states[key] = state
+                elif state is None:
                     forgotten += states.pop(key, None) is not None
                 else:
+                    kind = self._checked_type(state)
                     states[key] = state
-                if result is None:
-                    without.append(place)
-                else:
+                if result is not None:
                     results.append(result)
+                    if places is not None:
+                        places.append(place)
+                elif places is None:
+                    places = list(range(place))
         except BaseException as error:
             raise Refused(place, error, None if isinstance(error, RecordError) else function, key) from error
-        places = sorted({*range(batch.num_rows)}.difference(without)) if without else None
         return results, places, len(states) - before + forgotten
 
     def _checked_type(self, state: Any) -> type | None:
