@@ -57,6 +57,9 @@ STUCK_AFTER = 200
 ENOUGH = 1_000_000
 """Restarts and failed checkpoints in a row: no accident is to end a job."""
 
+PACED = 1_000
+"""The first seed whose tasks take time for their work, rest and save state at a pace of their own. Below, they do all at once."""
+
 TRACE = 25
 """Last steps that an error tells of."""
 
@@ -203,7 +206,7 @@ class _Simulation:
                 self._workers[task.name] = self._worker(spec, wanted.attempt, None)
 
     def _worker(self, spec: TaskSpec, attempt: Attempt, restored: RestoredTask | None) -> Worker:
-        pace = Random(f"{self._seed} {spec.name} {attempt}")  # noqa: S311 -- its own, so that the schedule stays
+        pace = Random(f"{self._seed} {spec.name} {attempt}") if self._seed >= PACED else None  # noqa: S311 -- the schedule has its own
         return Worker(spec, self._channels, self._credit, self._storage, attempt, restored, self._touched, pace)
 
     def _retire(self, gone: tuple[WorkerId, ...]) -> None:

@@ -23,9 +23,9 @@ BUSY = 0.7
 
 
 class SimulatedWriter:
-    """The writer of one task. `name` and `attempt` name the files. `random` decides how often it is busy behind a chunk."""
+    """The writer of one task. `name` and `attempt` name the files. `random` decides how often it is busy behind a chunk, None: always."""
 
-    def __init__(self, storage: Storage, name: str, attempt: int, random: Random) -> None:
+    def __init__(self, storage: Storage, name: str, attempt: int, random: Random | None) -> None:
         self._storage, self._name, self._attempt, self._random = storage, name, attempt, random
         self.busy = False
         self._chunks: list[Batch] = []
@@ -39,7 +39,7 @@ class SimulatedWriter:
 
     def write(self, checkpoint: int, chunk: Batch) -> None:
         self._chunks.append(chunk)
-        self.busy = self._random.random() < BUSY
+        self.busy = self._random is None or self._random.random() < BUSY
 
     def finish(self, prepared: Prepared) -> None:
         self._unwritten.append((prepared, self._chunks))

@@ -16,7 +16,7 @@ from ...scheduler.job.core import JobCore
 from ...scheduler.policies.nodes.cluster_view import ClusterView
 from ...scheduler.protocol.effects import Deploy, Spawn
 from ...scheduler.protocol.messages import Command
-from ...scheduler.protocol.requests import Request, ShowProgress
+from ...scheduler.protocol.requests import Request, ShowProgress, ShowStatus
 from ...scheduler.protocol.restore_point import RestorePoint
 from ...scheduler.protocol.storage_answers import Delivery
 from ...scheduler.record.restoring.terms import Terms, first_attempt
@@ -128,7 +128,7 @@ class Coordinator:
         """Begin a change that no request can ask for."""
         self.core.record.happens("a change", self._around.clock.now)
         change()
-        self.interpreter.tick()
+        self.interpreter.ask(ShowStatus())  # which carries out what the change wants
 
     def store(self) -> None:
         """The next step of what storage is to do."""

@@ -58,17 +58,18 @@ SimulatedReport = (
 
 
 class VirtualClock:
-    """The clock of one task: work takes a time that `random` draws, so that the pace of the task matters."""
+    """The clock of one task: work takes a time that `random` draws, and none without it."""
 
-    def __init__(self, random: Random) -> None:
-        self._random, self._seconds, self._costs = random, 0.0, random.choice(COSTS)
+    def __init__(self, random: Random | None) -> None:
+        self._random, self._seconds, self._costs = random, 0.0, COSTS[0] if random is None else random.choice(COSTS)
 
     def reach(self, now: float) -> None:
         """Set the clock to `now`, unless it is ahead."""
         self._seconds = max(self._seconds, now)
 
     def now(self) -> float:
-        self._seconds += self._random.choice(self._costs)
+        if self._random is not None:
+            self._seconds += self._random.choice(self._costs)
         return self._seconds
 
     def timestamp(self) -> int:
@@ -142,7 +143,7 @@ class Worker:
         attempt: Attempt,
         restored: RestoredTask | None,
         touched: set[str],
-        random: Random,
+        random: Random | None,
     ) -> None:
         self.spec, self.name, self.attempt = spec, spec.name, attempt
         self.commands: Mailbox[Command] = Mailbox()
@@ -154,7 +155,7 @@ class Worker:
             self.channels,
             self._clock,
             SimulatedReports(self.reports),
-            Pacing(random.choice(LINGERS), random.choice(MARKS)),
+            Pacing(0.0) if random is None else Pacing(random.choice(LINGERS), random.choice(MARKS)),
             SimulatedMeter,
             self._writer,
             saved,
