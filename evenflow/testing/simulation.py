@@ -234,7 +234,8 @@ class _Simulation:
         core = world.coordinator.core
         if core.error is not None:
             raise core.error
-        moved = bool(core.migrations.history or core.record.rescales or world.restarts)
+        # A coordinator doesn't know what the one before it moved: its attempts have higher numbers.
+        moved = bool(core.migrations.history or core.record.rescales or core.attempt or world.restarts)
         stopped = any(worker.task.stopped for worker in world.workers.values())
         late, completed = self._late_records(), core.checkpoints.completed
         return SimulationResult(self._seed, core.state, self._rows, completed, late, dict(picked), moved, stopped, world.now, self._storage)

@@ -103,3 +103,8 @@ def test_whatever_zombies_say_save_and_commit_the_rows_are_those_of_the_oracle(f
         check(make_flow, seeds, parallelism=(1, 2, 3), save_state=True, actions=(*actions, watcher))
     assert sum(world.zombies_made for world in watcher.worlds) > len(watcher.worlds)
     assert sum(world.superseded for world in watcher.worlds) > 0, "coordinators found that another had begun"
+
+
+@pytest.mark.parametrize("seed", [308, 1013])
+def test_updates_of_a_key_that_moved_are_put_in_order_after_its_coordinator_is_lost_too(seed):
+    check(running_updates, [seed], parallelism=3, save_state=True, actions=with_crashes(with_moves()))
