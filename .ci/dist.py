@@ -1,6 +1,7 @@
-"""`make dist`: the sdist, the wheel that it makes, and a flow that runs where only this wheel and its dependencies are installed.
+"""`make dist`: builds the sdist and its wheel, and runs a flow in an environment with only this wheel and its dependencies.
 
-Both are built by the installed setuptools in a copy of what git knows: nothing else gets into them, and nothing is left in the checkout.
+Both are built by the installed setuptools in a copy of the files known to git: they contain nothing else, and the checkout stays
+clean.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ print("a flow runs by", ef.__file__)
 
 
 def run(*command: str | Path, cwd: Path, variables: dict[str, str] | None = None) -> str:
-    """What the command prints; ends this process if it fails."""
+    """Run a command and return its output; exit if it fails."""
     done = subprocess.run(list(map(str, command)), cwd=cwd, env=variables, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{' '.join(map(str, command))} has failed:\n{done.stdout}{done.stderr}")
@@ -37,7 +38,7 @@ def run(*command: str | Path, cwd: Path, variables: dict[str, str] | None = None
 
 
 def build(what: str, sources: Path, into: Path) -> Path:
-    """`what`: sdist or wheel. The file that was made."""
+    """Build `what`, "sdist" or "wheel", and return the file."""
     program = f"import sys; from setuptools.build_meta import build_{what}; build_{what}(sys.argv[1])"
     run(sys.executable, "-c", program, into, cwd=sources)
     (made,) = into.glob("*.whl" if what == "wheel" else "*.tar.gz")
@@ -45,7 +46,7 @@ def build(what: str, sources: Path, into: Path) -> Path:
 
 
 def copy_of_sources(folder: Path) -> Path:
-    """What git knows, as it is now."""
+    """Copy the files known to git, in their present state."""
     for name in run("git", "ls-files", "-z", cwd=ROOT).split("\0"):
         if name and (ROOT / name).exists():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
-"""Runs the parts of `make test` or `make check`, or those that are named one after another: `python .ci/parts.py simulations`.
+"""Runs the parts of `make test` or `make check`, or named parts one after another: `python .ci/parts.py simulations`.
 
-`make test` is the first check: all of it takes a few minutes. `make check` runs what is left. Several parts at a time share the processors,
-the longest first; tests on Ray and Spark wait often, and leave more than a half to the others. Each part writes a log to `build/`. While
-parts run, a line says how far they are; in the end a summary says what failed, why, and how to run it alone.
+`make test` is the first check, of a few minutes; `make check` runs the remaining tests. Several parts at a time share the
+processors, the longest first; tests on Ray and Spark often wait, and leave more than a half to the others. Each part writes a log
+to `build/`. While parts run, a line shows their progress; finally a summary shows what failed, why, and how to run it alone.
 """
 
 from __future__ import annotations
@@ -27,14 +27,16 @@ from patience import FACTOR, VARIABLE  # noqa: E402 -- tests are no package
 LOGS = ROOT / "build"
 LOOK_SECONDS = 0.5
 AT_ONCE = {"test": 4, "check": 3}
-"""Parts that run at a time. Those of `make test` that start jobs mostly wait; two of `make check` keep a processor busy."""
-"""Parts that run at the same time. They delay each other by more than what is measured before they begin."""
+"""The number of parts that run at a time. Those of `make test` that start jobs mostly wait; two of `make check` keep a processor
+busy.
+"""
+"""The factor by which concurrent parts delay each other beyond the delay measured before they begin."""
 
 UNIT, CLUSTER, SPARK, DOCSTRINGS = Path("tests/unit"), Path("tests/cluster"), Path("tests/spark"), Path("tests/docstrings")
 CONNECTORS = UNIT / "connectors"
-"""Tests that wait for brokers, databases and servers now and then."""
+"""Tests that sometimes wait for brokers, databases and servers."""
 PROGRAMS = [UNIT / "evenflow", UNIT / "s3", DOCSTRINGS]
-"""Programs as users write them, and those of the documentation. They wait for jobs and processes."""
+"""Users' programs, and those of the documentation. They wait for jobs and processes."""
 
 SIMULATIONS = [
     UNIT / f"test_{name}.py"
@@ -50,7 +52,8 @@ OUTSIDE = [
         "kafka_on_ray", "kafka_sink_on_ray", "kafka_chaos", "tables_on_ray",
     )
 ]  # fmt: skip
-"""Tests that start more than the one cluster of all tests on Ray: other clusters, in programs of their own, brokers and databases."""
+"""Tests that start more than the shared cluster of all tests on Ray: other clusters, in separate programs, brokers and databases.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ class Part:
 
 
 def pytest(which: str, *paths: Path, without: list[Path] | tuple[Path, ...] = ()) -> list[str]:
-    """The command that runs the tests in `paths` with these marks."""
+    """Return the command that runs the tests in `paths` with these marks."""
     ignored = [f"--ignore={path}" for path in without]
     chosen = ["-m", which] if which else []
     return [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=short", "--durations=12", *chosen, *map(str, paths), *ignored]
@@ -93,7 +96,7 @@ TIERS = {"test": FIRST, "check": REST}
 
 
 def main(names: list[str]) -> int:
-    """Exit code: 1 if a part has failed, 2 if there is none of a name."""
+    """Run a tier or named parts; return the exit code: 1 if a part has failed, 2 for an unknown name."""
     os.chdir(ROOT)
     os.environ["COLUMNS"] = "200"
     if len(names) == 1 and names[0] in TIERS:
@@ -106,7 +109,7 @@ def main(names: list[str]) -> int:
 
 
 def side_by_side(tier: str) -> int:
-    """Exit code: 1 if a part has failed."""
+    """Run the parts of a tier concurrently; return the exit code: 1 if a part has failed."""
     LOGS.mkdir(exist_ok=True)
     os.environ[VARIABLE] = TOLD or f"{FACTOR * AT_ONCE[tier] / 2:.1f}"
     waiting, running, ended, spent = list(TIERS[tier]), dict[str, subprocess.Popen[bytes]](), dict[str, int](), processor_seconds()
@@ -141,7 +144,7 @@ def side_by_side(tier: str) -> int:
 
 
 def processor_seconds() -> float:
-    """Processor time of all parts that have ended, and of the processes that these have waited for."""
+    """Return the processor time of all finished parts and their processes."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

@@ -1,6 +1,6 @@
-"""The pictures of the page in docs/images: a job whose hot keys change, and its page in a browser, light and dark.
+"""Creates the pictures of the page in docs/images: a job whose hot keys change, and its page in a browser, light and dark.
 
-The job runs in a thread of this process, and a coordinator's views go to the page by the same way as those of a job on Ray.
+The job runs in a thread of this process, and a coordinator's views reach the page in the same way as those of a job on Ray.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import evenflow as ef
 from evenflow.actors.local import LocalJob
-from evenflow.actors.processes.sampled import own_stacks
+from evenflow.actors.processes.stack_samples import own_stacks
 from evenflow.engine.errors import JobBusyError
 from evenflow.recording.file import Recording, RecordingWriter
 from evenflow.scheduler.protocol.requests import Cancel, Move, Scale, ShowView
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 SECONDS = 100
 CHANGES = ((45, Scale("per_second", 3)), (70, Move("sessions", tuple(range(24)), (), 2, None)))
-"""What a person asks for, and the second from which on."""
+"""A user's requests, with the second of each."""
 
 
 def flow() -> ef.Dataflow:
-    """Sessions of users, of whom some are more active than others, and counts per second. Some clicks are refused."""
+    """Return sessions of users, some more active than others, and counts per second. Some clicks are rejected."""
 
     def update(state: int | None, row: dict[str, object]) -> tuple[int, dict[str, object]]:
         for _ in range(800):
@@ -63,7 +63,7 @@ def flow() -> ef.Dataflow:
 
 
 async def follow(job: LocalJob, hub: Hub, recording: RecordingWriter) -> None:
-    """As the follower does, and `evenflow record`, and the changes when it is time for them."""
+    """Follow the job as the page's follower and `evenflow record` do, and make the changes at their time."""
     begun, since, changes = time.monotonic(), 0.0, list(CHANGES)
     while (passed := time.monotonic() - begun) < SECONDS:
         view = await asyncio.to_thread(job.ask, ShowView(since))
@@ -78,14 +78,14 @@ async def follow(job: LocalJob, hub: Hub, recording: RecordingWriter) -> None:
 
 
 async def act(_job: str, request: Action) -> Answer:
-    """As the follower has a worker's process do it: this process is that of all workers."""
+    """Answer an action as the follower has a worker's process do it: this process is that of all workers."""
     stacks, problem = await asyncio.to_thread(own_stacks, None, SAMPLED_SECONDS)
     return {"problem": problem} if problem else {"done": begun(request, None), "stacks": stacks}
 
 
 @contextmanager
 def page_of(guard: Guard) -> Iterator[Page]:
-    """The page in a browser."""
+    """Open the page in a browser."""
     from playwright.sync_api import sync_playwright
 
     program = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
@@ -99,7 +99,7 @@ def page_of(guard: Guard) -> Iterator[Page]:
 
 
 def photograph(guard: Guard) -> None:
-    """The whole page, the top of it, light and dark, and what somebody sees who wants to rebalance."""
+    """Take pictures of the whole page, of its top in light and dark, and of the dialog for a rebalance."""
     with page_of(guard) as page:
         for name, scheme, whole in (("page", "light", True), ("page-top", "light", False), ("page-dark", "dark", False)):
             page.emulate_media(color_scheme=scheme)
@@ -121,7 +121,7 @@ def photograph(guard: Guard) -> None:
 
 
 def photograph_replay(guard: Guard) -> None:
-    """The page of the recording, at the second in which a worker has come."""
+    """Take a picture of the recording's page, at the second at which a worker has joined."""
     with page_of(guard) as page:
         slider = page.locator("#replay input")
         slider.evaluate(
@@ -132,7 +132,7 @@ def photograph_replay(guard: Guard) -> None:
 
 
 async def main() -> None:
-    """Run the job, then photograph what the page shows of it."""
+    """Run the job, then take pictures of its page."""
     with tempfile.TemporaryDirectory() as folder:
         config = ef.JobConfig(
             key_groups=128,

@@ -1,7 +1,7 @@
 """Prints pip's settings as settings for uv: `eval "$(pip config list | python .ci/pip_settings.py)"`.
 
-uv does not read pip's configuration. If you reach packages through a mirror, a proxy or a certificate of your own, pip knows it, and you
-need not say it again. What you have set for uv itself stays.
+uv does not read pip's configuration. If you use a mirror, a proxy or your own certificate, pip knows it, and you need not
+configure it again. Settings for uv itself are kept.
 """
 
 from __future__ import annotations
@@ -24,18 +24,20 @@ NAMES = {
     "timeout": "UV_HTTP_TIMEOUT",
 }
 SECTIONS = ("global", "install", ":env:")
-"""Each outranks those before it, as in pip."""
+"""Sections in ascending precedence, as in pip."""
 
 
 def settings(lines: Iterable[str], environment: Mapping[str, str]) -> dict[str, str]:
-    """uv's environment variables for the lines of `pip config list`, such as `global.index-url='https://mirror.example/simple'`."""
+    """Return uv's environment variables for the lines of `pip config list`, such as
+    `global.index-url='https://mirror.example/simple'`.
+    """
     found: dict[tuple[str, str], str] = {}
     for line in lines:
         name, equals, value = line.strip().partition("=")
         section, _, key = name.rpartition(".")
         if equals and section in SECTIONS and key in NAMES:
             found[key, section] = str(ast.literal_eval(value))
-    # pip asks every index for every package; uv would stop at the first index that knows the package, whatever its versions.
+    # pip asks every index for every package; uv would stop at the first index with the package, for any of its versions.
     given = {"UV_INDEX_STRATEGY": "unsafe-best-match"}
     for section in SECTIONS:
         for key, variable in NAMES.items():

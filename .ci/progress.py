@@ -1,4 +1,4 @@
-"""Says how far the parts of a check are, from what they have written to their logs: on a terminal in a line that is written over."""
+"""Shows the progress of a check's parts, read from their logs: on a terminal in a line that is overwritten."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ON_TERMINAL, IN_LOG = 1.0, 30.0
 
 COLLECTED = re.compile(r"^collected (?P<all>\d+) items?(?: / \d+ deselected)?(?: / (?P<selected>\d+) selected)?", re.MULTILINE)
 OUTCOMES = re.compile(r"^(?:tests/\S+\.py )?([.FEsxX]+)(?= *(?:\[ *\d+%\])?$)", re.MULTILINE)
-"""A line of pytest's: a letter for each test of a file."""
+"""A line of pytest's output: a letter for each test of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Tests:
 
 
 def counted(log: str) -> Tests:
-    """The tests that pytest's output tells of. After its list of outcomes it shows failures, which may look like anything."""
+    """Count the tests in pytest's output up to the failures, which may contain any text."""
     log = re.split(r"^=+ (?:FAILURES|ERRORS) =+$", log, maxsplit=1, flags=re.MULTILINE)[0]
     found = COLLECTED.search(log)
     if found is None:
@@ -38,7 +38,7 @@ def counted(log: str) -> Tests:
 
 
 class Progress:
-    """The parts of a check, each with its log, from when it begins."""
+    """The parts of a check, each with its log, from its beginning."""
 
     def __init__(self, name: str, logs: dict[str, Path], out: TextIO = sys.stdout) -> None:
         self._name, self._logs, self._out = name, logs, out
@@ -49,7 +49,7 @@ class Progress:
         return time.monotonic() - self._began
 
     def end(self, name: str, code: int, processor_seconds: float) -> None:
-        """Say that a part has ended, and the processor time that it took."""
+        """Print that a part has ended, and its processor time."""
         self.clear()
         self._ended[name] = code
         tests = self._tests(name)
@@ -58,7 +58,7 @@ class Progress:
         print(f"[{self.elapsed():4.0f} s] {said}", file=self._out, flush=True)
 
     def show(self) -> None:
-        """Say how far all parts are, if it is time."""
+        """Print the progress of all parts, if it is time."""
         if self.elapsed() - self._shown < (ON_TERMINAL if self._terminal else IN_LOG):
             return
         self._shown = self.elapsed()
@@ -69,12 +69,14 @@ class Progress:
             print(self.line(), file=self._out, flush=True)
 
     def clear(self) -> None:
-        """Take the line from the terminal."""
+        """Remove the line from the terminal."""
         if self._terminal:
             print(f"\r{'':<{shutil.get_terminal_size().columns - 1}}\r", end="", file=self._out, flush=True)
 
     def line(self) -> str:
-        """A line such as `[ 61 s] make test: 812 of 4000 tests, 1 failed; clusters 9/26, unit 803/3974, style; waiting: connectors`."""
+        """Return a line such as `[ 61 s] make test: 812 of 4000 tests, 1 failed; clusters 9/26, unit 803/3974, style; waiting:
+        connectors`.
+        """
         tests = {name: self._tests(name) for name in self._logs}
         left = [name for name in self._logs if name not in self._ended]
         running = [self._part(name, tests[name]) for name in left if self._logs[name].exists()]

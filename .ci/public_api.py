@@ -1,6 +1,6 @@
-"""The public API as a stub, `docs/api.txt`: `write` makes it anew, `check` names what would break who uses the one that is stored.
+"""The public API as a stub, `docs/api.txt`: `write` creates it, `check` lists changes that would break its users.
 
-The stub has what `evenflow.__all__` names, with all that a class has by inheritance, so it is read without the package's history.
+The stub has the names in `evenflow.__all__`, with everything that a class inherits, so it is read without the package's history.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KINDS = {
 
 
 def stub() -> str:
-    """The public API as it is."""
+    """Return the present public API."""
     package = griffe.load("evenflow", search_paths=[ROOT / "src"], resolve_aliases=True)
     exports = sorted(str(name) for name in package.exports or ())
     lines = ["# The public API of evenflow, by `make api`.", f"__all__ = {exports}"]
@@ -35,7 +35,7 @@ def stub() -> str:
 
 
 def broken(old: str, new: str) -> list[str]:
-    """What in `new` breaks who uses `old`, a line each."""
+    """List the changes in `new` that break users of `old`, a line each."""
     before, after = (griffe.visit("evenflow", filepath=STORED, code=code) for code in (old, new))
     found = (each.explain(griffe.ExplanationStyle.ONE_LINE) for each in griffe.find_breaking_changes(before, after))
     return [_COLOUR.sub("", " ".join(line.split())) for line in found]
@@ -70,14 +70,14 @@ def _parameters(function: griffe.Object | griffe.Alias) -> Iterator[str]:
 
 
 def main(command: str) -> int:
-    """`write` or `check`; the exit code."""
+    """Run `write` or `check`; return the exit code."""
     if command == "write":
         STORED.write_text(stub())
         return 0
     found = broken(STORED.read_text(), stub())
     if found:
         print(*found, sep="\n", file=sys.stderr)
-        print("These break who uses the public API. If that is meant: `make api`, and a line in CHANGELOG.md.", file=sys.stderr)
+        print("These changes break users of the public API. If they are intended: `make api`, and a line in CHANGELOG.md.", file=sys.stderr)
     return bool(found)
 
 

@@ -1,6 +1,7 @@
-"""Says how each part of a check ended, which tests failed and why, and how to run each of them alone.
+"""Shows how each part of a check ended, which tests failed and why, and how to run each of them alone.
 
-The summary is the last that a check prints, and it is at most 24 lines long: so it is whole also where only the end of an output is kept.
+The summary is the end of a check's output, and has at most 24 lines, so that it is complete even if only the end of the output is
+kept.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ TEST = re.compile(r"(?:FAILED|ERROR) (?P<test>[^\s\[]+(?:\[.*?\])?)(?: - (?P<why
 STYLE = re.compile(r"\S+:\d+(:\d+)?: error: |--> \S+:\d+:\d+|Would reformat: |[A-Z]+\d+ .*")
 """A line that reports a finding of mypy or ruff."""
 HANGING = re.compile(r"Timeout \(\d+:\d\d:\d\d\)!$")
-"""Ends the line of a file whose test hung in C code, which ended the process."""
+"""The end of the line of a file whose test hung in C code, which ended the process."""
 TOTALS = re.compile(r"=+ (.*\d (passed|failed|error|skipped|deselected).*) =+")
 SUMMARY, FAILURES = re.compile(r"^=+ short test summary info =+$", re.MULTILINE), re.compile(r"^=+ (FAILURES|ERRORS) =+$", re.MULTILINE)
 
 
 def summary(check: str, parts: dict[str, tuple[int, str]], seconds: float) -> list[str]:
-    """Lines about each part's exit code and log; the failures of all parts come last."""
+    """Return lines about each part's exit code and log; the failures of all parts come last."""
     heads = [f"{name}: {'passed' if code == 0 else f'FAILED (exit code {code})'}{totals(log)}" for name, (code, log) in parts.items()]
     failed = {name: failures(log) for name, (code, log) in parts.items() if code != 0}
     took = f"{seconds:.0f} s"
@@ -35,29 +36,29 @@ def summary(check: str, parts: dict[str, tuple[int, str]], seconds: float) -> li
 
 
 def totals(log: str) -> str:
-    """pytest's last line, such as `3 passed in 0.2s`."""
+    """Return pytest's last line, such as `3 passed in 0.2s`."""
     found = TOTALS.findall(log)
     return f", {found[-1][0]}" if found else ""
 
 
 def failures(log: str) -> list[str]:
-    """The failures that a log names, each test with how to run it alone; or its last lines: a process that was killed names none."""
+    """Return the failures in a log, each test with the command to run it alone; or the last lines if it names none."""
     lines = [line.strip() for line in SUMMARY.split(log)[-1].splitlines() if line.strip()]
     tests = [line for found in map(TEST.match, lines) if found for line in (found[0], f"  alone: {alone(found['test'])}")]
     return tests or [line for line in lines if STYLE.match(line) or HANGING.search(line)] or lines[-5:]
 
 
 def alone(test: str) -> str:
-    """The command that runs a test."""
+    """Return the command that runs a test."""
     python = PYTHON.relative_to(Path.cwd()) if PYTHON.is_relative_to(Path.cwd()) else PYTHON
     return f"{python} -m pytest {shlex.quote(test)}"
 
 
 def shortened(name: str, lines: list[str], room: int) -> list[str]:
-    """At most `room` lines, each with the part's name in front."""
-    left_out = len(lines) - room
-    if left_out > 0:
-        lines = [*lines[: room - 1], f"... and {left_out + 1} more in the log"]
+    """Return at most `room` lines, each preceded by the part's name."""
+    hidden = len(lines) - room
+    if hidden > 0:
+        lines = [*lines[: room - 1], f"... and {hidden + 1} more in the log"]
     return [f"{name}: {line}"[:WIDTH] for line in lines]
 
 

@@ -29,16 +29,14 @@ from ..scheduler.record.restoring.run_claim import RunClaim
 from ..state.errors import EvenflowError
 from .job.first_manifest import Savepoint
 from .job.tracing import variables
+from .processes.cluster_check import check_reachable
 from .processes.coordinator_actor import CoordinatorActor
 from .processes.driver_workers import DriverWorkers
-from .processes.ended import why_ended
 from .processes.finding import jobs_of, meant
-from .processes.patience import LEAVE_TIMEOUT, STORAGE_PATIENCE
+from .processes.packed_call import in_pieces, pack_call
 from .processes.placement import lack_of_memory
-from .processes.process import NAMESPACE, WorkerActor
+from .processes.process import LEAVE_TIMEOUT, NAMESPACE, STORAGE_PATIENCE, WorkerActor, why_ended
 from .processes.ray_internals import JOINING_LOG, head_address, heads_on_this_machine
-from .processes.reach import check_reachable
-from .processes.sent import in_pieces, sent
 from .processes.start_watch import SILENT, StartWatch
 from .processes.unpicklable import refusal
 
@@ -48,34 +46,36 @@ _LOG = logging.getLogger(__name__)
 
 CALL_TIMEOUT = 30.0
 THREADS = 64
-"""Calls that a coordinator answers at a time; everyone who watches a job keeps one waiting."""
+"""The number of calls that a coordinator answers concurrently; every process that watches a job keeps one waiting."""
 
 FOLLOW_TIMEOUT = 300.0
-"""Seconds that a coordinator may say nothing to the process that follows its job: Ray takes up to a minute to see that a node is lost, and
-then Ray restarts the coordinator."""
+"""Seconds of silence from a coordinator after which the process that follows its job gives up.
+
+Ray takes up to a minute to notice a lost node, and then restarts the coordinator.
+"""
 
 WATCH = 10.0
-"""Seconds that the call of who watches a job waits for its end."""
+"""Seconds for which a watcher's call waits for the end of its job."""
 
 _COORDINATOR: Any = ray.remote(CoordinatorActor)
-"""Made once: whatever Ray is given to run it keeps for good, here and in the cluster."""
+"""Created once, because Ray keeps every actor class that it is given for ever, here and in the cluster."""
 
 WORKERS = DriverWorkers()
-"""The processes that this driver's jobs have in turn."""
+"""The worker processes that this driver's jobs reuse."""
 
 
 _JOINING = threading.Lock()
-"""Ray refuses a second `init`, also one that another thread has begun."""
+"""A lock because Ray rejects a second `init`, even while one of another thread is in progress."""
 
 _STARTS = threading.BoundedSemaphore(max(2, os.cpu_count() or 1))
-"""Jobs that start at a time: a start keeps a processor busy for seconds, and more of them at once only exceed their time together."""
+"""Limits concurrent starts of jobs: a start keeps a processor busy for seconds, and too many at once would time out together."""
 
 
 def start_cluster() -> None:
-    """Connect to Ray: the cluster that this process or RAY_ADDRESS knows, or this user's of `ray start` on this machine, else one that ends
-    with this process.
+    """Connect to Ray: to the cluster that this process or RAY_ADDRESS names, else to this user's on this machine, else to a new
+    one that ends with this process.
 
-    Workers of a cluster that we start run at the normal niceness, not at Ray's 15. Raises ClusterError if the cluster can't be joined.
+    Workers of a new cluster run at the normal niceness, not at Ray's 15. Raises ClusterError if the cluster can't be joined.
     """
     if ray.is_initialized():
         return
@@ -89,7 +89,7 @@ def _names_cluster() -> bool:
 
 
 def _would_join() -> str | None:
-    """The cluster that `ray.init()` would join without being told of any: the newest of this machine, perhaps another user's."""
+    """Return the cluster that `ray.init()` would join by default: the newest of this machine, perhaps another user's."""
     try:
         return head_address(None)
     except (ConnectionError, ValueError):
@@ -108,7 +108,7 @@ def _join(address: str | None) -> None:
         except (ConnectionError, RuntimeError, ValueError, RayError) as error:
             raise ClusterError(f"this process can't join the Ray cluster: {error}") from error
         except Exception as error:  # Ray raises a bare Exception if its processes don't come up in time
-            if ray.is_initialized():  # by a thread of the user's, at the same time
+            if ray.is_initialized():  # by a user's thread at the same time
                 return
             raise ClusterError(
                 f"Ray did not start on this machine: {shown(error)}; try again when the machine is less busy, see that it has memory and "
@@ -117,7 +117,7 @@ def _join(address: str | None) -> None:
 
 
 def _silence_news() -> None:
-    """That a cluster asks for a token, as it should, is not worth a warning; that one doesn't is."""
+    """Suppress the log line that a cluster asks for a token, which it should; a cluster without one still warns."""
     logging.getLogger(JOINING_LOG).addFilter(_is_news)
 
 
@@ -128,9 +128,9 @@ def _is_news(record: logging.LogRecord) -> bool:
 def start_job(
     plan: Plan, config: JobConfig, savepoint: Savepoint | None = None, claim: RunClaim | None = None, *, detached: bool = False
 ) -> RayJob:
-    """Start a plan on the cluster; `detached`: as a job that goes on when this process ends.
+    """Start a plan on the cluster; `detached`: as a job that continues when this process ends.
 
-    Raises RequestError if a job of that name runs, or the workers don't come up.
+    Raises RequestError if a job of that name is running, or if the workers don't start.
     """
     start_cluster()
     claim = claim if claim is not None else RunClaim(secrets.token_hex(8), secrets.token_hex(8))
@@ -163,12 +163,12 @@ def _started(plan: Plan, config: JobConfig, savepoint: Savepoint | None, claim: 
 
 
 def _waits_for(up: Any, coordinator: Any) -> str:
-    """What the start of a job waits for, in words; `up`: a first call, which returns when the coordinator's process runs."""
+    """Describe what the start of a job waits for; `up`: a first call, which returns when the coordinator's process runs."""
     if not ray.wait([up], timeout=0)[0]:
         return "the process of its coordinator"
     try:
         waits_for: str = ray.get(coordinator.waits_for.remote(), timeout=SILENT)
-    except RayError:  # if it is gone, the start hears of it too
+    except RayError:  # if it was lost, the start fails with the same error
         return "its coordinator"
     return waits_for
 
@@ -176,9 +176,9 @@ def _waits_for(up: Any, coordinator: Any) -> str:
 def _make_coordinator(
     plan: Plan, config: JobConfig, savepoint: Savepoint | None, claim: RunClaim, lent: Mapping[WorkerId, WorkerActor], *, detached: bool
 ) -> Any:
-    """Raises RequestError if a job of that name runs, FlowError for a flow that can't be sent.
+    """Create the coordinator. Raises RequestError if a job of that name is running, FlowError for a flow that can't be sent.
 
-    A job that has ended, and only tells how, makes room.
+    A coordinator that only reports the end of its job is replaced.
     """
     name = f"{plan.name}/coordinator"
     options = {
@@ -190,14 +190,14 @@ def _make_coordinator(
     deadline = time.monotonic() + CALL_TIMEOUT
     while True:
         try:
-            arguments = sent(plan, config, claim, savepoint, lent, detached)
+            arguments = pack_call(plan, config, claim, savepoint, lent, detached)
             return _COORDINATOR.options(**options).remote(*in_pieces(arguments))
         except Exception as error:
             if not isinstance(error, ActorAlreadyExistsError) and (told := refusal(plan)) is not None:
                 raise told from None
             if not isinstance(error, ValueError):
                 raise
-            if time.monotonic() > deadline or not (_made_room(name) or claim.resumes):  # what it continues has ended, or will
+            if time.monotonic() > deadline or not (_made_room(name) or claim.resumes):  # the previous run has ended, or will
                 raise RequestError(
                     f"a job `{plan.name}` is running: stop it with ef.connect({plan.name!r}).stop(), or give the flow another name"
                 ) from error
@@ -205,7 +205,7 @@ def _make_coordinator(
 
 
 def _made_room(name: str) -> bool:
-    """Whether the coordinator's job has ended, so that its name is or becomes free."""
+    """Return True if the coordinator's job has ended, so that its name is or becomes free."""
     try:
         coordinator = ray.get_actor(name, namespace=NAMESPACE)
         if ray.get(coordinator.lingers.remote(), timeout=CALL_TIMEOUT):
@@ -219,7 +219,10 @@ def _made_room(name: str) -> bool:
 
 
 def find_job(name: str) -> WatchedJob:
-    """The running job of that name, which may be another process's. Raises JobNotRunningError if there is none, naming those that run."""
+    """Find the running job of that name, possibly another process's.
+
+    Raises JobNotRunningError, naming the running jobs, if there is none.
+    """
     running = running_jobs(name)
     try:
         return WatchedJob(name, ray.get_actor(f"{name}/coordinator", namespace=NAMESPACE))
@@ -228,9 +231,10 @@ def find_job(name: str) -> WatchedJob:
 
 
 def running_jobs(wanted: str | None = None) -> list[str]:
-    """The names of the jobs on the cluster that this process or RAY_ADDRESS knows, or of this user's on this machine that runs `wanted`.
+    """List the jobs of the cluster that this process or RAY_ADDRESS names, or of this user's cluster on this machine that runs
+    `wanted`.
 
-    Raises ClusterError if there is no such cluster, or none or several of this user's clusters run it.
+    Raises ClusterError if there is no such cluster, or if none or several of this user's clusters run it.
     """
     if not ray.is_initialized():
         named = os.environ.get("RAY_ADDRESS", "auto") not in {"", "auto"}
@@ -244,13 +248,13 @@ def _tell(text: str) -> None:
 
 
 def address() -> str:
-    """Where other processes find the cluster to which this one is connected."""
+    """Return the address by which other processes find this process's cluster."""
     found: str = ray.get_runtime_context().gcs_address
     return found
 
 
 class RayJob:
-    """A job on Ray that this process started, by its coordinator. `over`: called when that is gone."""
+    """A job on Ray that this process started, represented by its coordinator. `over`: called when the coordinator has ended."""
 
     owned = True
 
@@ -277,7 +281,7 @@ class RayJob:
         return cast(A, self._afterwards(self._last, cast(AnyRequest, request)))
 
     def _afterwards(self, last: Outcome, request: AnyRequest) -> Any:
-        """What may still be asked when the job has ended; to stop it or to fail it changes nothing."""
+        """Answer requests that are still possible after the end of the job; stopping or failing it has no effect."""
         if isinstance(request, ShowLoad):
             if request.operator not in last.loads:
                 there = ", ".join(last.loads) or "none, because its coordinator was lost"
@@ -308,7 +312,7 @@ class RayJob:
                 self._over()
 
     def call(self, method: str, *args: Any, timeout: float = CALL_TIMEOUT) -> Any:
-        """Call the coordinator. Raises its own errors, or JobLostError if it is gone, JobTimeoutError if it doesn't answer."""
+        """Call the coordinator. Raises its errors, or JobLostError if it was lost, JobTimeoutError if it doesn't answer."""
         deadline = time.monotonic() + timeout
         while True:
             try:
@@ -316,9 +320,7 @@ class RayJob:
             except ActorUnavailableError as error:
                 # Ray restarts the coordinator, which then continues from the newest checkpoint.
                 if time.monotonic() > deadline:
-                    raise JobLostError(
-                        f"job `{self._name}`: its coordinator was lost and has not come back within {timeout:g} s"
-                    ) from error
+                    raise JobLostError(f"job `{self._name}`: its coordinator was lost and has not returned within {timeout:g} s") from error
                 time.sleep(0.2)
 
     def _ask(self, method: str, args: tuple[Any, ...], timeout: float) -> Any:
@@ -329,14 +331,17 @@ class RayJob:
         except GetTimeoutError as error:
             raise JobTimeoutError(f"job `{self._name}`: the coordinator did not answer `{method}` within {timeout:g} s") from error
         except RayActorError as error:
-            raise JobLostError(f"job `{self._name}`: its coordinator is gone: {why_ended(error)}") from None
+            raise JobLostError(f"job `{self._name}`: its coordinator was lost:  {why_ended(error)}") from None
         except RayTaskError as error:
             if isinstance(error.cause, EvenflowError):
                 raise error.cause from None
             raise
 
     def _answer(self, question: Any, timeout: float) -> Any:
-        """Waited for outside of Ray, which ends a process at once, with an exit code of its own, if a thread waits in it at the end."""
+        """Wait for an answer in a way that Ray's own waiting doesn't allow.
+
+        Ray ends a process at once, with its own exit code, if a thread waits in Ray at the end.
+        """
         answer = question.future()
         if not futures.wait([answer], timeout).done:
             raise GetTimeoutError(str(question))
@@ -344,20 +349,20 @@ class RayJob:
 
 
 class WatchedJob(RayJob):
-    """A job that another process started, and that goes on whatever becomes of this handle: it sees and steers, but takes nothing away."""
+    """A job that another process started, and that doesn't depend on this handle, which can watch and control it."""
 
     owned = False
 
     def progress(self, seen: int, incarnation: str) -> Progress:
-        """Waits a while for the job's end. Raises JobLostError if the job's processes are gone without one."""
+        """Wait a while for the job's end. Raises JobLostError if the job's processes have ended without one."""
         outcome: Outcome = self.call("outcome", WATCH, timeout=FOLLOW_TIMEOUT)
         if outcome.status.state.final:
             self._last = outcome
         return Progress(outcome.status.state, outcome.status.error, ())
 
     def ask(self, request: Request[A]) -> A:
-        """What goes wrong here is no concern of the job's."""
+        """Answer a request; errors of this process never fail the job."""
         return cast(A, None) if isinstance(request, Fail) else super().ask(request)
 
     def close(self) -> None:
-        """The job's owner ends it; this process no longer follows it."""
+        """Stop following the job, which its owner ends."""

@@ -31,7 +31,7 @@ from ..scheduler.protocol.storage_answers import StorageAnswer, StorageFailed
 from ..scheduler.record.restoring.restored_task import RestoredTask
 from ..scheduler.record.restoring.run_claim import RunClaim
 from ..state.errors import EvenflowError
-from .clocks.job_clock import JobClock
+from .clocks import JobClock
 from .job.first_manifest import Savepoint
 from .job.heartbeat import Heartbeat
 from .job.job_interpreter import JobInterpreter
@@ -43,14 +43,14 @@ from .task.task_interpreter import TaskInterpreter
 A = TypeVar("A")
 
 QUEUE_LIMIT = 16
-"""Batches in the queue before a task at which the tasks that feed it wait."""
+"""Batches in the queue of a task at which its upstream tasks wait."""
 
 
 TICK = 0.005
-"""Seconds between two looks at what the job does by the clock."""
+"""Seconds between two ticks of the job."""
 
 STORAGE_PATIENCE = 30.0
-"""Seconds that storage has, once the job has ended, to carry out what it was told before."""
+"""Seconds that storage has, once the job has ended, to carry out pending effects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class _Queues:
         self.receivers[channel].append((channel, element))
 
     def consumed(self, channel: ChannelId, batch: Batch) -> None:
-        """No credit goes back: the length of the queues holds the senders back."""
+        """Return no credit: the length of the queues holds the senders back."""
 
 
 class LocalJob:
@@ -109,7 +109,7 @@ class LocalJob:
         self._thread.join(timeout=30)
 
     def tell(self, worker: WorkerId, command: Command) -> None:
-        """Commands are carried out at the worker's next turn, so that what they bring about can't get between two effects."""
+        """Queue a command for the worker's next turn, so that its consequences can't get between two effects."""
         if isinstance(command, Attach):
             self._receivers.update((c.id, self._queues[c.receiver]) for c in (*command.accept, *command.connect))
         if worker in self._commands:
@@ -125,19 +125,19 @@ class LocalJob:
         self._changes.append(workers)
 
     def use_nodes(self, avoid: frozenset[str], prefer: frozenset[str]) -> None:
-        """There is one process."""
+        """Do nothing: there is one process."""
 
     def reserve(self, count: int) -> None:
-        """There is one process."""
+        """Do nothing: there is one process."""
 
     def ask_for_room(self, workers: int) -> None:
-        """There is one process."""
+        """Do nothing: there is one process."""
 
     def view(self, *, nodes: bool) -> None:
         return None
 
     def _answered(self, answer: StorageAnswer) -> None:
-        """Taken by the job's own thread at its next turn: it would keep another from the lock for long."""
+        """Queue an answer for the next turn of the job's own thread, which would hold the lock for too long in this one."""
         self._answers.append(answer)
         self._woken.set()
 
@@ -145,7 +145,7 @@ class LocalJob:
         self._answered(StorageFailed(why))
 
     def _change(self) -> bool:
-        """Workers that come and go, between two rounds; whether there were any."""
+        """Add and remove workers between two rounds; return True if there were changes."""
         changed = bool(self._changes)
         while self._changes:
             change = self._changes.popleft()
@@ -171,7 +171,7 @@ class LocalJob:
                 self._interpreter.ready(task.name, change.attempt)
 
     def _connect(self, plan: Plan) -> None:
-        """Which queues each task feeds: it waits while one of them is full."""
+        """Compute the queues that each task feeds: it waits while one of them is full."""
         self._receivers.update((channel.id, self._queues[channel.receiver]) for channel in plan.channels)
         self._targets = {
             name: [self._queues[receiver] for receiver in {c.receiver for c in plan.channels if c.sender == name and not c.state}]
@@ -179,7 +179,7 @@ class LocalJob:
         }
 
     def _deploy(self, wanted: Deploy) -> None:
-        """Begin attempt `wanted.attempt`; whatever is left of the one before is void."""
+        """Begin attempt `wanted.attempt`; everything of the previous one is discarded."""
         plan = wanted.plan
         for runner in self._runners.values():
             runner.close()
@@ -253,7 +253,7 @@ class LocalJob:
                 runner.close()
 
     def _ended(self) -> bool:
-        """Whether the job has; who waits for its beginning is told when it has begun."""
+        """Return True if the job has ended. Also signals its beginning to waiting threads."""
         state = self._interpreter.core.state
         if state is not JobState.STARTING and not self._begun.is_set():
             self._begun.set()

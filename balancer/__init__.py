@@ -1,1 +1,1 @@
-"""Plans moves from load, without I/O."""
+"""Planning of moves from load, without I/O."""

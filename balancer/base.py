@@ -17,8 +17,8 @@ class Limits:
     """The limits of a plan.
 
     `tolerance`: good enough is max / mean <= tolerance * floor. `max_bytes`: most state to move, None for any. `fixed_groups`,
-    `fixed_keys`: key groups and keys that must not move, nor be split. `split_keys`: whether the plan may split hot keys and gather them;
-    `kept_split`: keys that it must not gather. Raises FlowError for a tolerance below 1 and for negative bytes.
+    `fixed_keys`: key groups and keys that must not move, nor be split. `split_keys`: True if the plan may split hot keys and
+    gather them; `kept_split`: keys that it must not gather. Raises FlowError for a tolerance below 1 and for negative bytes.
     """
 
     tolerance: float = 1.05
@@ -36,26 +36,26 @@ class Limits:
 
 
 ANY_STATE = Limits()
-"""The default: anything may move."""
+"""The default: no limit on moves."""
 
 
 class Balancer(ABC):
-    """Called with a load snapshot to find a better placement. Pure: equal snapshots give equal plans. Only `hotspot` splits keys.
+    """A pure function from a load snapshot to a better placement: equal snapshots give equal plans. Only `hotspot` splits keys.
 
-    `hotspot` improves the present placement within the limits. The others compute a new placement by their rule, however much that moves,
-    and ignore the limits: they are the baselines for `hotspot`.
+    `hotspot` improves the present placement within the limits. The others compute a new placement by their rule, however much
+    that moves, and ignore the limits: they are the baselines for `hotspot`.
     """
 
     name: ClassVar[str]
 
     @abstractmethod
     def plan(self, snapshot: LoadSnapshot, limits: Limits = ANY_STATE) -> BalancePlan:
-        """The moves to make, none if nothing helps."""
+        """Return the moves to make, none if nothing helps."""
 
     def floor(self, snapshot: LoadSnapshot, limits: Limits = ANY_STATE) -> float:
-        """The least imbalance that a plan of this balancer could reach, in multiples of the present mean load."""
+        """Return the least imbalance that a plan of this balancer could reach, in multiples of the present mean load."""
         return snapshot.floor
 
     def needless_splits(self, snapshot: LoadSnapshot) -> frozenset[Hashable]:
-        """The split keys that a plan would gather, if they may be."""
+        """Return the split keys that a plan would gather, if allowed."""
         return frozenset()

@@ -1,7 +1,8 @@
-"""Consistent hashing with bounded loads: few groups move when workers come and go, and no worker is far over the mean.
+"""Consistent hashing with bounded loads: few groups move when workers join or leave, and no worker is far over the mean.
 
-Karger et al. (STOC 1997): workers and groups lie on a ring, and a group belongs to the next worker. Mirrokni, Thorup and Zadimoghaddam
-(SODA 2018): no worker takes more than (1 + epsilon) times the mean; a group that finds its worker full goes on to the next.
+Karger et al. (STOC 1997): workers and groups are points on a ring, and a group belongs to the next worker. Mirrokni, Thorup and
+Zadimoghaddam (SODA 2018): no worker takes more than (1 + epsilon) times the mean; a group whose worker is full tries the next
+one.
 
 >>> from .snapshot import GroupLoad
 >>> Consistent().plan(LoadSnapshot(4, [GroupLoad(group, 0, 1.0) for group in range(64)])).imbalance_after <= 1.25
@@ -21,14 +22,14 @@ from .ring import group_points, worker_points
 from .snapshot import LoadSnapshot, Workers
 
 EPSILON = 0.25
-"""How far over the mean a worker may be. By the paper, a group tries on the order of 1 / EPSILON**2 workers."""
+"""The excess over the mean allowed for a worker. By the paper, a group tries on the order of 1 / EPSILON**2 workers."""
 
 POINTS_EACH = 32
-"""Points of a worker on the ring: it takes groups over from that many others."""
+"""The points of a worker on the ring: it takes over groups from that many others."""
 
 
 class Consistent(Balancer):
-    """Groups are placed in the order of their points. A group that is too hot for every worker goes to the coldest one.
+    """A balancer that places groups in the order of their points. A group that is too hot for every worker goes to the coldest one.
 
     Hot keys stay with their groups: the rule has no routes for single keys.
     """
@@ -37,7 +38,7 @@ class Consistent(Balancer):
 
     def plan(self, snapshot: LoadSnapshot, limits: Limits = ANY_STATE) -> BalancePlan:
         groups = _placed(snapshot)
-        reason = f"consistent hashing, no worker over {1 + EPSILON:g} times the mean load but for groups that fit nowhere"
+        reason = f"consistent hashing, no worker over {1 + EPSILON:g} times the mean load except for groups that fit nowhere"
         return plan_to(snapshot, groups, with_their_groups(snapshot, groups), reason)
 
 

@@ -1,6 +1,6 @@
-"""Routing tables for another number of workers: for keys of workers that leave, and for workers that join.
+"""Routing tables for another number of workers: they reassign keys of leaving workers, and give keys to joining ones.
 
-Pure. Nothing moves between workers that stay, so as little as possible moves.
+Pure. No keys move between remaining workers, so as little as possible moves.
 
 >>> table = RoutingTable(np.array([0, 0, 1, 1, 2, 2], np.uint16))
 >>> evacuated(table, 2, np.array([4.0, 1.0, 1.0, 1.0, 3.0, 1.0])).groups.tolist()
@@ -21,11 +21,11 @@ from ..engine.protocol.routing import RoutingTable
 
 
 def evacuated(table: RoutingTable, workers: int, loads: npt.NDArray[np.float64]) -> RoutingTable:
-    """The table without workers `workers` and above. `loads`: load of each key group, in any unit, shape (key_groups,).
+    """Return the table without workers `workers` and above. `loads`: load of each key group, in any unit, shape (key_groups,).
 
-    The hottest groups first, each to the coldest worker that stays (longest processing time first; Graham, 1969). Keys with a route of
-    their own on a worker that leaves go to the worker of their group. A split key is shared by
-    those of its workers that stay, and by none if its home leaves.
+    The hottest groups go first, each to the coldest remaining worker (longest processing time first; Graham, 1969). Keys with
+    their own route to a leaving worker go to the worker of their group. A split key is shared by its remaining workers, and no
+    longer split if its home leaves.
     """
     groups = table.groups.copy()
     weights = loads + max(float(loads.sum()), 1.0) / len(loads) * 1e-3  # groups without load are distributed evenly too
@@ -46,7 +46,7 @@ def evacuated(table: RoutingTable, workers: int, loads: npt.NDArray[np.float64])
 
 
 def spread(table: RoutingTable, workers: int) -> RoutingTable:
-    """The table with equally many groups for every worker, as far as possible, for an operator without a measured load."""
+    """Return the table with the same number of groups for every worker if possible, for an operator without a measured load."""
     groups = table.groups.copy()
     counts = np.bincount(groups, minlength=workers)
     least = len(groups) // workers
@@ -60,7 +60,7 @@ def spread(table: RoutingTable, workers: int) -> RoutingTable:
 
 
 def highest_worker(table: RoutingTable) -> int:
-    """The highest index that owns anything."""
+    """Return the highest index of a worker that owns groups or keys."""
     hashes = np.array(list(table.keys), np.uint64)
     routed = int(table.owners(hashes).max()) if len(hashes) else 0
     sharing = max((worker for split in table.splits.values() for worker in split.workers), default=0)

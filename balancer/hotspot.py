@@ -1,23 +1,24 @@
 """Hotspot-diminishing: lowers the hottest worker's load, a piece at a time, for the least state moved.
 
-Invariant: every change lowers the hottest worker's load and leaves the worker that takes the piece below it, so the loads' sum of squares
-falls and the search ends.
+Invariant: every change lowers the hottest worker's load and leaves the worker that takes the piece below it, so the loads' sum of
+squares falls and the search ends.
 
-A piece is a key group or a hot key with a route of its own. The hottest worker h, with load L(h), gives piece p to the coldest worker c,
-where p is the one with the most
+A piece is a key group or a hot key with its own route. The hottest worker h, with load L(h), gives piece p to the coldest worker
+c, where p is the one with the most
 
     min(p, gap - p, need) / (bytes + 1),    gap = L(h) - L(c),    need = L(h) - tolerance * floor * mean:
 
-what it takes off the hotter of the two, as far as that is needed, per byte of state moved. A piece for which `gap - p` is small would
-only move the hotspot: it is left, and its neighbours go. A group with one key that is most of its heat is opened: the key and the rest are
-pieces of their own. When no piece of the hottest worker can go, its hottest group with known hot keys is opened; when there is none, a
-piece is swapped against a colder one of one of the coldest workers. When that doesn't help either, the search is over.
+the needed part of the load that it takes off the hotter worker, per byte of state moved. A piece for which `gap - p` is small
+would only move the hotspot: it stays, and other pieces move. A group with one key that has most of its load is opened: the key
+and the rest become separate pieces. When no piece of the hottest worker can move, its hottest group with known hot keys is
+opened; when there is none, a piece is swapped for a colder one of one of the coldest workers. When that doesn't help either, the
+search ends.
 
-A hot key of a join that alone is hotter than the mean is split over several workers before the search, and gathered again when it has
-cooled (`splitting.py`).
+A hot key of a join that alone is hotter than the mean is split over several workers before the search, and gathered again when it
+has cooled (`splitting.py`).
 
-The design follows AutoFlow's hotspot diminishing; the greedy step weighs balance against migration cost as Gedik does (Partitioning
-functions for stateful data parallelism in stream processing, VLDB Journal 2014).
+The design follows AutoFlow's hotspot diminishing; the greedy step weighs balance against migration cost as Gedik does
+(Partitioning functions for stateful data parallelism in stream processing, VLDB Journal 2014).
 
 >>> from .snapshot import GroupLoad, KeyLoad
 >>> groups = [GroupLoad(0, 0, 5.0, 100), GroupLoad(1, 0, 1.0, 100), GroupLoad(2, 1, 2.0, 100)]
@@ -51,7 +52,7 @@ HOT_IN_GROUP = 0.5
 """A key with this part of its group's load is the group's hot key..."""
 
 HOT_ON_WORKER = 0.25
-"""...if it also has this part of a worker's mean load: only few keys should have a route of their own."""
+"""...if it also has this part of a worker's mean load: only few keys should have their own route."""
 
 COLD = 1e-3
 """A routed key with no more than this part of a worker's mean load is no longer hot."""
@@ -60,7 +61,7 @@ _TINY = 1e-9
 
 
 class Hotspot(Balancer):
-    """The default balancer."""
+    """The default balancer, which moves load off the hottest worker."""
 
     name: ClassVar[str] = "hotspot"
 
@@ -87,7 +88,7 @@ class Hotspot(Balancer):
 
 
 def _placed(snapshot: LoadSnapshot, limits: Limits) -> BalancePlan:
-    """The plan that moves pieces and changes no split."""
+    """Return the plan that moves pieces and changes no split."""
     before, floor = snapshot.imbalance, snapshot.floor
     good = f"{limits.tolerance:g} times the floor of {floor:.2f}"
     hot = f"worker {int(snapshot.worker_loads().argmax())} has {before:.2f} times the mean load"
@@ -103,7 +104,7 @@ def _placed(snapshot: LoadSnapshot, limits: Limits) -> BalancePlan:
 
 
 class _Search:
-    """Moves pieces off the hottest worker until its load is low enough, or nothing helps."""
+    """A search that moves pieces off the hottest worker until its load is low enough, or no move helps."""
 
     def __init__(self, snapshot: LoadSnapshot, limits: Limits) -> None:
         self.pieces = Pieces(snapshot, limits)
@@ -114,7 +115,7 @@ class _Search:
         self.pieces.open_heat(HOT_IN_GROUP, HOT_ON_WORKER * mean)
 
     def run(self) -> bool:
-        """Search, and return whether the goal was reached."""
+        """Search, and return True if the goal was reached."""
         loads = self.pieces.loads
         while loads[hottest := int(loads.argmax())] > self.goal + self._least:
             if not (self._give(hottest) or self.pieces.open_hottest(hottest) or self._swap(hottest)):
@@ -122,14 +123,14 @@ class _Search:
         return True
 
     def obstacle(self) -> str:
-        """Why the goal was not reached."""
+        """Return why the goal was not reached."""
         if self._unaffordable:
             return "max_bytes allows no further move"
         worker = int(self.pieces.loads.argmax())
         return f"no move of one piece or swap of two lowers the load of worker {worker} further{self.pieces.heaviest(worker)}"
 
     def _give(self, source: int) -> bool:
-        """Move the best piece of `source` to the coldest worker, which can take more than any other. Returns whether there was one."""
+        """Move the best piece of `source` to the coldest worker, which can take the most. Returns True if there was one."""
         pieces, target = self.pieces, int(self.pieces.loads.argmin())
         gap, need = float(pieces.loads[source] - pieces.loads[target]), float(pieces.loads[source]) - self.goal
         best, best_score, best_gain = -1, 0.0, self._least
@@ -152,7 +153,7 @@ class _Search:
         return best >= 0
 
     def _swap(self, source: int) -> bool:
-        """Swap a piece of `source` for a colder piece of one of the coldest workers. Returns whether that helps."""
+        """Swap a piece of `source` for a colder piece of one of the coldest workers. Returns True if that helps."""
         pieces = self.pieces
         for target in np.argsort(pieces.loads, kind="stable")[:SWAP_PARTNERS].tolist():
             pair = self._best_swap(source, target)
@@ -163,7 +164,7 @@ class _Search:
         return False
 
     def _best_swap(self, source: int, target: int) -> tuple[int, int] | None:
-        """The swap with the most gain per byte, if one gains LEAST_EFFECT of the need.
+        """Return the swap with the most gain per byte, if one gains LEAST_EFFECT of the need.
 
         For a piece of load p, a partner near p - gap / 2 makes both workers equal, and one near p - need gives the needed gain.
         """
@@ -188,7 +189,7 @@ class _Search:
 
 
 def _cold_ones_home(snapshot: LoadSnapshot, group_workers: Workers, key_workers: Workers, limits: Limits) -> Workers:
-    """`key_workers`, except that routed keys without load go back to their groups, so that routes don't accumulate."""
+    """Return `key_workers` with routed keys without load back at their groups, so that routes don't accumulate."""
     homes = group_workers[snapshot.key_at]
     routed = snapshot.key_workers != snapshot.group_workers[snapshot.key_at]
     resting = np.array([key.key in limits.fixed_keys for key in snapshot.hot_keys], np.bool_)

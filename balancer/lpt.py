@@ -1,7 +1,7 @@
 """Longest processing time first, from scratch: the best balance of a simple rule, at the cost of moving nearly all state.
 
-Graham (Bounds on Multiprocessing Timing Anomalies, 1969): by descending load, each piece goes to the least loaded worker; the hottest
-worker then has at most 4/3 - 1/(3 workers) times the least possible.
+Graham (Bounds on Multiprocessing Timing Anomalies, 1969): by descending load, each piece goes to the least loaded worker; the
+hottest worker then has at most 4/3 - 1/(3 workers) times the least possible.
 
 >>> from .snapshot import GroupLoad
 >>> groups = [GroupLoad(group, 0, load) for group, load in enumerate([5.0, 5.0, 4.0, 4.0, 3.0, 3.0])]
@@ -23,7 +23,7 @@ from .snapshot import LoadSnapshot
 
 
 class LongestFirst(Balancer):
-    """Pieces are the key groups; those hotter than a worker's mean are opened, and their hot keys are pieces too.
+    """A balancer whose pieces are the key groups; those hotter than a worker's mean are opened, and their hot keys are pieces too.
 
     Groups without load stay in place. Ties go to the worker with the lowest number.
     """
@@ -45,5 +45,5 @@ class LongestFirst(Balancer):
             placed[piece] = worker
             heapreplace(coldest, (load + float(loads[piece]), worker))
         groups, keys = placed[: len(snapshot.key_groups)], placed[len(snapshot.key_groups) :]
-        reason = "longest processing time first, from scratch: what moves is no concern"
+        reason = "longest processing time first, from scratch, however much moves"
         return plan_to(snapshot, groups, np.where(opened, keys, groups[snapshot.key_at]), reason)

@@ -1,7 +1,7 @@
-"""Reads JSON from outside as an object of finite numbers.
+"""Parsing of external JSON to an object of finite numbers.
 
-Invariant: every text gives an object, or a SnapshotError with the reason in one line. NaN, Infinity (which Python's reader accepts although
-JSON has no such numbers) and numbers beyond a float are refused.
+Invariant: every text gives an object, or a SnapshotError with the reason in one line. NaN, Infinity (which Python's reader
+accepts although JSON has no such numbers) and numbers beyond a float are rejected.
 
 >>> object_of('{"workers": 2}', "the load snapshot", '{"workers": 4}')
 {'workers': 2}
@@ -24,7 +24,7 @@ _MOST_DIGITS = 100
 
 
 def object_of(text: str, what: str, example: str) -> dict[str, Any]:
-    """The object in `text`. Raises SnapshotError, with the name `what`, unless it is an object like `example`."""
+    """Parse the object in `text`. Raises SnapshotError, with the name `what`, unless it is an object like `example`."""
     try:
         document = json.loads(text, parse_constant=_no_number, parse_float=_float, parse_int=_int)
     except RecursionError:
@@ -37,7 +37,7 @@ def object_of(text: str, what: str, example: str) -> dict[str, Any]:
 
 
 def shown(value: Any) -> str:
-    """A value for an error message: like `repr`, but long values are cut off.
+    """Format a value for an error message: like `repr`, but long values are cut off.
 
     >>> shown(7), shown("JFK"), len(shown(10**99))
     ('7', "'JFK'", 40)

@@ -1,7 +1,7 @@
 """The pieces that `hotspot` can move, key groups and hot keys, with the worker of each.
 
-Invariant: a worker's load is the sum of its pieces and of its fixed groups and keys. Its pieces are sorted by load per byte of state to
-move, descending, then by load.
+Invariant: a worker's load is the sum of its pieces and of its fixed groups and keys. Its pieces are sorted by load per byte of
+state to move, descending, then by load.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Entry = tuple[float, float, int]
 
 
 class Pieces:
-    """Pieces 0..groups-1 are the key groups of the snapshot, less their opened keys; the others are its hot keys, in its order.
+    """The pieces of a snapshot: 0..groups-1 are its key groups, less their opened keys; the others are its hot keys, in its order.
 
-    A hot key is a piece once it is opened; those with a route of their own are from the start. `loads`: by worker, shape (workers,).
+    A hot key is a piece once it is opened; those with their own route are from the start. `loads`: by worker, shape (workers,).
     """
 
     def __init__(self, snapshot: LoadSnapshot, limits: Limits) -> None:
@@ -49,21 +49,23 @@ class Pieces:
             entries.sort()
 
     def of(self, worker: int) -> list[Entry]:
-        """The pieces of a worker that may move."""
+        """Return the pieces of a worker that may move."""
         return self._by_worker[worker]
 
     def cost(self, piece: int, target: int) -> int:
-        """The additional bytes that the plan moves if `piece` goes to `target`: a piece that moves already costs nothing more."""
+        """Return the additional bytes that the plan moves if `piece` goes to `target`; a piece that moves already costs nothing
+        more.
+        """
         if target == self.home[piece]:
             return -self.state_bytes[piece]
         return self.state_bytes[piece] if self.worker[piece] == self.home[piece] else 0
 
     def affordable(self, cost: int) -> bool:
-        """Whether the limit on the bytes to move allows `cost` more."""
+        """Return True if the limit on the bytes to move allows `cost` more."""
         return self._left is None or cost <= self._left
 
     def move(self, piece: int, target: int) -> None:
-        """Give a piece to another worker."""
+        """Move a piece to another worker."""
         if self._left is not None:
             self._left -= self.cost(piece, target)
         self._remove(piece)
@@ -80,7 +82,7 @@ class Pieces:
                 self._open(at)
 
     def open_hottest(self, worker: int) -> bool:
-        """Open the worker's hottest group with known hot keys. Returns whether there was one."""
+        """Open the worker's hottest group with known hot keys. Returns True if there was one."""
         for _, _, piece in sorted(self._by_worker[worker], key=lambda entry: entry[1:]):
             if piece in self._openable:
                 self._open(piece)
@@ -88,7 +90,7 @@ class Pieces:
         return False
 
     def heaviest(self, worker: int) -> str:
-        """A text with the name and load of a piece that is at least half of the worker's load; empty if there is none."""
+        """Return a text with the name and load of a piece that is at least half of the worker's load; empty if there is none."""
         piece = min(self._by_worker[worker], key=lambda entry: entry[1:], default=(0.0, 0.0, -1))[2]
         if piece < 0 or self.load[piece] < self.loads[worker] / 2:
             return ""
@@ -97,16 +99,16 @@ class Pieces:
         return f", where {name} alone has {self.load[piece] / self.loads.mean():.2f} times the mean"
 
     def key_workers(self) -> Workers:
-        """The worker of each hot key: its own if it is opened, else its group's."""
+        """Return the worker of each hot key: its own if it is opened, else its group's."""
         placed = np.array(self.worker, np.int64)
         return np.where(self.opened, placed[self.groups :], placed[: self.groups][self._key_at])
 
     def group_workers(self) -> Workers:
-        """The worker of each key group."""
+        """Return the worker of each key group."""
         return np.array(self.worker[: self.groups], np.int64)
 
     def _open(self, at: int) -> None:
-        """Make the hot keys of group `at` pieces of their own, where the group is."""
+        """Make the hot keys of group `at` separate pieces, on the group's worker."""
         self._remove(at)
         for key in self._openable.pop(at):
             self.opened[key] = True

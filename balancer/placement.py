@@ -1,7 +1,7 @@
-"""Converts a placement (the worker of every group and hot key) to the plan that leads there.
+"""Conversion of a placement (the worker of every group and hot key) to the plan that leads to it.
 
-Invariant: the plan's moves are exactly the difference between the snapshot and the placement, and its predicted imbalance is that of the
-placement, computed from the snapshot's own loads.
+Invariant: the plan's moves are exactly the difference between the snapshot and the placement, and its predicted imbalance is that
+of the placement, computed from the snapshot's own loads.
 
 >>> from .snapshot import GroupLoad
 >>> snapshot = LoadSnapshot(2, [GroupLoad(0, 0, 1.0, 10), GroupLoad(1, 0, 1.0, 20)])
@@ -21,7 +21,7 @@ from .snapshot import LoadSnapshot, Workers, imbalance
 
 
 def plan_to(snapshot: LoadSnapshot, group_workers: Workers, key_workers: Workers, reason: str) -> BalancePlan:
-    """The plan that puts group i of the snapshot on worker `group_workers[i]` and hot key i on `key_workers[i]`."""
+    """Return the plan that puts group i of the snapshot on worker `group_workers[i]` and hot key i on `key_workers[i]`."""
     moved = key_workers != snapshot.key_workers
     return BalancePlan(
         (*group_moves(snapshot, group_workers), *key_moves(snapshot, group_workers, key_workers)),
@@ -34,25 +34,25 @@ def plan_to(snapshot: LoadSnapshot, group_workers: Workers, key_workers: Workers
 
 
 def with_their_groups(snapshot: LoadSnapshot, group_workers: Workers) -> Workers:
-    """The workers of the hot keys if none has a route of its own."""
+    """Return the workers of the hot keys if none has its own route."""
     return group_workers[snapshot.key_at]
 
 
 def bytes_with_groups(snapshot: LoadSnapshot, group_workers: Workers) -> int:
-    """Bytes of state that move with the groups. A hot key's state is left out: it counts where the key moves, with its group or without."""
+    """Return the bytes of state that move with the groups, without hot keys, whose state counts where the key moves."""
     rest = snapshot.group_bytes.copy()
     np.subtract.at(rest, snapshot.key_at, snapshot.key_bytes)
     return int(np.maximum(rest, 0)[group_workers != snapshot.group_workers].sum())
 
 
 def group_moves(snapshot: LoadSnapshot, group_workers: Workers) -> Iterator[BalanceMove]:
-    """A move for each group whose worker changes."""
+    """Yield a move for each group whose worker changes."""
     for at in np.flatnonzero(group_workers != snapshot.group_workers).tolist():
         yield BalanceMove(int(snapshot.group_workers[at]), int(group_workers[at]), group=int(snapshot.group_ids[at]))
 
 
 def key_moves(snapshot: LoadSnapshot, group_workers: Workers, key_workers: Workers) -> Iterator[BalanceMove]:
-    """A move for each hot key that needs one: not for keys that move with their group, nor for routed keys that stay."""
+    """Yield a move for each hot key that needs one: not for keys that move with their group, nor for routed keys that stay."""
     home, new_home = snapshot.group_workers[snapshot.key_at], group_workers[snapshot.key_at]
     with_group = (snapshot.key_workers == home) & (key_workers == new_home)
     stays_routed = (key_workers == snapshot.key_workers) & (snapshot.key_workers != home)

@@ -1,4 +1,5 @@
-"""A balance plan: the key groups and hot keys that should change their worker, the keys to split or gather, the cost, and the reason.
+"""A balance plan: the key groups and hot keys that should change their worker, the keys to split or gather, the cost, and the
+reason.
 
 A plan is data. `BalancePlan.table` converts it to the target routing table; `balancer/strategies.py` plans the steps to it.
 
@@ -20,18 +21,19 @@ from ..engine.protocol.split_route import Dealt, SplitRoute
 from ..engine.shown import Shown
 
 MOST_MOVES = 8
-"""Moves that a plan names when it is printed."""
+"""The number of moves in a plan's printed form."""
 
 
 @dataclass(frozen=True, slots=True)
 class BalanceMove:
-    """A key group, or a hot key, goes from worker `source` to worker `target`.
+    """A move of a key group, or of a hot key, from worker `source` to worker `target`.
 
-    A group takes along those of its keys that have no route of their own and no move of their own in the plan. A key whose source is its
-    target stays where it is, with a route of its own, while its group goes.
+    A group takes along its keys, except those with their own route or their own move in the plan. A key whose source is its
+    target stays there, with its own route, while its group moves.
 
-    `share`: the part of the key's records that go to `target` from now on. Only `two_choices` plans less than 1: such a key is processed by
-    several workers at once, which works where their results can be merged (aggregates that are combined again downstream).
+    `share`: the part of the key's records that go to `target` from now on. Only `two_choices` plans less than 1: such a key is
+    processed by several workers at once, which works if their results can be merged (aggregates that are combined again
+    downstream).
     """
 
     source: int
@@ -41,7 +43,7 @@ class BalanceMove:
     share: float = 1.0
 
     def to_dict(self) -> dict[str, Any]:
-        """The move as a JSON object; without `share` if that is 1."""
+        """Return the move as a JSON object; without `share` if that is 1."""
         what = {"key": self.key} if self.group is None else {"group": self.group}
         part = {} if self.share == 1.0 else {"share": self.share}
         return {**what, "source": self.source, "target": self.target, **part}
@@ -49,7 +51,9 @@ class BalanceMove:
 
 @dataclass(frozen=True, slots=True)
 class KeySplit:
-    """A hot key of a join is to be shared by its home and the workers `others`; rows of the side `dealt` are dealt over all of them."""
+    """The split of a join's hot key: its home and the workers `others` share it; rows of the side `dealt` are dealt over all of
+    them.
+    """
 
     key: Hashable
     home: int
@@ -57,17 +61,18 @@ class KeySplit:
     dealt: Dealt
 
     def to_dict(self) -> dict[str, Any]:
-        """The split as a JSON object."""
+        """Return the split as a JSON object."""
         return {"key": self.key, "home": self.home, "others": list(self.others), "dealt": self.dealt}
 
 
 @dataclass(frozen=True, slots=True)
 class BalancePlan(Shown):
-    """`moves`: of key groups and hot keys; `splits`: the hot keys that are to be shared by these workers; `gathers`: the keys that are to
-    be at their homes alone again.
+    """A plan. `moves`: of key groups and hot keys; `splits`: hot keys to be shared by several workers; `gathers`: keys to be
+    whole at their homes.
 
-    `imbalance_before`, `imbalance_after`: max / mean load of the workers, at present and as predicted. `floor`: the least that any
-    placement can reach, with the keys split that are then. `state_bytes`: state that changes its worker. `reason`: a sentence for people.
+    `imbalance_before`, `imbalance_after`: max / mean load of the workers, at present and as predicted. `floor`: the least that
+    any placement can reach, with the keys that are then split. `state_bytes`: state that changes its worker. `reason`: a sentence
+    for people.
     """
 
     moves: tuple[BalanceMove, ...]
@@ -81,7 +86,7 @@ class BalancePlan(Shown):
 
     @property
     def changes(self) -> bool:
-        """Whether there is anything to do."""
+        """True if the plan changes anything."""
         return bool(self.moves or self.splits or self.gathers)
 
     def __str__(self) -> str:
@@ -93,10 +98,10 @@ class BalancePlan(Shown):
         if len(self.moves) > MOST_MOVES:
             lines.append(f"and {len(self.moves) - MOST_MOVES} more")
         lines += [f"key {split.key!r}: shared by workers {', '.join(map(str, (split.home, *split.others)))}" for split in self.splits]
-        return "\n".join([*lines, *(f"key {key!r}: shared no longer" for key in self.gathers)])
+        return "\n".join([*lines, *(f"key {key!r}: no longer shared" for key in self.gathers)])
 
     def to_json(self) -> str:
-        """The JSON that `evenflow plan balance` prints. A key that JSON can't hold becomes its `str`."""
+        """Return the JSON that `evenflow plan balance` prints. A key that JSON can't hold becomes its `str`."""
         document = {
             "moves": [move.to_dict() for move in self.moves],
             **({"splits": [split.to_dict() for split in self.splits]} if self.splits else {}),
@@ -110,7 +115,7 @@ class BalancePlan(Shown):
         return json.dumps(document, default=str, allow_nan=False)
 
     def table(self, current: RoutingTable, hash_of: Callable[[Hashable], int]) -> RoutingTable:
-        """The routing table after the plan; `hash_of` gives a hot key's hash64.
+        """Return the routing table after the plan; `hash_of` returns a hot key's hash64.
 
         Raises RequestError for a plan with a share below 1, because a table can't route parts of a key by their load.
         """

@@ -1,4 +1,4 @@
-"""The balancers by the names that users give them. A balancer is loaded when it is first asked for: a job has one, or none.
+"""The balancers by name. A balancer's module is loaded on first use: a job has one, or none.
 
 >>> named("hotspot").name
 'hotspot'
@@ -18,11 +18,11 @@ POLICIES = {
     "two_choices": "two_choices:TwoChoices",
     "lpt": "lpt:LongestFirst",
 }
-"""The module and the class of each, the default first."""
+"""The module and the class of each balancer by name, the default first."""
 
 
 def named(name: str) -> Balancer:
-    """The balancer of that name. Raises RequestError for an unknown one."""
+    """Return the balancer with that name. Raises RequestError for an unknown one."""
     if name not in POLICIES:
         raise RequestError(f"{name!r} is not a balancer: use one of {', '.join(POLICIES)}")
     module, _, balancer = POLICIES[name].partition(":")

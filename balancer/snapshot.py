@@ -1,7 +1,7 @@
 """The load of one operator at one time: the input of every balancer.
 
-Invariant: every snapshot is consistent: loads are finite and not negative, workers and groups are in range, every group and every key
-occurs once, and the hot keys of a group are not hotter than the group.
+Invariant: every snapshot is consistent: loads are finite and not negative, workers and groups are in range, every group and every
+key occurs once, and the hot keys of a group are not hotter than the group.
 
 >>> snapshot = LoadSnapshot(2, [GroupLoad(0, 0, 3.0), GroupLoad(1, 1, 1.0)], [KeyLoad("JFK", 0, 2.5)])
 >>> snapshot.worker_loads().tolist(), snapshot.imbalance, snapshot.floor
@@ -33,7 +33,7 @@ MAX_WORKERS = 65_535
 """The most workers that a routing table can name."""
 
 MOST = 1e18
-"""A larger load, rate or time is a mistake. Sums and ratios of smaller ones stay finite."""
+"""The largest valid load, rate or time. Sums and ratios of valid ones stay finite."""
 
 LEAST = 1e-18
 """A smaller value counts as 0, so that ratios don't overflow."""
@@ -52,10 +52,10 @@ class GroupLoad(NamedTuple):
 
 
 class KeyLoad(NamedTuple):
-    """A hot key. Its load is part of its group's load, and its state of its group's state, wherever it is processed.
+    """A hot key. Its load is part of its group's load, and its state of its group's state, on any worker.
 
-    `worker`: where the key is if it has a route of its own; None, or the group's worker, if it goes with its group. `left`: the part of its
-    load that records from the left side of a join cause; None if that isn't known.
+    `worker`: the key's worker if it has its own route; None, or the group's worker, if it goes with its group. `left`: the part
+    of its load that records from the left side of a join cause; None if unknown.
     """
 
     key: Hashable
@@ -69,8 +69,8 @@ class KeyLoad(NamedTuple):
 class SplitKey(NamedTuple):
     """A hot key of a join that several workers share. Its load is not part of its group's load.
 
-    `workers`: those that share it, its home first; `loads`: of each, what it has of the key's load. `dealt`: the side whose rows are dealt;
-    `copied`: the load that the rows of the other side cause at each of the workers.
+    `workers`: those that share it, its home first; `loads`: the part of the key's load at each of them. `dealt`: the side whose
+    rows are dealt; `copied`: the load that the rows of the other side cause at each of the workers.
     """
 
     key: Hashable
@@ -93,14 +93,15 @@ class SplitKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LoadSnapshot(Shown):
-    """`workers`: their number, with idle ones. Groups that are not listed have no load. Loads are in any one unit.
+    """The load of one operator at one time. `workers`: their number, including idle ones. Unlisted groups have no load. Loads are
+    in any one unit.
 
-    `split_keys`: keys that several workers share; no plan moves their home. `dealable`: the sides of the operator, a join, whose rows may
-    be dealt over several workers; empty if its keys can't be split.
+    `split_keys`: keys that several workers share; no plan moves their home. `dealable`: the sides of the operator, a join, whose
+    rows may be dealt over several workers; empty if its keys can't be split.
 
-    The arrays hold the same by columns: `group_*` have shape (groups,), `key_*` have shape (keys,). `key_at` is the position of a key's
-    group in `key_groups`; `key_workers` is where the key is, by its own route or its group's. `split_loads` is what each worker has of the
-    split keys, shape (workers,).
+    The arrays have the same content by columns: `group_*` have shape (groups,), `key_*` have shape (keys,). `key_at` is the
+    position of a key's group in `key_groups`; `key_workers` is the key's worker, by its own route or its group's. `split_loads`
+    is the load of the split keys at each worker, shape (workers,).
 
     Raises SnapshotError, naming the field, for an inconsistent snapshot.
     """
@@ -165,7 +166,7 @@ class LoadSnapshot(Shown):
         self._check_keys()
 
     def worker_loads(self, group_workers: Workers | None = None, key_workers: Workers | None = None) -> Loads:
-        """The load of each worker, shape (workers,): at present, or with groups and hot keys at the given workers."""
+        """Return the load of each worker, shape (workers,), for the present placement or the given one."""
         of_groups = self.group_workers if group_workers is None else group_workers
         of_keys = self.key_workers if key_workers is None else key_workers
         loads = np.bincount(of_groups, self.group_loads, self.workers)
@@ -189,12 +190,12 @@ class LoadSnapshot(Shown):
 
     @property
     def imbalance(self) -> float:
-        """max / mean of the workers' loads: 1 is even. The slowest worker makes the stream this much slower than it could be."""
+        """max / mean of the workers' loads: 1 is even. The slowest worker makes the stream this much slower than necessary."""
         return imbalance(self.worker_loads())
 
     @property
     def floor(self) -> float:
-        """The least imbalance of any placement, with the keys split that are: `max(1, workers * p1)`, p1 the hottest key's share."""
+        """The least imbalance of any placement, with the keys that are split: `max(1, workers * p1)`, p1 the hottest key's share."""
         hottest = max(float(self.key_loads.max(initial=0.0)), float(self.split_loads.max()))
         return max(1.0, hottest / self.mean) if self.mean else 1.0
 
@@ -202,11 +203,11 @@ class LoadSnapshot(Shown):
         seen = set[Hashable]()
         for index, key in enumerate(self.hot_keys):
             if key.key in seen:
-                raise SnapshotError(f"hot_keys[{index}].key is {shown(key.key)}, which is there already: a hot key is listed once")
+                raise SnapshotError(f"hot_keys[{index}].key is {shown(key.key)}, which is listed twice")
             seen.add(key.key)
         for index, split in enumerate(self.split_keys):
             if split.key in seen:
-                raise SnapshotError(f"split_keys[{index}].key is {shown(split.key)}, which is there already: a key is split or whole")
+                raise SnapshotError(f"split_keys[{index}].key is {shown(split.key)}, which is listed twice: a key is split or whole")
             seen.add(split.key)
         if wrong := [side for side in self.dealable if side not in get_args(Dealt)]:
             raise SnapshotError(f"dealable has {shown(wrong[0])}: the sides of a join are left and right")
@@ -222,13 +223,13 @@ class LoadSnapshot(Shown):
 
 
 def imbalance(loads: Loads) -> float:
-    """max / mean of loads, shape (workers,); 1 where there is no load."""
+    """Return max / mean of loads, shape (workers,); 1 without load."""
     mean = float(loads.mean())
     return float(loads.max()) / mean if mean > 0 else 1.0
 
 
 def _positions(ids: Workers) -> Workers:
-    """The position of each key group in `ids`, -1 if it isn't there, shape (MAX_GROUPS,)."""
+    """Return the position of each key group in `ids`, -1 if it isn't there, shape (MAX_GROUPS,)."""
     counts = np.bincount(ids)
     if (twice := np.flatnonzero(counts > 1)).size:
         raise SnapshotError(f"key_groups has group {twice[0]} {counts[twice[0]]} times: a group is on one worker, list it once")
@@ -238,7 +239,7 @@ def _positions(ids: Workers) -> Workers:
 
 
 def _split_loads(splits: tuple[SplitKey, ...], positions: Workers, workers: int) -> Loads:
-    """What each worker has of the split keys, shape (workers,)."""
+    """Return the load of the split keys at each worker, shape (workers,)."""
     loads = np.zeros(workers)
     for index, split in enumerate(splits):
         _add_split(loads, split, f"split_keys[{index}]", positions)

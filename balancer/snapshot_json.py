@@ -1,4 +1,4 @@
-"""Load snapshots as JSON, for `evenflow plan balance`.
+"""Conversion of load snapshots from and to JSON, for `evenflow plan balance`.
 
 >>> text = '{"workers": 2, "key_groups": [{"group": 0, "worker": 1, "load": 0.5, "state_bytes": 4096}], "hot_keys": []}'
 >>> snapshot_from_json(text).key_groups
@@ -19,10 +19,11 @@ from .snapshot import GroupLoad, KeyLoad, LoadSnapshot, SplitKey
 
 
 def snapshot_from_json(text: str) -> LoadSnapshot:
-    """The snapshot in `text`. `hot_keys`, `split_keys`, `dealable` and every `state_bytes` may be left out, and unknown fields are ignored.
+    """Parse the snapshot in `text`. `hot_keys`, `split_keys`, `dealable` and every `state_bytes` are optional; unknown fields are
+    ignored.
 
-    A key is a string, a number, a boolean, null, or a list of these for a key of several columns (a tuple in the snapshot). Raises
-    SnapshotError for text that is not JSON, or, naming the field, for an inconsistent snapshot.
+    A key is a string, a number, a boolean, null, or a list of these for a key of several columns (a tuple in the snapshot).
+    Raises SnapshotError for text that is not JSON, or, naming the field, for an inconsistent snapshot.
     """
     document = object_of(text, "the load snapshot", '{"workers": 4, "key_groups": [...], "hot_keys": [...]}')
     dealable = document.get("dealable", [])
@@ -32,7 +33,7 @@ def snapshot_from_json(text: str) -> LoadSnapshot:
 
 
 def snapshot_to_json(snapshot: LoadSnapshot) -> str:
-    """The inverse of `snapshot_from_json`. Raises TypeError for keys that JSON can't hold, ValueError for NaN and infinite ones."""
+    """Return JSON for `snapshot_from_json`. Raises TypeError for keys that JSON can't hold, ValueError for NaN and infinite ones."""
     keys = [key._asdict() for key in snapshot.hot_keys]
     for key in keys:
         for name in ("worker", "left"):

@@ -1,13 +1,13 @@
-"""Which hot keys of a join are split over several workers, and which are gathered again.
+"""The choice of a join's hot keys to split over several workers, or to gather again.
 
-Invariant: a key is split only where that lowers the load of the hottest worker by at least `LEAST_GAIN`, and gathered only when it is far
-from what would have it split: the two limits of the load, `tolerance` and `COOLED`, and of the gain lie apart, so that no key goes back and
-forth.
+Invariant: a key is split only where that lowers the load of the hottest worker by at least `LEAST_GAIN`, and gathered only when
+it is far from being split again: the two limits of the load, `tolerance` and `COOLED`, and those of the gain are far apart, so
+that no key alternates.
 
-No placement of whole keys gets a worker below the load of its hottest key. With n workers that share the key, the rows of one side are
-dealt over them and those of the other go to all: each has `dealt / n + copied` of the key's load, and the operator has `(n - 1) * copied`
-more to do. So n is the least number that brings the larger of that part and of the mean, which the copies raise, as low as it can get, and
-leaves room beside the part, so that not all else must move away from the workers that share the key.
+No placement of whole keys gets a worker below the load of its hottest key. With n workers that share the key, the rows of one
+side are dealt over them and those of the other go to all: each has `dealt / n + copied` of the key's load, and the operator has
+`(n - 1) * copied` more to do. So n is the least number that minimises the larger of that part and of the mean, which the copies
+raise, and leaves room for other keys, so that not all of them must move away from the workers that share the key.
 
 >>> snapshot = LoadSnapshot(4, [GroupLoad(0, 0, 1.0)], [KeyLoad("ATL", 0, 0.8, left=0.76)], dealable=("left",))
 >>> changed = reshaped(snapshot)
@@ -37,19 +37,21 @@ COOLED = 0.5
 """A split key that would have no more than this part of the mean load has cooled."""
 
 IN_VAIN = 0.95
-"""A key of which each worker has this part of the whole load is split in vain: nearly all its rows are copied."""
+"""A key is split in vain if each worker has this part of its load: nearly all its rows are copied."""
 
 ROOM = 0.75
-"""The part of a worker's mean load that a split key should leave to other keys is what this leaves of 1."""
+"""The largest part of a worker's mean load that a split key should take, so that other keys find room."""
 
 NEARLY = 1.05
-"""A number of workers that comes as near as this to the best is as good."""
+"""A number of workers whose result is within this factor of the best is as good."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reshaped:
-    """`snapshot`: the load once the keys of `splits` are split and those of `gathers` are at their homes alone. `reasons`: one for each, in
-    words. `state_bytes`: the copies.
+    """The result of splitting and gathering keys.
+
+    `snapshot`: the load once the keys of `splits` are split and those of `gathers` are whole at their homes. `reasons`: a text
+    for each. `state_bytes`: the copies.
     """
 
     snapshot: LoadSnapshot
@@ -60,11 +62,11 @@ class Reshaped:
 
 
 def reshaped(snapshot: LoadSnapshot, limits: Limits = ANY_STATE) -> Reshaped:
-    """What to split and to gather: nothing where the limits or the operator don't allow it, or where it wouldn't help."""
+    """Choose keys to split and to gather: none if the limits or the operator don't allow it, or if it wouldn't help."""
     if not limits.split_keys or snapshot.mean <= 0:
         return Reshaped(snapshot)
     gathers = tuple(split for split in snapshot.split_keys if split.key not in limits.kept_split and _is_needless(snapshot, split))
-    reasons = [f"hot key {split.key!r} {_why_gathered(snapshot, split)}: it is split no longer" for split in gathers]
+    reasons = [f"hot key {split.key!r} {_why_gathered(snapshot, split)}: it is no longer split" for split in gathers]
     seen, splits, state_bytes = _gathered(snapshot, gathers), list[KeySplit](), 0
     for candidate in _candidates(seen, limits, frozenset(split.key for split in gathers)):
         if candidate.load <= limits.tolerance * seen.mean:
@@ -86,18 +88,18 @@ def reshaped(snapshot: LoadSnapshot, limits: Limits = ANY_STATE) -> Reshaped:
 
 
 def needless(snapshot: LoadSnapshot) -> frozenset[Hashable]:
-    """The split keys that have cooled, or are split in vain."""
+    """Return the split keys that have cooled, or are split in vain."""
     return frozenset(split.key for split in snapshot.split_keys if _is_needless(snapshot, split))
 
 
 def reachable_floor(snapshot: LoadSnapshot, limits: Limits = ANY_STATE) -> float:
-    """The least imbalance of any placement once keys are split, in multiples of the mean load before."""
+    """Return the least imbalance of any placement once keys are split, in multiples of the mean load before."""
     changed = reshaped(snapshot, limits)
     return changed.snapshot.floor * changed.snapshot.mean / snapshot.mean if changed.splits else snapshot.floor
 
 
 class _Candidate(NamedTuple):
-    """A hot key that one worker has, or that is split already; `load`: the most that a worker has of it."""
+    """A hot key at one worker, or a split key; `load`: the largest part of its load at a worker."""
 
     load: float
     whole: float
@@ -109,17 +111,19 @@ class _Candidate(NamedTuple):
     bytes: int
 
     def copied(self, dealt: Dealt) -> float:
-        """The load of the rows that go to all workers."""
+        """Return the load of the rows that go to all workers."""
         return self.whole - self.left if dealt == "left" else self.left
 
     def state_bytes(self, split: SplitKey) -> int:
-        """The copies that workers get, if state is distributed over the sides as the load is."""
+        """Return the bytes copied to workers, if state is distributed over the sides as the load is."""
         more = len(split.workers) - len(self.workers)
         return round(self.bytes * more * self.copied(split.dealt) / self.whole)
 
 
 class _Option(NamedTuple):
-    """`reached`: the least load that the hottest worker can have; `part`: what each worker has of the key, in multiples of the mean."""
+    """A way to split. `reached`: the least load of the hottest worker; `part`: the key's load at each worker; in multiples of the
+    mean.
+    """
 
     reached: float
     part: float
@@ -127,13 +131,13 @@ class _Option(NamedTuple):
     dealt: Dealt
 
     def preference(self) -> tuple[bool, float, float]:
-        """The fewest workers that leave room beside the part; if there is no room, the smallest part."""
+        """Return the sort key: the fewest workers that leave room for other keys, else the smallest part."""
         crowded = self.part > ROOM
         return crowded, self.part if crowded else self.workers, self.reached
 
 
 def _candidates(snapshot: LoadSnapshot, limits: Limits, gathered: frozenset[Hashable]) -> list[_Candidate]:
-    """The keys that may be shared by more workers, the hottest first."""
+    """List the keys that may be shared by more workers, the hottest first."""
     found = [
         _Candidate(key.load, key.load, key.left, key.key, key.group, (worker,), snapshot.dealable, key.state_bytes)
         for key, worker in zip(snapshot.hot_keys, snapshot.key_workers.tolist(), strict=True)
@@ -148,7 +152,7 @@ def _candidates(snapshot: LoadSnapshot, limits: Limits, gathered: frozenset[Hash
 
 
 def _best(snapshot: LoadSnapshot, candidate: _Candidate) -> SplitKey | None:
-    """The split that helps the most, with the fewest workers; None if none helps enough."""
+    """Return the split that helps the most, with the fewest workers; None if none helps enough."""
     now, workers = len(candidate.workers), snapshot.workers
     before = snapshot.mean * workers
     options = []
@@ -169,7 +173,7 @@ def _best(snapshot: LoadSnapshot, candidate: _Candidate) -> SplitKey | None:
 
 
 def _coldest(snapshot: LoadSnapshot, candidate: _Candidate, count: int) -> list[int]:
-    """So many of the workers that don't have the key."""
+    """Return the `count` coldest workers without the key."""
     order = np.argsort(snapshot.worker_loads(), kind="stable").tolist()
     return [worker for worker in order if worker not in candidate.workers][:count]
 
@@ -186,11 +190,11 @@ def _why_gathered(snapshot: LoadSnapshot, split: SplitKey) -> str:
     if _has_cooled(snapshot, split):
         mean = _mean_without_copies(snapshot, split)
         return f"has cooled to {split.whole_load / mean if mean else 0.0:.2f} times the mean load"
-    return f"has hardly any {split.dealt} rows to deal any more"
+    return f"has hardly any {split.dealt} rows left to deal"
 
 
 def _part(split: SplitKey) -> float:
-    """What each worker has of a key's load if its rows are dealt evenly."""
+    """Return the key's load at each worker if its rows are dealt evenly."""
     return split.dealt_load / len(split.workers) + split.copied
 
 
@@ -199,7 +203,7 @@ def _mean_without_copies(snapshot: LoadSnapshot, split: SplitKey) -> float:
 
 
 def _with_split(snapshot: LoadSnapshot, split: SplitKey) -> LoadSnapshot:
-    """The load once the key is shared by more workers."""
+    """Return the load once the key is shared by more workers."""
     whole = next((key for key in snapshot.hot_keys if key.key == split.key), None)
     groups, keys = list(snapshot.key_groups), [key for key in snapshot.hot_keys if key.key != split.key]
     if whole is not None:
@@ -209,7 +213,7 @@ def _with_split(snapshot: LoadSnapshot, split: SplitKey) -> LoadSnapshot:
 
 
 def _gathered(snapshot: LoadSnapshot, gathers: tuple[SplitKey, ...]) -> LoadSnapshot:
-    """The load once these keys are at their homes alone."""
+    """Return the load once these keys are whole at their homes."""
     if not gathers:
         return snapshot
     groups, keys = list(snapshot.key_groups), list(snapshot.hot_keys)
@@ -222,7 +226,7 @@ def _gathered(snapshot: LoadSnapshot, gathers: tuple[SplitKey, ...]) -> LoadSnap
 
 
 def _with_load(groups: list[GroupLoad], group: int, load: float, state_bytes: int) -> list[GroupLoad]:
-    """The groups, of which one has this load and state more."""
+    """Return the groups, with this load and state added to one."""
     at = next(index for index, entry in enumerate(groups) if entry.group == group)
     changed = groups[at]._replace(load=max(groups[at].load + load, 0.0), state_bytes=max(groups[at].state_bytes + state_bytes, 0))
     return [*groups[:at], changed, *groups[at + 1 :]]

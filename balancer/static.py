@@ -19,7 +19,10 @@ from .snapshot import LoadSnapshot
 
 
 class Static(Balancer):
-    """Contiguous ranges of the groups, as even as they can be; there are as many groups as the next power of two over those listed."""
+    """A balancer that assigns contiguous ranges of the groups, as evenly as possible.
+
+    The number of groups is the next power of two above those listed.
+    """
 
     name: ClassVar[str] = "static"
 

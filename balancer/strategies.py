@@ -1,10 +1,11 @@
 """Migration strategies: plan the steps from the current routing table to the target.
 
-Invariant: for all tables, the steps together move exactly the keys whose worker differs, each once. A key with a route of its own never
-moves with its group (`Move.staying`). In a step, a pair of workers has at most one move.
+Invariant: for all tables, the steps together move exactly the keys whose worker differs, each once. A key with its own route
+never moves with its group (`Move.staying`). In a step, a pair of workers has at most one move.
 
-Splits of hot keys change in steps of their own, in the same way by all strategies: before the others keys are shared no longer, or by other
-workers, after them more keys are shared. So a key that moves is not split, and a key that is split is where its home will be.
+Splits of hot keys change in separate steps, in the same way for all strategies: before the other steps some keys are gathered or
+shared by other workers, and after them more keys are split. So a key that moves is not split, and a key that is split is at its
+future home.
 
 >>> import numpy as np
 >>> current, target = RoutingTable(np.array([0, 0, 1, 1], np.uint16)), RoutingTable(np.array([1, 1, 1, 0], np.uint16))
@@ -46,17 +47,17 @@ class Step:
 
 
 def sudden(current: RoutingTable, target: RoutingTable) -> Iterator[Step]:
-    """Everything in one step, while the stream runs (Megaphone's all-at-once)."""
+    """Move everything in one step, while the stream runs (Megaphone's all-at-once)."""
     yield from _together(current, target, Step(()))
 
 
 def pause(current: RoutingTable, target: RoutingTable) -> Iterator[Step]:
-    """Everything in one step, while the operator's input waits (partial pause and restart)."""
+    """Move everything in one step, while the operator's input waits (partial pause and restart)."""
     yield from _together(current, target, Step((), pause=True))
 
 
 def lazy(current: RoutingTable, target: RoutingTable) -> Iterator[Step]:
-    """Everything in one step; a key's state is fetched when a record needs it (Koala; Meces, ATC 2022)."""
+    """Move everything in one step; a key's state is fetched when a record needs it (Koala; Meces, ATC 2022)."""
     yield from _together(current, target, Step((), lazy=True))
 
 
@@ -66,18 +67,18 @@ def restart(current: RoutingTable, target: RoutingTable) -> Iterator[Step]:
 
 
 def fluid(current: RoutingTable, target: RoutingTable) -> Iterator[Step]:
-    """A group, or a key, per step: the least latency, the most steps (Megaphone, Hoffmann et al., VLDB 2019)."""
+    """Move one group or key per step: the least latency, the most steps (Megaphone, Hoffmann et al., VLDB 2019)."""
     for pair, pieces in _pieces(current, target).items():
         for piece in pieces:
             yield Step((_move(pair, [piece]),))
 
 
 def batched(current: RoutingTable, target: RoutingTable, groups_per_move: int = 1) -> Iterator[Step]:
-    """Each step has disjoint pairs of workers, with `groups_per_move` groups or keys for each pair (Megaphone's batched).
+    """Move `groups_per_move` groups or keys for each of some disjoint pairs of workers in each step (Megaphone's batched).
 
-    A worker needs as many steps as it has pieces to give and take, so pairs with the busiest workers go first. There are fewer than twice
-    as many steps as the busiest worker needs, as in every greedy colouring of a graph's edges. Raises RequestError unless `groups_per_move`
-    is at least 1.
+    A worker needs as many steps as it has pieces to give and take, so pairs with the busiest workers go first. There are fewer
+    than twice as many steps as the busiest worker needs, as in every greedy colouring of a graph's edges. Raises RequestError
+    unless `groups_per_move` is at least 1.
     """
     if groups_per_move < 1:
         raise RequestError(f"groups_per_move is {groups_per_move}: a step moves at least 1 key group of a pair of workers")
@@ -106,11 +107,12 @@ STRATEGIES: dict[str, Callable[[RoutingTable, RoutingTable], Iterator[Step]]] = 
     "batched": batched,
     "lazy": lazy,
 }
-"""The strategies by the names that users give them."""
+"""The strategies by name."""
 
 
 def plan_steps(name: str, current: RoutingTable, target: RoutingTable, groups_per_move: int = 1) -> Iterator[Step]:
-    """The steps of strategy `name` from `current` to `target`: none if the tables are equal. Raises RequestError for an unknown name.
+    """Plan the steps of strategy `name` from `current` to `target`: none if the tables are equal. Raises RequestError for an
+    unknown name.
 
     `groups_per_move` is for `batched` only.
     """
@@ -129,7 +131,7 @@ def _steps(name: str, current: RoutingTable, target: RoutingTable, groups_per_mo
 
 
 def _continues(before: SplitRoute | None, after: SplitRoute) -> bool:
-    """Whether a key stays split, perhaps over other workers."""
+    """Return True if a key stays split, perhaps over other workers."""
     return before is not None and (before.home, before.dealt) == (after.home, after.dealt)
 
 
@@ -140,7 +142,7 @@ def _together(current: RoutingTable, target: RoutingTable, kind: Step) -> Iterat
 
 
 def _pieces(current: RoutingTable, target: RoutingTable) -> dict[Pair, list[Move]]:
-    """The moves cut into the smallest ones, a group or a key each, by their pair of workers."""
+    """Cut the moves into the smallest ones, of a group or a key each, by their pair of workers."""
     return {(move.source, move.target): list(_cut(move, len(current))) for move in current.moves_to(target)}
 
 

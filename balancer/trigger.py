@@ -1,9 +1,9 @@
-"""When to balance: a state machine over the windows of one operator, without a clock.
+"""The decision when to balance: a state machine over the windows of one operator, without a clock.
 
-Invariants: a plan needs `windows` uneven windows in a row, and `cooldown` windows since the previous plan. Groups and keys that moved count
-with their old load at their new worker until they work there, so that the trigger doesn't react twice to one hotspot. They stay there for
-`rest` windows unless their load shifts. A key that is split stays so until it has been needlessly split for `rest` windows in a row; then
-it is gathered, however even the load is.
+Invariants: a plan needs `windows` uneven windows in a row, and `cooldown` windows since the previous plan. Groups and keys that
+moved count with their old load at their new worker until they work there, so that the trigger doesn't react twice to one hotspot.
+They stay there for `rest` windows unless their load shifts. A split key stays split until that has been needless for `rest`
+windows in a row; then it is gathered, even if the load is even.
 
 >>> from .snapshot import GroupLoad
 >>> trigger = Trigger(Hotspot(), TriggerSettings(windows=2))
@@ -34,12 +34,12 @@ from .verdict import Verdict
 
 @dataclass(frozen=True, slots=True)
 class TriggerSettings:
-    """When to act, and how far.
+    """The conditions for acting, and the limits of a plan.
 
-    `threshold`: uneven is max / mean load over `threshold * floor`. `windows`: the number of uneven windows in a row that lead to a plan,
-    made from their mean. `cooldown`: windows from one plan to the next. `rest`: windows in which a moved group or key doesn't move again,
-    unless its load changed by the factor `shift`. `least_gain`: a plan that lowers max / mean by less is not worth its moves. `tolerance`,
-    `max_bytes`, `split_keys`: as in `Limits`, for each plan. Raises FlowError for values that can't work.
+    `threshold`: uneven is max / mean load over `threshold * floor`. `windows`: the number of uneven windows in a row that lead to
+    a plan, made from their mean. `cooldown`: windows from one plan to the next. `rest`: windows in which a moved group or key
+    doesn't move again, unless its load changed by the factor `shift`. `least_gain`: a plan that lowers max / mean by less is not
+    worth its moves. `tolerance`, `max_bytes`, `split_keys`: as in `Limits`, for each plan. Raises FlowError for invalid values.
     """
 
     threshold: float = 1.2
@@ -74,7 +74,7 @@ class _Moved:
 
 @dataclass(slots=True)
 class _Memory:
-    """Recent moves, by key group and by key; `under_way`: the last plan has not taken effect yet."""
+    """Recent moves, by key group and by key; `under_way`: True until the last plan has taken effect."""
 
     under_way: bool = False
     groups: dict[int, _Moved] = field(default_factory=dict)
@@ -86,7 +86,7 @@ _Route = tuple[Hashable, tuple[int, ...], Dealt]
 
 
 class Trigger:
-    """One per operator. `observe` takes one snapshot per window; `verdict` is what it made of the newest."""
+    """The trigger of one operator. `observe` takes one snapshot per window; `verdict` is its judgement of the newest."""
 
     def __init__(self, balancer: Balancer | None = None, settings: TriggerSettings = TriggerSettings()) -> None:
         self.verdict = Verdict.EVEN
@@ -100,9 +100,9 @@ class Trigger:
         self._needless: dict[Hashable, int] = {}
 
     def observe(self, snapshot: LoadSnapshot) -> BalancePlan | None:
-        """The load of the next window; a plan if it is time to act.
+        """Take the load of the next window; return a plan if it is time to act.
 
-        The caller carries the plan out; if it doesn't, the windows after the cool-down show that. A change in the number of workers
+        The caller carries the plan out; otherwise the windows after the cool-down show that. A change in the number of workers
         restarts the count of uneven windows.
         """
         self.verdict, plan = self._judged(snapshot)
@@ -136,9 +136,9 @@ class Trigger:
         return Verdict.PLANNED, plan
 
     def _awaits_splits(self, snapshot: LoadSnapshot) -> bool:
-        """Whether the last plan split or gathered keys, and this window was not measured wholly under that: it doesn't count then.
+        """Return True if the last plan's splits were not in effect during the whole window, which then doesn't count.
 
-        The first window that shows the splits of the plan is the last that is left out, because they were made while it lasted.
+        The first window that shows the splits of the plan is the last that is ignored, because they were made during it.
         """
         if self._awaited is None:
             return False
@@ -150,7 +150,7 @@ class Trigger:
         return self._awaited is not None
 
     def _ripe(self, snapshot: LoadSnapshot) -> frozenset[Hashable]:
-        """The split keys that have been so needlessly for long enough to be gathered."""
+        """Return the split keys that have been split needlessly for long enough to be gathered."""
         settings = self._settings
         needless = self._balancer.needless_splits(snapshot) if settings.split_keys else frozenset()
         self._needless = {key: self._needless.get(key, 0) + 1 for key in needless}
@@ -169,7 +169,7 @@ class Trigger:
         return snapshot.imbalance > self._settings.threshold * self._balancer.floor(snapshot, limits)
 
     def _waiting(self, snapshot: LoadSnapshot, seen: LoadSnapshot) -> Verdict:
-        """Why nothing is planned on a window, which counts as `seen`."""
+        """Return why nothing is planned for a window, which counts as `seen`."""
         if self._uneven:
             return Verdict.COOLING if self._cooling else Verdict.BRIEF
         return self._calm(seen) if seen is snapshot else Verdict.SETTLING
@@ -178,7 +178,7 @@ class Trigger:
         return Verdict.EVEN if snapshot.imbalance <= self._settings.threshold else Verdict.FLOOR
 
     def _gain(self, snapshot: LoadSnapshot, plan: BalancePlan, limits: Limits) -> float:
-        """How much lower the hottest worker's load will be, in multiples of the mean; with splits, if it gets to the floor."""
+        """Return the reduction of the hottest worker's load, in multiples of the mean; with splits, if it reaches the floor."""
         after = self._balancer.floor(snapshot, limits) if plan.splits else plan.imbalance_after
         return plan.imbalance_before - after
 
@@ -200,7 +200,7 @@ class Trigger:
             self._awaited = frozenset((*kept, *((split.key, (split.home, *split.others), split.dealt) for split in plan.splits)))
 
     def _resting(self, snapshot: LoadSnapshot) -> tuple[frozenset[int], frozenset[Hashable]]:
-        """Groups and keys that moved recently, are still at their new worker, and whose load hasn't shifted since."""
+        """Return groups and keys that moved recently, are still at their new worker, and whose load hasn't shifted since."""
         moved = self._moved
         oldest = self._window - self._settings.rest
         moved.groups = {group: entry for group, entry in moved.groups.items() if entry.window > oldest}
@@ -215,10 +215,11 @@ class Trigger:
         return moved is not None and moved.target == worker and moved.load / shift <= load <= moved.load * shift
 
     def _expected(self, snapshot: LoadSnapshot) -> LoadSnapshot:
-        """The window as if the last plan had taken effect: moved groups and keys count at their new worker, with at least their old load.
+        """Return the window as if the last plan had taken effect: moved groups and keys count at their new worker, with at least
+        their old load.
 
-        The first window that shows all of them there is the last one treated like this, because moves were in progress when it began. After
-        the cool-down, windows count as they are.
+        The first window that shows all of them there is the last one treated like this, because moves were in progress when it
+        began. After the cool-down, windows count unchanged.
         """
         if not (self._moved.under_way and self._cooling):
             return snapshot
@@ -241,7 +242,9 @@ class Trigger:
 
 
 def mean_of(snapshots: Sequence[LoadSnapshot]) -> LoadSnapshot:
-    """The last snapshot with the mean loads of all, in which the same keys are split; a group missing in one had no load then."""
+    """Return the last snapshot with the mean loads of all, which have the same split keys; a group missing in one had no load
+    then.
+    """
     last, loads, keys = snapshots[-1], np.zeros(MAX_GROUPS), dict[Hashable, float]()
     lefts = dict[Hashable, float | None]()
     for snapshot in snapshots:

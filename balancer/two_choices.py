@@ -1,14 +1,14 @@
 """Partial key grouping: two workers for each key, and each record goes to the less loaded of them.
 
-Nasir et al. (The Power of Both Choices, ICDE 2015). A key that two workers share has two partial results, so this is for aggregates that
-are merged downstream. In a plan:
+Nasir et al. (The Power of Both Choices, ICDE 2015). A key that two workers share has two partial results, so this is for
+aggregates that are merged downstream. In a plan:
 
 - A key group has two candidates by hash and goes whole to the one that is less loaded when its turn comes (no group is split).
 - A hot key has two candidates by its own hash, and its load is split so that both are as even as possible, as if each record went to the
   less loaded one. The plan has a move for each candidate that isn't the key's worker already, with the `share` of the key's load that goes
   there; the rest stays at its source. `BalancePlan.floor` doesn't bind this balancer.
 
-`state_bytes` counts a split key's state once per worker that gets a share: each builds a summary of its own.
+`state_bytes` counts a split key's state once per worker that gets a share: each builds its own summary.
 
 >>> from .snapshot import GroupLoad, KeyLoad
 >>> plan = TwoChoices().plan(LoadSnapshot(2, [GroupLoad(0, 0, 1.0)], [KeyLoad("JFK", 0, 1.0)]))
@@ -30,11 +30,11 @@ from .ring import group_points
 from .snapshot import LoadSnapshot, Workers, imbalance
 
 Shares = dict[int, float]
-"""Worker -> part of a key's load, all above 0, 1 in sum."""
+"""The part of a key's load by worker, each above 0, 1 in sum."""
 
 
 class TwoChoices(Balancer):
-    """Groups by ascending number, then the hot keys, the hottest first."""
+    """A balancer that places groups by ascending number, then the hot keys, the hottest first."""
 
     name: ClassVar[str] = "two_choices"
 
@@ -58,7 +58,7 @@ class TwoChoices(Balancer):
 
 
 def _place_groups(snapshot: LoadSnapshot, loads: list[float]) -> Workers:
-    """The worker of each group; adds the groups' loads without the hot keys' to `loads`."""
+    """Return the worker of each group; adds the groups' loads without the hot keys' to `loads`."""
     rest = snapshot.group_loads - np.bincount(snapshot.key_at, snapshot.key_loads, len(snapshot.key_groups))
     first = group_points(snapshot.group_ids, 1).tolist()
     second = group_points(snapshot.group_ids, 2).tolist()
@@ -71,7 +71,7 @@ def _place_groups(snapshot: LoadSnapshot, loads: list[float]) -> Workers:
 
 
 def _split_keys(snapshot: LoadSnapshot, loads: list[float]) -> list[Shares]:
-    """The split of each hot key, in the snapshot's order; adds the keys' loads to `loads`."""
+    """Return the split of each hot key, in the snapshot's order; adds the keys' loads to `loads`."""
     shares: list[Shares] = [{} for _ in snapshot.hot_keys]
     for at in np.argsort(-snapshot.key_loads, kind="stable").tolist():
         load, written = float(snapshot.key_loads[at]), repr(snapshot.hot_keys[at].key).encode()
@@ -85,6 +85,6 @@ def _split_keys(snapshot: LoadSnapshot, loads: list[float]) -> list[Shares]:
 
 
 def _candidates(first: int, second: int, workers: int) -> tuple[int, int]:
-    """Two workers, distinct if there are at least two."""
+    """Return two workers, distinct if there are at least two."""
     one = first % workers
     return one, (one + 1 + second % (workers - 1)) % workers if workers > 1 else one

@@ -1,7 +1,7 @@
-"""Joins the windows of an operator's workers into one load snapshot of the operator.
+"""Joining of the windows of an operator's workers to one load snapshot of the operator.
 
-Invariant: a snapshot has one window of all workers. A worker that is more than `patience` windows behind counts with its last window,
-because a worker that is too busy to report isn't idle.
+Invariant: a snapshot has one window of all workers. A worker that is more than `patience` windows behind counts with its last
+window, because a worker that is too busy to report isn't idle.
 
 >>> from ..engine.protocol.routing import even_table
 >>> windows, table = OperatorWindows(length=1.0), even_table(2, 2)
@@ -35,9 +35,9 @@ def _none() -> npt.NDArray[np.int64]:
 class WorkerLoad:
     """The measurements of one worker in the window from `start` (seconds): parallel arrays, one entry per key group with load.
 
-    `load` in useful seconds, or any unit that all workers share. `state_bytes` may be empty if it isn't known. `key_hashes` (hash64),
-    `key_loads` and `key_bytes` (may be empty): the hottest keys; their load is part of `load`. `key_left` (may be empty): the part of each
-    one's load that records from the left side of a join cause.
+    `load` in useful seconds, or any unit that all workers share. `state_bytes` may be empty if unknown. `key_hashes` (hash64),
+    `key_loads` and `key_bytes` (may be empty): the hottest keys; their load is part of `load`. `key_left` (may be empty): the
+    part of each one's load that records from the left side of a join cause.
     """
 
     worker: int
@@ -52,7 +52,7 @@ class WorkerLoad:
 
 
 class OperatorWindows:
-    """Takes the workers' windows as they arrive, and gives a snapshot per window, in order.
+    """The windows of an operator's workers, which become a snapshot per window, in order.
 
     `length`: seconds of a window; `dealable`: the sides of the operator whose rows may be dealt.
     """
@@ -65,8 +65,9 @@ class OperatorWindows:
         self._last: dict[int, WorkerLoad] = {}
 
     def add(self, load: WorkerLoad) -> None:
-        """Add a worker's window; the workers' clocks may differ by half a window. A window that comes after its snapshot only becomes the
-        worker's last one.
+        """Add a worker's window; the workers' clocks may differ by half a window.
+
+        A window that arrives after its snapshot only becomes the worker's last one.
         """
         index = round(load.start / self._length)
         if self._taken is not None and index <= self._taken:
@@ -76,10 +77,10 @@ class OperatorWindows:
         self._newest[load.worker] = max(index, self._newest.get(load.worker, index))
 
     def take(self, table: RoutingTable, workers: int) -> LoadSnapshot | None:
-        """The snapshot of the oldest window that every worker has reported, or is too late for; None if there is none yet.
+        """Return the snapshot of the oldest window that every worker has reported, or is too late for; None if there is none yet.
 
-        `table`: the current routing table. The snapshot's hot keys are the reported ones and all with a route of their own, by hash64.
-        While some worker has never reported, its windows are skipped.
+        `table`: the current routing table. The snapshot's hot keys are the reported ones and all with their own route, by hash64.
+        While a worker has never reported, its windows are skipped.
         """
         if not self._waiting:
             return None
@@ -95,11 +96,11 @@ class OperatorWindows:
 
 
 def snapshot_of(loads: list[WorkerLoad], table: RoutingTable, workers: int, dealable: tuple[Dealt, ...] = ()) -> LoadSnapshot:
-    """One snapshot from a window of each worker.
+    """Return one snapshot from a window of each worker.
 
-    A group's load is the sum over the workers: while it moves, two of them measure some. A routed key that no worker reported as hot gets
-    the load that its worker measured for the key's group, because that group belongs to another worker. What each worker has of a split key
-    is counted by itself, and not in its group.
+    A group's load is the sum over the workers: during its move, two of them measure some. A routed key that no worker reported as
+    hot gets the load that its worker measured for the key's group, because that group belongs to another worker. The load of a
+    split key at each worker is counted separately, and not in its group.
     """
     by_group, by_bytes = np.zeros(len(table)), np.zeros(len(table), np.int64)
     keys, key_bytes, lefts = dict.fromkeys(table.keys, 0.0), dict.fromkeys(table.keys, 0), dict[int, float]()
@@ -151,10 +152,10 @@ def snapshot_of(loads: list[WorkerLoad], table: RoutingTable, workers: int, deal
 def _split_keys(
     parts: dict[int, dict[int, tuple[float, float]]], measured: dict[int, dict[int, float]], table: RoutingTable, by_group: Floats
 ) -> list[SplitKey]:
-    """What each worker has of the split keys, taken out of what it measured for their groups, and out of `by_group`.
+    """Return the load of the split keys at each worker, subtracted from the measurements of their groups, and from `by_group`.
 
-    `parts`: by key and worker the load, and the left side's. A worker that has not reported a key as hot has what it measured for the key's
-    group, if another worker owns that, and next to nothing otherwise.
+    `parts`: by key and worker the load, and the left side's. A worker that has not reported a key as hot has the load that it
+    measured for the key's group, if another worker owns that, and next to nothing otherwise.
     """
     splits = []
     for key, route in table.splits.items():
@@ -174,7 +175,7 @@ def _split_keys(
 
 
 def _add_unreported(keys: dict[int, float], measured: dict[int, dict[int, float]], table: RoutingTable) -> None:
-    """Give routed keys without a load the rest of the load that their workers measured for their groups."""
+    """Give routed keys without a load the remaining load that their workers measured for their groups."""
     routed = {key: worker for key, worker in table.keys.items() if key not in table.splits}
     if not routed:
         return

@@ -1,8 +1,9 @@
 """T1 and T2 from Spark to Spark, while the job loses a process every few seconds: the results must equal Spark's own.
 
-Two streaming queries feed one job: counts and sums per key and window of a second (T1), and the rows far above the running mean of their
-key (T2), each from a source of its own. The balancer and a scaling policy are on, and the demand changes, so that they act. The cluster has
-two nodes, one of which is cut off from time to time, with a coordinator that doesn't know that it was declared lost.
+Two streaming queries feed one job: counts and sums per key and window of a second (T1), and the rows far above the running mean
+of their key (T2), each from a source of its own. The balancer and a scaling policy are on, and the demand changes, so that they
+act. The cluster has two nodes, one of which is cut off from time to time, with a coordinator that doesn't know that it was
+declared lost.
 
     make chaos MINUTES=10        or        python -m evenflow.bench.chaos --minutes 10 --seed 7
 """
@@ -32,7 +33,7 @@ import pyarrow.parquet as pq
 import evenflow as ef
 from evenflow.testing.chaos.chaos import Chaos, Killer
 
-from ..connectors.generate import Rows
+from ..connectors.generated.generate import GeneratedRows
 from .background import Background
 from .data import spark_session
 from .disturbed import disturbed_config, wait_until
@@ -62,7 +63,7 @@ FAIL_SECONDS, FAIL_EVERY_SECONDS = 5.0, 0.01
 END_SECONDS = 300.0
 """The time in which the job must catch up at the end, when nothing is killed any more."""
 
-_ROWS = Rows(keys=500, zipf=1.1, string_keys=True, seed=7, start_time=1_700_000_000_000, event_rate=2_000.0, max_delay=200)
+_ROWS = GeneratedRows(keys=500, zipf=1.1, string_keys=True, seed=7, start_time=1_700_000_000_000, event_rate=2_000.0, max_delay=200)
 _SCHEMA = "key string, ts timestamp, value double, seq long"
 
 
@@ -154,12 +155,12 @@ def run(
     tend: Callable[[], None] = lambda: None,
     say: Callable[[str], object] = print,
 ) -> Outcome:
-    """Run the job for `seconds`, kill one of its processes every `every` seconds, and compare its results in the empty `folder` with
-    Spark's.
+    """Run the job for `seconds`, kill one of its processes every `every` seconds, and compare its results in the empty `folder`
+    with Spark's.
 
-    Ray runs already. `feed_every`: seconds from one file of rows to the next. `patience`: how long a change waits for the job to have gone
-    on. `others`: what else happens, as in `Chaos`; `tend` is called all the time meanwhile. Raises the job's error if it gives up,
-    TimeoutError if it doesn't catch up in the end.
+    Ray runs already. `feed_every`: seconds from one file of rows to the next. `patience`: how long a change waits for the job to
+    have gone on. `others`: what else happens, as in `Chaos`; `tend` is called all the time meanwhile. Raises the job's error if
+    it gives up, TimeoutError if it doesn't catch up in the end.
     """
     chance = random.Random(seed)  # noqa: S311 -- what is killed is no secret
     tend()

@@ -1,7 +1,7 @@
 """The data that every system reads: Spark makes it once per size, in a cache folder.
 
-Row `seq` is a function of `seq` alone, so the same command makes the same files anywhere: a million rows per second of event time, at most
-50 ms out of order, keys by Zipf's law, values that are multiples of 1/8 so that their sums are exact in any order.
+Row `seq` is a function of `seq` alone, so the same command makes the same files anywhere: a million rows per second of event
+time, at most 50 ms out of order, keys by Zipf's law, values that are multiples of 1/8 so that their sums are exact in any order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..connectors.generate import Rows
+from ..connectors.generated.generate import GeneratedRows
 from ..engine.errors import ConnectorError
 
 KEYS = 100_000
@@ -93,7 +93,7 @@ def spark_session(name: str, **settings: str) -> Any:
 
 def columns(seq: npt.NDArray[np.int64], *, strings: bool) -> pa.RecordBatch:
     """Rows `seq`: `key`, `ts` (ms), `value` (exponential with mean 200, so that a row in twenty is above three times the mean)."""
-    made = Rows(KEYS, ZIPF, strings, 0, START_MS, float(ROWS_PER_SECOND), MAX_DELAY_MS).columns(seq)
+    made = GeneratedRows(KEYS, ZIPF, strings, 0, START_MS, float(ROWS_PER_SECOND), MAX_DELAY_MS).columns(seq)
     uniform = made["value"].to_numpy() / 1000.0
     value = np.round(-np.log1p(-uniform) * MEAN * 8.0) / 8.0
     return pa.record_batch({"key": made["key"], "ts": made["ts"], "value": value})

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import psutil
 
-from ..actors.processes.titles import ACTORS, RESTING
+from ..actors.processes.own_process import ACTORS, RESTING
 from .background import Background
 
 PACKAGES = ("evenflow", "ray", "pyspark", "pyarrow", "numpy", "pyzmq", "duckdb", "bytewax")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..connectors.generate import generate
+from ..connectors.generated.generate import generate
 from ..engine.batch import Batch
 from ..engine.source import Source, SourceReader
 

@@ -1,9 +1,9 @@
 """Balancing as a closed loop without a cluster: loads by Zipf's law, and the job's own balancing, which changes the next loads.
 
-There are no jobs and no service times: a key's load in a window is the number of its records, drawn at random by its share. Every `SHIFT`
-windows all keys change their ranks. A plan is in force from the next window on. Imbalance is that of the keys' shares, not of what was
-drawn; bytes count every key whose worker changes. Balancers act as soon as the load is not good (a job's default leaves it as it is up to
-1.2 times its floor), so that what is tested is whether they make it good.
+There are no jobs and no service times: a key's load in a window is the number of its records, drawn at random by its share. Every
+`SHIFT` windows all keys change their ranks. A plan is in force from the next window on. Imbalance is that of the keys' shares,
+not of what was drawn; bytes count every key whose worker changes. Balancers act as soon as the load is not good (a job's default
+leaves it as it is up to 1.2 times its floor), so that what is tested is whether they make it good.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ..balancer.snapshot import GroupLoad, KeyLoad, LoadSnapshot
 from ..balancer.two_choices import TwoChoices
-from ..connectors.generate import zipf_cdf
+from ..connectors.generated.generate import zipf_cdf
 from ..engine.keys.encoding import key_hashes
 from ..engine.protocol.ids import WorkerId, worker_id
 from ..engine.protocol.routing import RoutingTable, even_table

@@ -1,11 +1,12 @@
-"""Shares: the numbers of a numbered stream (its items, rows or splits) that a reader has yet to give.
+"""Shares: the numbers of a numbered stream (its items, rows or splits) that a reader has yet to emit.
 
-A share is a *tail*, every `step`-th number without end, and *pieces*, finite progressions before it. At first reader `index` of
-`parallelism` has just the tail `index, index + parallelism, ...`; the end of the stream is the reader's to know. After a reassignment,
-shares are regular again beyond the number that the furthest reader has reached; the remaining numbers before it become pieces.
+A share is a *tail*, an endless progression, and *pieces*, finite progressions before it. Initially reader `index` of
+`parallelism` has just the tail `index, index + parallelism, ...`; only the reader knows where the stream ends. After a
+reassignment, shares are regular again beyond the number that the furthest reader has reached; the remaining numbers before it
+become pieces.
 
-Invariant: the shares of all readers of a source are disjoint, and together hold exactly the numbers that none has given. All pieces of a
-share lie before its tail.
+Invariant: the shares of all readers of a source are disjoint, and together contain exactly the numbers not yet emitted. All
+pieces of a share come before its tail.
 
 >>> ahead, behind = Share.of(0, 2).since(6), Share.of(1, 2).since(2)
 >>> three = share_out([ahead, behind], 3, "read")
@@ -27,19 +28,19 @@ import numpy.typing as npt
 from ..engine.errors import FlowError
 
 ENDLESS = 1 << 62
-"""Above every number."""
+"""A bound above every number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Numbers of one reader: those of `tail`, which has no end, and those of `pieces`; no number is in two of them."""
+    """The numbers of one reader: those of `tail`, which is endless, and those of `pieces`; no number is in two of them."""
 
     tail: range
     pieces: tuple[range, ...] = ()
 
     @classmethod
     def of(cls, index: int, parallelism: int) -> Share:
-        """The whole share of reader `index` of `parallelism`."""
+        """Return the initial share of reader `index` of `parallelism`."""
         return cls(range(index, ENDLESS, parallelism))
 
     def __contains__(self, number: int) -> bool:
@@ -55,7 +56,7 @@ class Share:
         return self.first.start
 
     def without_first(self, count: int) -> Share:
-        """The share without the first `count` numbers (at most all) of `first`."""
+        """Return the share without the first `count` numbers (at most all) of `first`."""
         first = self.first
         rest = range(first.start + count * first.step, first.stop, first.step)
         if first is self.tail:
@@ -63,15 +64,15 @@ class Share:
         return Share(self.tail, tuple(piece for old in self.pieces if (piece := rest if old is first else old)))
 
     def since(self, number: int) -> Share:
-        """The numbers from `number` on."""
+        """Return the numbers from `number` on."""
         return Share(_since(self.tail, number), tuple(piece for old in self.pieces if (piece := _since(old, number))))
 
     def below(self, number: int) -> npt.NDArray[np.int64]:
-        """The numbers below `number`, ascending."""
+        """Return the numbers below `number`, ascending."""
         return np.sort(np.concatenate([np.arange(r.start, min(r.stop, number), r.step) for r in (self.tail, *self.pieces)]))
 
     def encode(self) -> list[Any]:
-        """As lists of integers, for a position."""
+        """Return lists of integers, for a position."""
         return [self.tail.start, self.tail.step, [[piece.start, piece.stop, piece.step] for piece in self.pieces]]
 
     @classmethod
@@ -81,9 +82,10 @@ class Share:
 
 
 def share_out(shares: Sequence[Share], parallelism: int, operator: str) -> list[Share]:
-    """The same numbers in `parallelism` shares: tails by `number % parallelism`, and pieces of numbers as equal as possible.
+    """Redistribute the same numbers to `parallelism` shares: tails by `number % parallelism`, and pieces of numbers as equal as
+    possible.
 
-    `shares` are those of all readers. Raises FlowError if they are not.
+    Raises FlowError if `shares` are not those of all readers.
     """
     tails = sorted((share.tail.step, share.tail.start % len(shares)) for share in shares)
     if not tails or tails != [(len(shares), index) for index in range(len(shares))]:
@@ -97,7 +99,8 @@ def share_out(shares: Sequence[Share], parallelism: int, operator: str) -> list[
 
 
 def _deal(pieces: Iterable[range], parallelism: int) -> list[tuple[range, ...]]:
-    """The pieces, laid end to end and cut into `parallelism` runs of equal length. This adds few pieces, however often it is repeated.
+    """Concatenate the pieces and cut them into `parallelism` runs of equal length. This adds few pieces, however often it is
+    repeated.
 
     McNaughton's wrap-around rule (Scheduling with deadlines and loss functions, Management Science 1959).
     """

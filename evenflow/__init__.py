@@ -16,28 +16,28 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .balancer.snapshot import LoadSnapshot
-    from .connectors.callback_sink import to_callback
-    from .connectors.csv import read_csv
-    from .connectors.csv_sink import write_csv
     from .connectors.delta.sink import write_delta
     from .connectors.delta.source import read_delta
-    from .connectors.function_sink import to_function
-    from .connectors.generate import generate
-    from .connectors.generator import from_generator
-    from .connectors.items import from_items
-    from .connectors.json import read_json
-    from .connectors.json_sink import write_json
+    from .connectors.formats.csv import read_csv
+    from .connectors.formats.csv_sink import write_csv
+    from .connectors.formats.json import read_json
+    from .connectors.formats.json_sink import write_json
+    from .connectors.formats.parquet import read_parquet
+    from .connectors.formats.parquet_sink import write_parquet
+    from .connectors.formats.text import read_text
+    from .connectors.generated.generate import generate
     from .connectors.kafka.sink import write_kafka
     from .connectors.kafka.source import read_kafka
-    from .connectors.list_sink import to_list
     from .connectors.nexmark.source import nexmark
-    from .connectors.parquet import read_parquet
-    from .connectors.parquet_sink import write_parquet
-    from .connectors.print_rows import print_rows as print  # noqa: A004 -- ef.print, beside ef.to_list
+    from .connectors.python.callback_sink import to_callback
+    from .connectors.python.function_sink import to_function
+    from .connectors.python.generator import from_generator
+    from .connectors.python.items import from_items
+    from .connectors.python.list_sink import to_list
+    from .connectors.python.print_rows import print_rows as print  # noqa: A004 -- ef.print, beside ef.to_list
     from .connectors.spark.sink import to_spark
     from .connectors.spark.source import from_spark
     from .connectors.sql.sink import write_sql
-    from .connectors.text import read_text
     from .dataflow import Dataflow
     from .drawing.svg import Picture
     from .engine.aggregates.named.custom import Aggregate
@@ -168,10 +168,10 @@ _HOMES = {
     "count": "engine.aggregates.named.functions",
     "count_distinct": "engine.aggregates.named.functions",
     "first": "engine.aggregates.named.functions",
-    "from_generator": "connectors.generator",
-    "from_items": "connectors.items",
+    "from_generator": "connectors.python.generator",
+    "from_items": "connectors.python.items",
     "from_spark": "connectors.spark.source",
-    "generate": "connectors.generate",
+    "generate": "connectors.generated.generate",
     "last": "engine.aggregates.named.functions",
     "list_state": "engine.functions.declared_states",
     "map_state": "engine.functions.declared_states",
@@ -182,15 +182,15 @@ _HOMES = {
     "min": "engine.aggregates.named.functions",
     "min_by": "engine.aggregates.named.functions",
     "nexmark": "connectors.nexmark.source",
-    "print": "connectors.print_rows:print_rows",
+    "print": "connectors.python.print_rows:print_rows",
     "quantile": "engine.aggregates.named.functions",
-    "read_csv": "connectors.csv",
+    "read_csv": "connectors.formats.csv",
     "read_delta": "connectors.delta.source",
-    "read_json": "connectors.json",
+    "read_json": "connectors.formats.json",
     "read_kafka": "connectors.kafka.source",
-    "read_parquet": "connectors.parquet",
+    "read_parquet": "connectors.formats.parquet",
     "read_savepoint": "savepoint",
-    "read_text": "connectors.text",
+    "read_text": "connectors.formats.text",
     "rows": "engine.time.row_windows",
     "session": "engine.time.sessions",
     "always": "engine.joins.within",
@@ -198,19 +198,19 @@ _HOMES = {
     "sliding": "engine.time.windows",
     "stddev": "engine.aggregates.named.functions",
     "sum": "engine.aggregates.named.functions",
-    "to_callback": "connectors.callback_sink",
-    "to_function": "connectors.function_sink",
-    "to_list": "connectors.list_sink",
+    "to_callback": "connectors.python.callback_sink",
+    "to_function": "connectors.python.function_sink",
+    "to_list": "connectors.python.list_sink",
     "to_spark": "connectors.spark.sink",
     "top": "engine.aggregates.named.functions",
     "tumbling": "engine.time.windows",
     "value_state": "engine.functions.declared_states",
     "variance": "engine.aggregates.named.functions",
-    "write_csv": "connectors.csv_sink",
+    "write_csv": "connectors.formats.csv_sink",
     "write_delta": "connectors.delta.sink",
-    "write_json": "connectors.json_sink",
+    "write_json": "connectors.formats.json_sink",
     "write_kafka": "connectors.kafka.sink",
-    "write_parquet": "connectors.parquet_sink",
+    "write_parquet": "connectors.formats.parquet_sink",
     "write_sql": "connectors.sql.sink",
 }
 """The module of each name, imported on first use: the command line's help must not wait for NumPy, Arrow and Ray."""

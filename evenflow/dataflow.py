@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from .connectors.remote import folder_or_url
+from .connectors.files.remote import folder_or_url
 from .engine.errors import ClusterError, FlowError
 from .engine.plan.columns import check_columns
 from .engine.plan.graph import Graph, check_name
@@ -87,23 +87,24 @@ class Dataflow:
     ) -> Job:
         """Start the flow as a job and return its handle at once.
 
-        `runtime="ray"` uses the Ray cluster to which this process is connected, or the one that RAY_ADDRESS names, or starts one on this
-        machine; `"local"` runs everything in one thread of this process. `from_savepoint` is a folder that `job.savepoint(path)` wrote, or
-        the folder of a checkpoint: the job continues from there, with this flow's parallelism. Operators are matched by their names, and
-        their aggregates by theirs. State that matches none is an error unless `allow_lost_state`, which discards it; an aggregate that the
-        saved state of its operator doesn't have is one unless `allow_new_state`, which starts it empty.
+        `runtime="ray"` uses the Ray cluster to which this process is connected, or the one that RAY_ADDRESS names, or starts one
+        on this machine; `"local"` runs everything in one thread of this process. `from_savepoint` is a folder that
+        `job.savepoint(path)` wrote, or the folder of a checkpoint: the job continues from there, with this flow's parallelism.
+        Operators are matched by their names, and their aggregates by theirs. State that matches none is an error unless
+        `allow_lost_state`, which discards it; an aggregate that the saved state of its operator doesn't have is one unless
+        `allow_new_state`, which starts it empty.
 
-        With CheckpointConfig(dir=...) the same program, started again after its process or its machine was lost, or the job failed or
-        was cancelled or stopped, continues its unfinished run from the newest complete checkpoint, and says so in one line of the log: no
-        row is lost, or written twice. A run that ended because its sources did is finished, and a new one begins.
-        `resume="required"` raises RequestError if there is nothing to continue, `"never"` begins a new run and leaves the checkpoints of
-        the other one as they are; so does `from_savepoint`. While another process runs the job on the same folder, RequestError says
-        which, unless `takeover=True` takes its run over: that process then ends with an error.
+        With CheckpointConfig(dir=...) the same program, started again after its process or its machine was lost, or the job
+        failed or was cancelled or stopped, continues its unfinished run from the newest complete checkpoint, and says so in one
+        line of the log: no row is lost, or written twice. A run that ended because its sources did is finished, and a new one
+        begins. `resume="required"` raises RequestError if there is nothing to continue, `"never"` begins a new run and leaves the
+        checkpoints of the other one as they are; so does `from_savepoint`. While another process runs the job on the same folder,
+        RequestError says which, unless `takeover=True` takes its run over: that process then ends with an error.
 
-        A `detached` job survives this process, on a cluster that does too;
-        `ef.connect(name)` gives a handle of it in any process, and the job runs on when that process ends. `ui=True` starts the
-        live web page (`evenflow ui`), which ends with this process, and prints its address. Raises FlowError if the flow can't run or
-        doesn't fit the saved state, ConnectorError if a source can't be read or a sink can't be written.
+        A `detached` job survives this process, on a cluster that does too; `ef.connect(name)` gives a handle of it in any
+        process, and the job runs on when that process ends. `ui=True` starts the live web page (`evenflow ui`), which ends with
+        this process, and prints its address. Raises FlowError if the flow can't run or doesn't fit the saved state,
+        ConnectorError if a source can't be read or a sink can't be written.
         """
         config = _config(config, parallelism)
         start = _runtime(runtime)

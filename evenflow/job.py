@@ -1,7 +1,7 @@
 """The handle of a running job, the same for every runtime, and `connect`, which gives one to another process.
 
-In the process that started the job, a thread follows it: it hands sinks the results for the driver (`Sink.deliver`), and notices when the
-external part of a source (a Spark query) fails.
+In the process that started the job, a thread follows it: it hands sinks the results for the driver (`Sink.deliver`), and notices
+when the external part of a source (a Spark query) fails.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from .balancer.snapshot import LoadSnapshot
 from .building.requests import checked_key, checked_list, checked_strategy, checked_text
-from .connectors.remote import folder_or_url
+from .connectors.files.remote import folder_or_url
 from .drawing.listing import Listing
 from .drawing.svg import Picture
 from .engine.errors import ConnectorError, JobFailedError, JobLostError, JobTimeoutError, RequestError
@@ -152,7 +152,8 @@ class Job:
     def metrics(self) -> list[WorkerFigures]:
         """Every worker's figures: totals, rates of the newest window, shares of time, watermark, latency.
 
-        `print` shows them as a table per operator. It also shows status, load, checkpoints, migrations and the like as tables or text.
+        `print` shows them as a table per operator. It also shows status, load, checkpoints, migrations and the like as tables or
+        text.
         """
         from .drawing.metrics import metrics_tables
 
@@ -161,8 +162,8 @@ class Job:
     def load(self, operator: str, *, windows: int = HISTORY) -> OperatorLoad:
         """The operator's load over its newest `windows`: per worker and key group, with the hottest keys and the imbalance.
 
-        `print` shows it as text. Operators that are chained in one worker share one load. After the job has ended, this is the load of its
-        last 120 windows. Raises RequestError if there is no such operator.
+        `print` shows it as text. Operators that are chained in one worker share one load. After the job has ended, this is the
+        load of its last 120 windows. Raises RequestError if there is no such operator.
         """
         return self._runtime.ask(ShowLoad(operator, windows))
 
@@ -179,10 +180,10 @@ class Job:
     ) -> MigrationReport:
         """Even out the operator's load now: a balancer plans, a strategy moves the keys, and the call waits until it is done.
 
-        `strategy`: sudden, fluid, batched, pause, lazy or restart; None for the job's own. The report tells what was planned and why, what
-        moved, how long it took, and the latency meanwhile. `timeout=None` returns at once. Raises RequestError for an unknown operator,
-        balancer or strategy, of it JobNotRunningError if the job has ended and JobBusyError if another change is in progress, and
-        JobTimeoutError.
+        `strategy`: sudden, fluid, batched, pause, lazy or restart; None for the job's own. The report tells what was planned and
+        why, what moved, how long it took, and the latency meanwhile. `timeout=None` returns at once. Raises RequestError for an
+        unknown operator, balancer or strategy, of it JobNotRunningError if the job has ended and JobBusyError if another change
+        is in progress, and JobTimeoutError.
         """
         request = Rebalance(checked_text(operator, "operator"), checked_text(policy, "policy"), checked_strategy(strategy))
         return self._followed(self._runtime.ask(request), timeout)
@@ -197,8 +198,8 @@ class Job:
         strategy: str | None = None,
         timeout: Duration | None = "60s",
     ) -> MigrationReport:
-        """Move key groups, or single keys (a tuple for a key of several columns), to the operator's worker `to`. Other arguments as in
-        `rebalance`.
+        """Move key groups, or single keys (a tuple for a key of several columns), to the operator's worker `to`. Other arguments
+        as in `rebalance`.
         """
         moved = checked_list(groups, "groups"), tuple(map(checked_key, checked_list(keys, "keys")))
         return self._followed(self._runtime.ask(Move(checked_text(operator, "operator"), *moved, to, checked_strategy(strategy))), timeout)
@@ -208,16 +209,18 @@ class Job:
     ) -> MigrationReport:
         """Split a hot key of a join: its worker shares it with the workers `to`, as a move while the stream runs.
 
-        The key's rows of the side `dealt` are dealt over these workers, those of the other side go to each of them. Deal the bigger side. A
-        key that is split already is shared with `to` instead. Inner joins can deal either side, left, semi, anti and as-of joins `left`,
-        right joins `right`. The wait and `timeout` are as in `rebalance`. Raises RequestError for an operator that is no such join, and for
-        workers that it doesn't have, JobNotRunningError, JobBusyError and JobTimeoutError.
+        The key's rows of the side `dealt` are dealt over these workers, those of the other side go to each of them. Deal the
+        bigger side. A key that is split already is shared with `to` instead. Inner joins can deal either side, left, semi, anti
+        and as-of joins `left`, right joins `right`. The wait and `timeout` are as in `rebalance`. Raises RequestError for an
+        operator that is no such join, and for workers that it doesn't have, JobNotRunningError, JobBusyError and JobTimeoutError.
         """
         request = Split(checked_text(operator, "operator"), checked_key(key), checked_list(to, "to"), dealt)
         return self._followed(self._runtime.ask(request), timeout)
 
     def unsplit(self, operator: str, key: Hashable, *, timeout: Duration | None = "60s") -> MigrationReport:
-        """Give all of a split key to its first worker again, as a move. Raises RequestError if the key is not split; else as `split`."""
+        """Give all of a split key to its first worker again, as a move. Raises RequestError if the key is not split; else as
+        `split`.
+        """
         return self._followed(self._runtime.ask(Unsplit(checked_text(operator, "operator"), checked_key(key))), timeout)
 
     def migrations(self) -> list[MigrationReport]:
@@ -242,11 +245,12 @@ class Job:
             time.sleep(POLL)
 
     def scale(self, operator: str, parallelism: int, *, strategy: str | None = None, timeout: Duration | None = "2m") -> ScalingReport:
-        """Change the operator's number of workers while the stream runs, and wait until it is done; `timeout=None` returns at once.
+        """Change the operator's number of workers while the stream runs, and wait until it is done; `timeout=None` returns at
+        once.
 
-        New workers get keys as the balancer plans; before workers leave, their keys move to the others. `strategy`: how keys move, as in
-        `rebalance`. Raises RequestError for an unknown operator, an impossible number or a scaling that failed, of it JobNotRunningError
-        and JobBusyError (another change is in progress), and JobTimeoutError.
+        New workers get keys as the balancer plans; before workers leave, their keys move to the others. `strategy`: how keys
+        move, as in `rebalance`. Raises RequestError for an unknown operator, an impossible number or a scaling that failed, of it
+        JobNotRunningError and JobBusyError (another change is in progress), and JobTimeoutError.
         """
         number = self._runtime.ask(Scale(operator, parallelism, strategy))
 
@@ -262,9 +266,9 @@ class Job:
     def scale_out(self, nodes: int = 1, *, policy: str = "stela", timeout: Duration | None = "5m") -> NodeScalingReport:
         """Add `nodes` nodes and fill their slots with new workers, for the operators whose output matters most (Stela).
 
-        `policy="round_robin"`, the baseline that Stela is compared with, gives every operator one worker in turn. `timeout=None` returns
-        at once. Raises RequestError if the job can't be scaled now or has no nodes, too few nodes have room, or no operator is congested;
-        JobTimeoutError.
+        `policy="round_robin"`, the baseline that Stela is compared with, gives every operator one worker in turn. `timeout=None`
+        returns at once. Raises RequestError if the job can't be scaled now or has no nodes, too few nodes have room, or no
+        operator is congested; JobTimeoutError.
         """
         return self._nodes_scaled(self._runtime.ask(ScaleOut(nodes, policy)), timeout)
 
@@ -272,9 +276,9 @@ class Job:
         """Give back `nodes` nodes, one after the other, the node that matters least for the output first (Stela).
 
         `policy="round_robin"`, the baseline that Stela is compared with, gives back the node with the first name. Every operator
-        loses its workers on the node, but keeps at least one. A worker that must stay continues on another node from a checkpoint, which
-        needs CheckpointConfig(dir=...). `timeout=None` returns when the first node's drain has begun. Raises RequestError with the reason
-        if a node can't be given back, JobTimeoutError.
+        loses its workers on the node, but keeps at least one. A worker that must stay continues on another node from a
+        checkpoint, which needs CheckpointConfig(dir=...). `timeout=None` returns when the first node's drain has begun. Raises
+        RequestError with the reason if a node can't be given back, JobTimeoutError.
         """
         rounds = 1 if timeout is None else nodes
         return tuple(self._nodes_scaled(self._runtime.ask(ScaleIn(policy)), timeout) for _ in range(rounds))
@@ -302,11 +306,13 @@ class Job:
         return Listing[ScalingReport](self._runtime.ask(ShowScalings()), scalings_table)
 
     def autoscaler(self, policy: str, *, mode: Mode = "act") -> None:
-        """Let a scaling policy (ds2, dhalion, threshold, ...) choose every operator's number of workers from now on; `off` ends it.
+        """Let a scaling policy (ds2, dhalion, threshold, ...) choose every operator's number of workers from now on; `off` ends
+        it.
 
-        With `mode="advise"` its decisions are only recorded. `JobConfig(autoscale=...)` says how often it decides and within which
-        bounds; an operator's own bounds (`stream.parallelism(2, between=(1, 4))`, `fixed=True`) have priority. Raises RequestError for an
-        unknown policy or mode, or one that the settings don't allow for, JobNotRunningError if the job has ended.
+        With `mode="advise"` its decisions are only recorded. `JobConfig(autoscale=...)` says how often it decides and within
+        which bounds; an operator's own bounds (`stream.parallelism(2, between=(1, 4))`, `fixed=True`) have priority. Raises
+        RequestError for an unknown policy or mode, or one that the settings don't allow for, JobNotRunningError if the job has
+        ended.
         """
         self._runtime.ask(Autoscale(checked_text(policy, "policy"), mode))
 
@@ -328,16 +334,19 @@ class Job:
         return found
 
     def checkpoints(self) -> list[CheckpointReport]:
-        """The newest 100 checkpoints of the job, oldest first: why each began, how long it took, how much state it has, and its problem."""
+        """The newest 100 checkpoints of the job, oldest first: why each began, how long it took, how much state it has, and its
+        problem.
+        """
         from .drawing.job import checkpoints_table
 
         return Listing[CheckpointReport](self._runtime.ask(ShowCheckpoints()), checkpoints_table)
 
     def savepoint(self, path: str | Path, timeout: Duration = "10m") -> str:
-        """Save the whole job into the folder (or URL) `path`; the job runs on. `flow.run(from_savepoint=path)` begins another job from it.
+        """Save the whole job into the folder (or URL) `path`; the job runs on. `flow.run(from_savepoint=path)` begins another job
+        from it.
 
-        The job needs CheckpointConfig(dir=...). Raises RequestError without it and if `path` is taken or not writable, JobNotRunningError,
-        JobTimeoutError.
+        The job needs CheckpointConfig(dir=...). Raises RequestError without it and if `path` is taken or not writable,
+        JobNotRunningError, JobTimeoutError.
         """
         url = folder_or_url(path, "job.savepoint(...)")
         number = self._runtime.ask(TakeSavepoint(url))
@@ -370,12 +379,13 @@ class Job:
         return self.status().metrics_url
 
     def stop(self, *, drain: bool = False) -> None:
-        """Stop the job in order, and return at once: sources stop reading, and all records that they have read are processed and committed.
+        """Stop the job in order, and return at once: sources stop reading, and all records that they have read are processed and
+        committed.
 
-        Results that are not due are not emitted: open windows, pending timers, unmatched rows. With CheckpointConfig(dir=...) they stay in
-        a last checkpoint, from which another run goes on without losing or repeating a row; without it they are discarded.
-        `drain=True` ends the stream instead: windows and timers fire, as when a bounded source has been read, and nothing is left to go on
-        from.
+        Results that are not due are not emitted: open windows, pending timers, unmatched rows. With CheckpointConfig(dir=...)
+        they stay in a last checkpoint, from which another run goes on without losing or repeating a row; without it they are
+        discarded. `drain=True` ends the stream instead: windows and timers fire, as when a bounded source has been read, and
+        nothing is left to go on from.
         """
         self._runtime.ask(Stop(drain))
 
@@ -387,10 +397,11 @@ class Job:
         self._runtime.ask(Cancel(discard))
 
     def plot(self, operator: str | None = None) -> Picture:
-        """The last minutes as a picture: records per second, latency, how busy each worker of `operator` is, with a mark at each decision.
+        """The last minutes as a picture: records per second, latency, how busy each worker of `operator` is, with a mark at each
+        decision.
 
-        A notebook shows it; `.save("job.svg")` writes it. Without `operator` it is the first with keyed state. After the job has ended it
-        is what the last call, or `show`, saw. Raises JobNotRunningError if there was none.
+        A notebook shows it; `.save("job.svg")` writes it. Without `operator` it is the first with keyed state. After the job has
+        ended it is what the last call, or `show`, saw. Raises JobNotRunningError if there was none.
         """
         from .drawing.chart import job_chart
 
@@ -482,12 +493,12 @@ def _numbered(reports: Sequence[R], number: int) -> R:
 def connect(name: str) -> Job:
     """A handle of the running job `name`, on the Ray cluster to which this process is connected, or that RAY_ADDRESS names.
 
-    Without either it is looked for on this user's clusters on this machine. Of several the one is chosen on which a job of that name runs,
-    and a line on stderr names it. Raises ClusterError, which lists them, if none or several do.
+    Without either it is looked for on this user's clusters on this machine. Of several the one is chosen on which a job of that
+    name runs, and a line on stderr names it. Raises ClusterError, which lists them, if none or several do.
 
-    The handle shows and steers the job, waits for it, and can stop or cancel it. Results for the driver (`to_list`) still go to the process
-    that started the job, and unless it is detached the job ends with that process. Raises JobNotRunningError, naming the running jobs, if
-    none has that name.
+    The handle shows and steers the job, waits for it, and can stop or cancel it. Results for the driver (`to_list`) still go to
+    the process that started the job, and unless it is detached the job ends with that process. Raises JobNotRunningError, naming
+    the running jobs, if none has that name.
     """
     from .actors.cluster import find_job
 

@@ -25,7 +25,7 @@ from typing import Any
 import pyarrow as pa
 
 from .actors.task.saved_state import SAVEPOINT
-from .connectors.remote import folder_or_url
+from .connectors.files.remote import folder_or_url
 from .engine.aggregates.partial_aggregates import INPUT, PANE, PART, ROWS
 from .engine.errors import ConnectorError, RequestError
 from .engine.joins.sides import KEY, other, side_of
@@ -43,8 +43,9 @@ from .state.store import CheckpointStore
 class SavedOperator:
     """An operator in a savepoint: `keys` and `size` (bytes) of its files; `chain`: the operators that ran in the same workers.
 
-    In a checkpoint's folder a key counts once for the whole state, and again for each later checkpoint in which it changed. `state`: what
-    the state is made of, by name: aggregates with their functions, or the states of a `KeyedFunction` with their kinds.
+    In a checkpoint's folder a key counts once for the whole state, and again for each later checkpoint in which it changed.
+    `state`: what the state is made of, by name: aggregates with their functions, or the states of a `KeyedFunction` with their
+    kinds.
     """
 
     workers: int
@@ -55,7 +56,9 @@ class SavedOperator:
 
 
 class SavedJob:
-    """A savepoint, or the folder of a checkpoint: the names of `job` and `checkpoint`, when it was `created`, its `operators` by name."""
+    """A savepoint, or the folder of a checkpoint: the names of `job` and `checkpoint`, when it was `created`, its `operators` by
+    name.
+    """
 
     def __init__(self, url: str) -> None:
         self._url, self._store = url, CheckpointStore(url)
@@ -72,9 +75,9 @@ class SavedJob:
         """The keyed state of an operator, with the key columns in front.
 
         `stateful_map` and `process`: a column `state`, as Arrow types it, or as text where the keys' states are of several kinds.
-        `stateful_map_columns`: its state columns. Aggregates: `rows`, the number of aggregated rows, then the parts of each aggregate,
-        named by it: `total.0`, `total.1`... Windows also have `pane`, the start of the pane in event time; a key may have several rows in
-        one pane, which add up.
+        `stateful_map_columns`: its state columns. Aggregates: `rows`, the number of aggregated rows, then the parts of each
+        aggregate, named by it: `total.0`, `total.1`... Windows also have `pane`, the start of the pane in event time; a key may
+        have several rows in one pane, which add up.
 
         Raises RequestError if there is no state of that operator, ConnectorError if a file is damaged.
         """

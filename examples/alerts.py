@@ -11,13 +11,13 @@ LIMIT = 80.0
 
 
 def watch(hot: int | None, reading: Row) -> tuple[int, Row | None]:
-    """`hot`: how many readings of this sensor in a row were above the limit."""
+    """Count a sensor's consecutive readings above the limit in `hot`; return an alert at the third."""
     hot = (hot or 0) + 1 if reading["celsius"] > LIMIT else 0
     return hot, {"sensor": reading["sensor"], "celsius": reading["celsius"]} if hot == 3 else None
 
 
 def alerts(readings: list[Row], found: list[Row]) -> ef.Dataflow:
-    """A dataflow that appends a row per alert to `found`."""
+    """Return a dataflow that appends a row per alert to `found`."""
     flow = ef.Dataflow("alerts")
     flow.read(ef.from_items(readings)).key_by("sensor").stateful_map(watch).write(ef.to_list(found))
     return flow

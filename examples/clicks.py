@@ -1,7 +1,7 @@
-"""Clicks and purchases from Kafka: which click led to which purchase, and what did each visit come to? Checked against Spark.
+"""Clicks and purchases from Kafka: which click led to which purchase, and how long was each visit? Checked against Spark.
 
     pip install 'evenflow[kafka,delta]' noida-db
-    python examples/clicks.py                                # starts a broker of its own, which noida-db is
+    python examples/clicks.py                                # starts a broker, noida-db
     python examples/clicks.py --bootstrap localhost:9092     # uses yours: topics `clicks-...` and `purchases-...`
 
 The purchases go to Parquet files and the visits to a Delta Lake table. Spark computes both as a batch from the same events.
@@ -37,7 +37,7 @@ Row = dict[str, Any]
 
 
 def visits_and_purchases(bootstrap: str, clicks_topic: str, purchases_topic: str, folder: Path) -> ef.Dataflow:
-    """A purchase belongs to the clicks of its buyer in the 30 minutes before; a visit ends when nothing was clicked for 15 minutes."""
+    """Join a purchase with its buyer's clicks of the last 30 minutes; a visit ends after 15 minutes without clicks."""
     flow = ef.Dataflow("clicks")
     clicks = flow.read(
         ef.read_kafka(clicks_topic, bootstrap=bootstrap, schema=CLICK, event_time="at", until="now", name="read_clicks")
@@ -53,7 +53,7 @@ def visits_and_purchases(bootstrap: str, clicks_topic: str, purchases_topic: str
 
 
 def events(count: int, seed: int) -> tuple[list[Row], list[Row]]:
-    """Clicks and purchases in the order of their times, in milliseconds."""
+    """Return clicks and purchases in the order of their times, in milliseconds."""
     chance = random.Random(seed)  # noqa: S311 -- events, no secrets
     at = 1_700_000_000_000
     clicks, purchases = list[Row](), list[Row]()
@@ -69,7 +69,7 @@ def events(count: int, seed: int) -> tuple[list[Row], list[Row]]:
 
 
 def produce(bootstrap: str, topic: str, rows: list[Row], key: str) -> None:
-    """Make the topic and fill it."""
+    """Create the topic and fill it."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for made in admin.create_topics([NewTopic(topic, PARTITIONS, 1)]).values():
         made.result(30)
@@ -82,7 +82,7 @@ def produce(bootstrap: str, topic: str, rows: list[Row], key: str) -> None:
 
 
 def check(spark: SparkSession, folder: Path, clicks: list[Row], purchases: list[Row]) -> None:
-    """Compare what evenflow wrote with what Spark computes from the same events."""
+    """Compare evenflow's output with Spark's result from the same events."""
     spark.createDataFrame(clicks).createOrReplaceTempView("clicks")
     spark.createDataFrame(purchases).createOrReplaceTempView("purchases")
     expected = spark.sql(
@@ -95,7 +95,7 @@ def check(spark: SparkSession, folder: Path, clicks: list[Row], purchases: list[
         FROM (SELECT *, timestamp_millis(at) AS time FROM clicks) GROUP BY user, session_window(time, '15 minutes')
         """
     )
-    # PySpark doesn't bring Delta's reader: the table's log says which of the files count.
+    # PySpark doesn't include Delta's reader: the table's log lists the valid files.
     visits = spark.read.parquet(*DeltaTable(str(folder / "visits")).file_uris())
     compare("visits", visits.selectExpr("user", "pages", "clicks", "unix_millis(window_start) AS begins"), expected)
 
@@ -103,14 +103,14 @@ def check(spark: SparkSession, folder: Path, clicks: list[Row], purchases: list[
 def compare(what: str, found: DataFrame, expected: DataFrame) -> None:
     """Exit with an error unless both have the same rows."""
     missing, wrong = expected.exceptAll(found).count(), found.exceptAll(expected).count()
-    print(f"{what}: {found.count():,} rows; beside Spark's {missing} are missing and {wrong} are wrong")
+    print(f"{what}: {found.count():,} rows; compared with Spark's {missing} are missing and {wrong} are wrong")
     if missing or wrong:
         raise SystemExit(1)
 
 
 @contextmanager
 def broker(bootstrap: str | None) -> Iterator[str]:
-    """The address of a broker: the one that is named, or one that ends with the block."""
+    """Yield the address of a broker: the named one, or one that ends with the block."""
     if bootstrap is not None:
         yield bootstrap
         return
@@ -146,11 +146,11 @@ def wait_for(bootstrap: str) -> None:
 
 
 def main() -> None:
-    """The whole example."""
+    """Run the whole example."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--bootstrap", help="the address of a Kafka broker (default: one of its own)")
+    arguments.add_argument("--bootstrap", help="the address of a Kafka broker (default: start one)")
     arguments.add_argument("--clicks", type=int, default=50_000, help="default: %(default)s")
-    arguments.add_argument("--seed", type=int, default=0, help="of the events (default: %(default)s)")
+    arguments.add_argument("--seed", type=int, default=0, help="seed of the events (default: %(default)s)")
     arguments.add_argument("--local", action="store_true", help="run in a thread of this process, without Ray")
     given = arguments.parse_args()
     clicks, purchases = events(given.clicks, given.seed)

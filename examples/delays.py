@@ -2,9 +2,9 @@
 
     make demo        or        .venv/bin/python examples/delays.py
 
-The 336,776 departures from New York in 2013 arrive month by month, as a stream. In a second act (`demo/storm.py`) January comes again
-with a storm that makes one destination hot: the job moves keys and adds a worker while it runs. At the end of each act every row of the
-result is compared with the same query in Spark; the process exits with 1 if one differs.
+The 336,776 departures from New York in 2013 arrive month by month, as a stream. In a second act (`demo/storm.py`) January is
+repeated with a storm that makes one destination hot: the job moves keys and adds a worker while it runs. At the end of each act
+every row of the result is compared with the same query in Spark; the process exits with 1 if one differs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ import evenflow as ef
 
 
 def delays(flights: DataFrame, output: Path, trigger: str = "availableNow") -> ef.Dataflow:
-    """The dataflow: departures and their delays per destination and day."""
+    """Build the dataflow: departures and their delays per destination and day."""
     flow = ef.Dataflow("delays")
     departures = flow.read(ef.from_spark(flights, event_time="ts", max_delay="1d", trigger=trigger))
     daily = (
@@ -50,7 +50,7 @@ def delays(flights: DataFrame, output: Path, trigger: str = "availableNow") -> e
 
 
 def delays_in_spark(flights: DataFrame) -> DataFrame:
-    """The same query, by Spark in batch."""
+    """Return the result of the same query by Spark in batch."""
     delay = F.col("dep_delay")
     return (
         flights.where(delay.isNotNull())
@@ -67,17 +67,17 @@ SETTINGS = ef.JobConfig(
 
 
 def end_with_the_last_month(spark: SparkSession) -> None:
-    """Stopping the query ends the stream in order."""
+    """Stop the query, which ends the stream in order."""
     for query in spark.streams.active:
         query.processAllAvailable()
         query.stop()
 
 
 def first_act(spark: SparkSession, files: Path, output: Path, given: argparse.Namespace) -> bool:
-    """All departures as fast as they can be read. Returns whether the results were right.
+    """Process all departures as fast as they can be read. Returns True if the results were right.
 
-    `--moves`: state moves between the workers every second. `--scales`: source and aggregate begin with one worker each, and then get four,
-    two and three; a month comes every second until that is done.
+    `--moves`: state moves between the workers every second. `--scales`: source and aggregate begin with one worker each, and then
+    get four, two and three; a month arrives every second until that is done.
     """
     begun = time.monotonic()
     table = output / "delays.parquet"
@@ -109,7 +109,10 @@ def first_act(spark: SparkSession, files: Path, output: Path, given: argparse.Na
 
 
 def second_act(spark: SparkSession, files: Path, folder: Path, output: Path, given: argparse.Namespace) -> bool:
-    """January at its own pace, with a storm: the job moves keys and adds a worker by itself. Returns whether the results were right."""
+    """Replay January with a storm at its own pace: the job moves keys and adds a worker automatically.
+
+    Returns True if the results were right.
+    """
     CONSOLE.print("\nSecond act: January in forty seconds. A storm diverts every third departure to Chicago, then comes a rush.")
     table, replay = output / "storm.parquet", folder / "replay.parquet"
     shutil.rmtree(table, ignore_errors=True)
@@ -127,8 +130,8 @@ def second_act(spark: SparkSession, files: Path, folder: Path, output: Path, giv
 
 
 def run(output: Path, given: argparse.Namespace) -> bool:
-    """Run the acts of the demo. Returns whether all results were right."""
-    # Under /tmp, whatever TMPDIR says: the path of a Unix socket, which Ray has here, must be short.
+    """Run the acts of the demo. Returns True if all results were right."""
+    # Under /tmp, even if TMPDIR differs: the path of Ray's Unix socket must be short.
     with (
         tempfile.TemporaryDirectory(prefix=f"delays-{os.getpid()}-", dir="/tmp", ignore_cleanup_errors=True) as folder,
         Clusters(Path(folder)) as clusters,
@@ -141,7 +144,7 @@ def run(output: Path, given: argparse.Namespace) -> bool:
 
 
 def main() -> int:
-    """Exit code: 0 if all rows are right, 1 if one is not, 130 after Ctrl-C."""
+    """Run the demo; return the exit code: 0 if all rows are right, 1 if one is not, 130 after Ctrl-C."""
     arguments = argparse.ArgumentParser(description="Flight delays: from Spark through evenflow and back")
     arguments.add_argument(
         "--months", type=int, default=MONTHS, choices=range(1, MONTHS + 1), help="of 2013, from January on (default: all)"

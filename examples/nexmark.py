@@ -1,10 +1,11 @@
-"""A live monitor of an auction house: the hottest auctions, the highest bids and the new sellers, from one stream of events (NexMark).
+"""A live monitor of an auction house: the hottest auctions, the highest bids and the new sellers, from one stream of events
+(NexMark).
 
     .venv/bin/python examples/nexmark.py                  in this process
     .venv/bin/python examples/nexmark.py --runtime ray    on a Ray cluster, which is started if there is none
 
-Beside them you see how busy each worker is, and what is done about it: the balancer moves keys, and DS2 chooses the number of workers.
-Ctrl-C, or --seconds, stops the stream; the windows that are open then are still shown.
+They are shown together with each worker's load and the reactions to it: the balancer moves keys, and DS2 chooses the number of
+workers. Ctrl-C, or --seconds, stops the stream; the windows that are open then are still shown.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ SHOWN = 8
 
 
 def monitor(rate: float) -> tuple[ef.Dataflow, dict[str, list[Row]]]:
-    """Three queries over one stream of `rate` events per second, and the lists that get their results."""
+    """Build three queries over one stream of `rate` events per second; return them with the lists that get their results."""
     flow = ef.Dataflow("nexmark")
     events = Events.generated(flow, rate=rate, every="20ms", base_time=int(time.time() * 1000))
     found: dict[str, list[Row]] = {name: [] for name in TABLES}
@@ -74,7 +75,7 @@ def _workers(job: ef.Job) -> Table:
 
 
 def _changes(job: ef.Job) -> list[str]:
-    """What balancer and scaling policy have done lately, with the part of their reasons that names the operator."""
+    """Return the latest moves and scalings, with the part of their reasons that names the operator."""
     scalings = [(s.began_at or 0.0, s.operator, f"{s.before} to {s.after} workers", s.reason) for s in job.scalings()]
     moves = [(m.began_at or 0.0, m.operator, f"{m.keys_moved} keys moved", m.reason) for m in job.migrations()]
     lines = []

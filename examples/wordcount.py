@@ -1,4 +1,4 @@
-"""The words of some text, counted: .venv/bin/python examples/wordcount.py FILE ..."""
+"""Counts the words of some text: .venv/bin/python examples/wordcount.py FILE ..."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import evenflow as ef
 
 
 def wordcount(paths: list[str], counts: list[dict[str, object]]) -> ef.Dataflow:
-    """A dataflow that appends a row per word to `counts`."""
+    """Return a dataflow that appends a row per word to `counts`."""
     flow = ef.Dataflow("wordcount")
     lines = flow.read(ef.read_text(paths))
     words = lines.flat_map(lambda row: re.findall(r"[^\W\d_]+", row["item"].lower()))

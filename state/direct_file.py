@@ -1,6 +1,6 @@
-"""Writes a file past the page cache, where a gigabyte would cost a second of processor time and evict other pages.
+"""Writing of a file past the page cache, where a gigabyte would cost a second of processor time and evict other pages.
 
-The beginning of the file stays in the page cache, for a fast restore. When the file is closed, all of it is on the disk.
+The beginning of the file stays in the page cache, for a fast restore. Closing the file syncs it to the disk.
 
 >>> import tempfile
 >>> path = Path(tempfile.mkdtemp(), "state")
@@ -28,7 +28,7 @@ _BLOCK = 4096
 
 
 class DirectFile:
-    """Written once, from start to end, by one thread. Raises OSError if it can't be written, FileExistsError if it exists."""
+    """A file written once, from start to end, by one thread. Raises OSError if it can't be written, FileExistsError if it exists."""
 
     def __init__(self, path: str | Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o644)

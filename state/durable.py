@@ -1,6 +1,7 @@
-"""Writes files and folders to a local file system so that they appear whole and survive a loss of power.
+"""Durable writing of local files and folders: they appear whole and survive a loss of power.
 
-The content is on the disk once the file is synced, and its name once the folder is synced. The same holds for a new folder in its parent.
+The content is on the disk once the file is synced, and its name once the folder is synced. The same holds for a new folder in its
+parent.
 
 >>> import tempfile
 >>> path = make_folder(Path(tempfile.mkdtemp(), "a", "b")) / "mark"
@@ -41,7 +42,7 @@ def write_durably(path: Path, data: bytes, *, exclusive: bool = False) -> None:
 
 
 def make_folder(path: Path) -> Path:
-    """Make a folder and those above it that are missing; returns it. Raises OSError."""
+    """Create a folder and its missing parents, and return it. Raises OSError."""
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(parents=True, exist_ok=True)
     for folder in missing:
@@ -66,5 +67,5 @@ def _link(hidden: Path, path: Path) -> None:
         if error.errno not in _NO_LINKS:
             raise
         if path.exists():
-            raise FileExistsError(f"{path} is there already") from error
+            raise FileExistsError(f"{path} exists already") from error
         hidden.replace(path)

@@ -1,7 +1,7 @@
-"""The root of all errors that evenflow raises on purpose, and what can go wrong with saved or outsourced state.
+"""The root of all errors that evenflow raises on purpose, and the errors of saved or external state.
 
-Invariant: whatever a user is to handle is an `EvenflowError`, at every layer, and its message says what to do. The others are in
-`engine/errors.py`.
+Invariant: every error for a user to handle is an `EvenflowError`, at every layer, and its message says what to do. The others are
+in `engine/errors.py`.
 """
 
 from __future__ import annotations
@@ -12,19 +12,21 @@ from typing import Any
 class EvenflowError(Exception):
     """Base class of every error that evenflow raises on purpose.
 
-    `remedy`: what to do about it where another attempt of the job would meet it again, None where another attempt may help.
+    `remedy`: what to do if another attempt of the job would fail in the same way, None if another attempt may help.
     """
 
     remedy: str | None = None
 
     @property
     def noted(self) -> dict[str, Any]:
-        """The notes and the remedy, which a subclass that says how it is pickled has to pass on."""
+        """The notes and the remedy; a subclass that defines its own pickling has to include them."""
         return {name: value for name, value in vars(self).items() if name in ("__notes__", "remedy")}
 
 
 class StateError(EvenflowError):
-    """Keyed state can't be kept or read: see to the disk, the server or the checkpoint that the message names, then run the job again."""
+    """Keyed state can't be stored or read: check the disk, the server or the checkpoint that the message names, then run the job
+    again.
+    """
 
 
 class StateBackendError(StateError):
@@ -32,13 +34,13 @@ class StateBackendError(StateError):
 
 
 class StateFolderError(StateBackendError):
-    """A folder for state can't be made or used on a node. `number`: the operating system's number of the problem, if it has one."""
+    """A folder for state can't be created or used on a node. `number`: the operating system's error number, if it has one."""
 
     def __init__(self, operator: str, folder: str, problem: str, number: int | None = None) -> None:
         self.operator, self.folder, self.problem, self.number = operator, folder, problem, number
         super().__init__(
-            f"operator `{operator}` can't keep its state in {folder}: {problem}; "
-            "let StateConfig(dir=...) name a folder on a local disk with room"
+            f"operator `{operator}` can't store its state in {folder}: {problem}; "
+            "set StateConfig(dir=...) to a folder on a local disk with free space"
         )
 
     def __reduce__(self) -> Any:
@@ -46,7 +48,7 @@ class StateFolderError(StateBackendError):
 
 
 class StoreError(StateError, OSError):
-    """A store of checkpoints or files doesn't do what it is asked: the message names the store and the file. It is one of the two below."""
+    """A store of checkpoints or files fails; the message names the store and the file. It is one of the two below."""
 
 
 class StoreUnavailableError(StoreError):
@@ -54,11 +56,11 @@ class StoreUnavailableError(StoreError):
 
 
 class StoreRefusedError(StoreError):
-    """The store refuses the request and will refuse it again: check the address, the credentials and the rights."""
+    """The store rejects the request and will reject it again: check the address, the credentials and the rights."""
 
 
 class CorruptStateError(StateError):
-    """A state file or a manifest is damaged (truncated or altered), or of another format."""
+    """A state file or a manifest is damaged (truncated or altered), or has another format."""
 
 
 class CorruptCheckpointError(StateError):

@@ -1,7 +1,7 @@
 """State files: chunks of keyed state in a file that is written once, and checked before anything is read from it.
 
-A file is a magic line, then each chunk as its length (4 bytes, little endian) and an Arrow IPC stream of one batch. Its entry holds the
-size and the XXH3 checksum of the whole file, so a truncated file or a flipped bit is always noticed.
+A file is a magic line, then each chunk as its length (4 bytes, little endian) and an Arrow IPC stream of one batch. Its entry
+holds the size and the XXH3 checksum of the whole file, so a truncated file or a flipped bit is always noticed.
 
 >>> import io
 >>> import pyarrow as pa
@@ -41,7 +41,7 @@ class StateFile:
 
 
 def encoded(chunk: pa.RecordBatch) -> pa.Buffer:
-    """A chunk in the form of the file."""
+    """Return a chunk in the format of the file."""
     stream = pa.BufferOutputStream()
     stream.write(_LENGTH.pack(_encode(chunk, pa.MockOutputStream())))
     _encode(chunk, stream)
@@ -64,7 +64,7 @@ class Writable(Protocol):
 
 
 class StateFileWriter:
-    """Appends chunks to an open file, which the caller closes."""
+    """A writer that appends chunks to an open file, which the caller closes."""
 
     def __init__(self, file: Writable, path: str) -> None:
         self._file, self._path = file, path
@@ -82,7 +82,7 @@ class StateFileWriter:
         self._keys += keys
 
     def finish(self) -> StateFile:
-        """The entry of the written file."""
+        """Return the entry of the written file."""
         return StateFile(self._path, self._size, self._hash.hexdigest(), self._keys)
 
     def _put(self, data: bytes | memoryview) -> None:
@@ -92,7 +92,7 @@ class StateFileWriter:
 
 
 def read_chunks(file: BinaryIO, entry: StateFile) -> Iterator[pa.RecordBatch]:
-    """The chunks of a seekable file. Raises CorruptStateError before the first chunk if anything is wrong."""
+    """Yield the chunks of a seekable file. Raises CorruptStateError before the first chunk if the file is damaged."""
     check_file(file, entry)
     file.seek(len(MAGIC))
     while length := file.read(_LENGTH.size):

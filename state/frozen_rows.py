@@ -1,7 +1,7 @@
-"""A snapshot of a table's rows, handed out piece by piece while the table changes.
+"""A snapshot of a table's rows, read piece by piece while the table changes.
 
-Copy on write: a row is copied at the latest right before it changes, so the snapshot itself costs next to nothing, however many rows there
-are. Invariant: every row is handed out once, with its content at the time of the snapshot.
+Copy on write: a row is copied right before it changes, so beginning a snapshot is cheap for any number of rows. Invariant: every
+row is read once, with its content at the time of the snapshot.
 
 >>> column = np.array([10, 20, 30, 40])
 >>> frozen = FrozenRows(np.ones(4, np.bool_), lambda where: column[where].tolist(), chunk=2)
@@ -24,18 +24,18 @@ Rows = TypeVar("Rows")
 
 
 class LastSnapshot(Generic[Rows]):
-    """The newest snapshot of a table's rows, as long as there is something left of it; it ends the one before."""
+    """The newest snapshot of a table's rows, until all of it has been taken; it ends the previous one."""
 
     def __init__(self) -> None:
         self._rows: FrozenRows[Rows] | None = None
 
     def begin(self, those: Mask, read: Callable[[Where], Rows], chunk: int) -> Iterator[Rows]:
-        """A snapshot, with the arguments of `FrozenRows`."""
+        """Begin a snapshot, with the arguments of `FrozenRows`."""
         self._rows = FrozenRows(those, read, chunk)
         return self._rows
 
     def before(self, where: Where) -> None:
-        """As `FrozenRows.before`."""
+        """Copy the rows at these slots, as `FrozenRows.before` does."""
         if self._rows is not None:
             self._rows.before(where)
             if self._rows.over:
@@ -43,7 +43,7 @@ class LastSnapshot(Generic[Rows]):
 
 
 class FrozenRows(Generic[Rows]):
-    """`those`: the slots of the rows. `read` copies rows out of the table, about `chunk` at a time."""
+    """A snapshot of the rows in the slots `those`. `read` copies rows out of the table, about `chunk` at a time."""
 
     def __init__(self, those: Mask, read: Callable[[Where], Rows], chunk: int) -> None:
         self._waiting, self._read, self._chunk = those.copy(), read, chunk
@@ -72,11 +72,11 @@ class FrozenRows(Generic[Rows]):
 
     @property
     def over(self) -> bool:
-        """Whether all chunks have been taken."""
+        """True if all chunks have been taken."""
         return not self._copied and not self._found and self._next >= len(self._waiting)
 
     def before(self, where: Where) -> None:
-        """Call this when the rows at these distinct slots are about to change, or their slots to be freed."""
+        """Copy the rows at these distinct slots, which are about to change or to be freed."""
         rows = self._take(where[where < len(self._waiting)])
         if rows is not None:
             self._copied.append(rows)

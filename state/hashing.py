@@ -1,7 +1,7 @@
 """Stable 64-bit hashes of key columns, and the key group that a hash falls into.
 
-The invariant: equal keys have equal hashes in every process, on every machine and in every version, because groups, routing tables
-and checkpoints outlive the process that made them. Python's own `hash` is salted per process and takes no part.
+Invariant: equal keys have equal hashes in every process, on every machine and in every version, because groups, routing tables
+and checkpoints outlive the process that made them. Python's own `hash` is salted per process and isn't used.
 
 >>> hashes = hash64(pa.array([0, 1, 2]))
 >>> hex(hashes[0])
@@ -53,15 +53,15 @@ _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 class UnhashableKey(ValueError):
-    """A key column has values without a hash. The message names the type, and what to use instead."""
+    """A key column has values without a hash. The message names the type, and the alternative."""
 
 
 def hash64(column: pa.Array) -> Hashes:
-    """The hash of each value, shape (rows,).
+    """Hash each value; shape (rows,).
 
-    Integers of any width, booleans, dates, times, timestamps and durations in any unit, floats, decimals of any scale, strings and
-    bytes can be keys; equal values have equal hashes within each of these kinds, and a whole float or decimal has that of the
-    integer, because a column's type may widen. All NaNs are one value, and -0.0 is 0.0. Raises UnhashableKey for other types.
+    Integers of any width, booleans, dates, times, timestamps and durations in any unit, floats, decimals of any scale, strings
+    and bytes can be keys; equal values have equal hashes within each of these kinds. A whole float or decimal has the integer's
+    hash, because a column's type may widen. All NaNs are one value, and -0.0 is 0.0. Raises UnhashableKey for other types.
     """
     if pa.types.is_null(column.type):
         return np.full(len(column), NULL_HASH)
@@ -81,7 +81,7 @@ def hash64(column: pa.Array) -> Hashes:
 
 
 def combine(hashes: Sequence[Hashes]) -> Hashes:
-    """One hash per row from the hashes of several columns; their order matters. One column keeps its own hashes."""
+    """Combine the hashes of several columns into one per row; their order matters. One column keeps its hashes."""
     combined = hashes[0]
     for column in hashes[1:]:
         combined = mix(combined * _MULTIPLY_1 + column)
@@ -89,15 +89,16 @@ def combine(hashes: Sequence[Hashes]) -> Hashes:
 
 
 def group_of(hashes: Hashes, groups: int) -> npt.NDArray[np.uint16]:
-    """The key group, `hash mod groups`, of each hash. Raises ValueError unless `groups` is a power of two up to 32,768."""
+    """Return the key group, `hash mod groups`, of each hash. Raises ValueError unless `groups` is a power of two up to 32,768."""
     if not (1 <= groups <= MAX_GROUPS and groups & (groups - 1) == 0):
         raise ValueError(f"{groups} key groups: use a power of two from 1 to {MAX_GROUPS}, for example 1024")
     return hashes.astype(np.uint16) & np.uint16(groups - 1)
 
 
 def mix(words: Hashes) -> Hashes:
-    """SplitMix64 of each word (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014): every output bit depends on all
-    bits.
+    """Return SplitMix64 of each word, in which every output bit depends on all bits.
+
+    Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014.
     """
     mixed = words + _GAMMA
     mixed ^= mixed >> np.uint64(30)
@@ -109,7 +110,7 @@ def mix(words: Hashes) -> Hashes:
 
 
 def _words(column: pa.Array) -> Hashes:
-    """The values of a column of fixed width as 64-bit words; a null has any word."""
+    """Return the values of a column of fixed width as 64-bit words; a null's word is arbitrary."""
     kind = column.type
     if pa.types.is_floating(kind):
         return _float_words(column)
@@ -167,7 +168,7 @@ def _hash_distinct(column: pa.DictionaryArray) -> Hashes:
 
 
 def _of_texts(column: pa.Array) -> Hashes:
-    """The hashes of short texts."""
+    """Hash short texts."""
     hashes = digests(column)
     if column.null_count:
         hashes[column.is_null().to_numpy(zero_copy_only=False)] = NULL_HASH
@@ -175,7 +176,7 @@ def _of_texts(column: pa.Array) -> Hashes:
 
 
 def as_bytes(column: pa.Array) -> list[bytes | None]:
-    """The values of a column of text or bytes; text needs no copy for it, as Arrow keeps it in UTF-8."""
+    """Return the values of a column of text or bytes; text isn't copied, as Arrow stores it in UTF-8."""
     as_bytes = _BYTES[column.type.id]
     values: list[bytes | None] = (column if as_bytes is None else column.view(as_bytes)).to_pylist()
     return values
@@ -186,6 +187,6 @@ def _digests(values: Sequence[bytes | None]) -> Hashes:
 
 
 def canonical(value: Decimal) -> str:
-    """The digits without trailing zeros, so that 1.50 and 1.5 (of columns of other scales) are one key."""
+    """Return the digits without trailing zeros, so that 1.50 and 1.5 (in columns of other scales) are one key."""
     digits = format(value, "f")
     return digits.rstrip("0").rstrip(".") if "." in digits else digits

@@ -20,22 +20,22 @@ from .words import Where, Words, equal, grouped, mixed, numbered
 _EMPTY, _GONE = -1, -2
 _FIRST_BITS = 10
 _ROOM = 4
-"""Cells per key in a new table: most keys are found at the first probe."""
+"""The cells per key in a new table: most keys are found at the first probe."""
 _FULL = 0.5
 _FEW = 24
-"""Up to this number of keys whose first cell holds something else, the next cells are probed key by key."""
+"""Up to this number of keys whose first cell contains another key, the next cells are probed key by key."""
 
 
 class KeyIndex(ABC):
-    """Keys are a list or an array, as the subclass says, in and out."""
+    """An index from keys to slots. Keys are a list or an array, as the subclass says."""
 
     @abstractmethod
     def find(self, keys: Any) -> Where:
-        """The slot of each key, -1 for those that have none."""
+        """Return the slot of each key, -1 for those without one."""
 
     @abstractmethod
     def first(self, keys: Any, places: Where) -> tuple[Where, Where]:
-        """For the keys at `places`: the first place of each distinct key, and for each key the number of its distinct one."""
+        """Return the first place of each distinct key among those at `places`, and for each key the number of its distinct one."""
 
     @abstractmethod
     def add(self, keys: Any, places: Where, where: Where) -> None:
@@ -47,7 +47,7 @@ class KeyIndex(ABC):
 
     @abstractmethod
     def keys(self, where: Where) -> Any:
-        """The keys at these slots."""
+        """Return the keys at these slots."""
 
     @property
     @abstractmethod
@@ -56,7 +56,7 @@ class KeyIndex(ABC):
 
 
 class DictIndex(KeyIndex):
-    """For lists of Python values of any type: about 60 ns a key, several times that with millions of keys."""
+    """An index for lists of Python values of any type: about 60 ns per key, several times that with millions of keys."""
 
     def __init__(self) -> None:
         self._slots: dict[Any, int] = {}
@@ -91,7 +91,7 @@ class DictIndex(KeyIndex):
 
 
 class WordIndex(KeyIndex):
-    """For keys of `width` words: open addressing with linear probing, each step for all keys of a batch at once."""
+    """An index for keys of `width` words: open addressing with linear probing, each step for all keys of a batch at once."""
 
     def __init__(self, width: int) -> None:
         self._values: Words = np.zeros((0, width), np.uint64)
@@ -111,7 +111,7 @@ class WordIndex(KeyIndex):
         return where
 
     def _find_on(self, keys: Words, left: Where, cells: Where, where: Where) -> None:
-        """Find the keys at the places `left` behind these cells, which hold something else."""
+        """Find the keys at the places `left` after these cells, which contain other keys."""
         while len(left) > _FEW:
             cells = (cells + 1) & self._mask
             slots = self._table[cells]
@@ -123,7 +123,7 @@ class WordIndex(KeyIndex):
             where[place] = self._find_one(keys[:, place].tolist(), cell)
 
     def _find_one(self, key: list[int], cell: int) -> int:
-        """The slot of the key behind a cell, -1 if it has none."""
+        """Return the slot of the key after a cell, -1 if it has none."""
         slot = _GONE
         while slot != _EMPTY and (slot == _GONE or self._values[slot].tolist() != key):
             cell = (cell + 1) & self._mask
@@ -157,7 +157,7 @@ class WordIndex(KeyIndex):
         return self._of(where)
 
     def widen(self, place: int) -> None:
-        """Keys have another word at `place` from now on; those that are there have 0 in it."""
+        """Give keys another word at `place`; existing keys have 0 in it."""
         self._values = np.insert(self._values, place, 0, axis=1)
         self._rebuild()
 
@@ -177,11 +177,11 @@ class WordIndex(KeyIndex):
         """The number of cells that are not empty, including those of removed keys."""
 
     def _home(self, keys: Words) -> Where:
-        """The first cell to probe for a key."""
+        """Return the first cell to probe for each key."""
         return (mixed(keys) >> self._shift).astype(np.int64)
 
     def _has(self, slots: npt.NDArray[np.integer], keys: Words) -> npt.NDArray[np.bool_]:
-        """Whether each of these contents of cells is the slot of its key."""
+        """Return a mask of the cells whose slots have the keys."""
         if not len(self._values):
             return np.zeros(len(slots), np.bool_)
         hit: npt.NDArray[np.bool_] = equal(self._of(slots), keys) & (slots >= 0)
@@ -191,7 +191,7 @@ class WordIndex(KeyIndex):
         return self._values.take(slots, axis=0, mode="clip").T
 
     def _put(self, left: Where) -> None:
-        """Give each of the slots, whose keys are not in the table, a cell: an empty one, or that of a removed key."""
+        """Put each of the slots, whose keys are not in the table, into a cell: an empty one, or that of a removed key."""
         cells = self._home(self._of(left))
         while len(left):
             there = self._table[cells]

@@ -1,6 +1,6 @@
-"""The keys of each key group, noted as keys come, so that a move of a group costs only as much as its keys.
+"""The keys of each key group, recorded as keys are added, so that a move of a group costs only as much as its keys.
 
-Only new keys cost something. A forgotten key stays listed until the lists are rebuilt.
+Only new keys cost time. A deleted key stays listed until the lists are rebuilt.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class GroupMembers:
-    """Keys by group. A key may be listed more than once, also after it is forgotten."""
+    """Keys by group. A key may be listed more than once, also after it is deleted."""
 
     def __init__(self, key_groups: int) -> None:
         self._groups: list[list[Any]] = [[] for _ in range(key_groups)]
@@ -26,13 +26,13 @@ class GroupMembers:
             self._listed = sum(map(len, self._groups))
 
     def exact(self, existing: Collection[Any]) -> bool:
-        """Whether just the keys of `existing` are listed, each once."""
+        """Return True if exactly the keys of `existing` are listed, each once."""
         return self._listed == len(existing)
 
     def listed(self, group: int) -> list[Any]:
-        """The keys listed in a group, perhaps more than once."""
+        """Return the keys listed in a group, perhaps more than once."""
         return self._groups[group].copy()
 
     def of(self, group: int) -> list[Any]:
-        """The keys listed in a group, each once."""
+        """Return the keys listed in a group, each once."""
         return list(dict.fromkeys(self._groups[group]))

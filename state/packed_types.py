@@ -1,6 +1,6 @@
-"""Types that msgpack lacks, each as an extension with a code of its own, so that a value comes back equal and of the same type.
+"""Types that msgpack lacks, each as an extension with its own code, so that a value is restored equal and with the same type.
 
-Only exact types count: an instance of a subclass would come back as another type. Unpacking runs no code of a user.
+Only exact types count: an instance of a subclass would be restored as another type. Unpacking runs no user code.
 
 >>> unpacked(*packed(Decimal("1.50"), lambda text: text), lambda text: text)
 Decimal('1.50')
@@ -39,7 +39,7 @@ MADE_OF = (
     "None, bool, int, float, str, bytes, lists, tuples, dicts, sets, frozensets, datetime, date, time, timedelta, Decimal, UUID and "
     "numpy's scalars"
 )
-"""The same for people."""
+"""The same types for error messages."""
 
 Pack: TypeAlias = Callable[[Any], Any]
 
@@ -60,7 +60,7 @@ _PACKED: dict[type, tuple[int, Callable[[Any, Pack], Any]]] = {
 
 
 def packed(value: Any, pack: Pack) -> tuple[int, Any]:
-    """The code of the value's type, and the packed value. Raises TypeError, naming the type, if it has no code."""
+    """Return the code of the value's type, and the packed value. Raises TypeError, naming the type, if it has no code."""
     if type(value) not in _PACKED:
         raise TypeError(refusal(value))
     code, content = _PACKED[type(value)]
@@ -97,7 +97,7 @@ _UNPACKED: dict[int, Callable[[Any, Pack], Any]] = {
 
 
 def unpacked(code: int, data: Any, unpack: Pack) -> Any:
-    """The inverse of `packed`. Raises ValueError or TypeError for anything else."""
+    """Return the unpacked value; the inverse of `packed`. Raises ValueError or TypeError for anything else."""
     if code not in _UNPACKED:
         raise ValueError(f"unknown extension {code}")
     return _UNPACKED[code](data, unpack)
@@ -108,7 +108,7 @@ def _scalar(kind: str, content: bytes) -> Any:
 
 
 def has_known_zone(value: Any) -> bool:
-    """True if a datetime's or time's zone can be packed."""
+    """Return True if a datetime's or time's zone can be packed."""
     zone = value.tzinfo
     return zone is None or type(zone) is timezone or (type(zone) is ZoneInfo and zone.key is not None)
 
@@ -119,7 +119,7 @@ def _zone(zone: Any) -> Any:
     if type(zone) is ZoneInfo and zone.key is not None:
         return zone.key
     if type(zone) is timezone:
-        name = zone.__getinitargs__()[1:] if zone is not UTC else ()  # type: ignore[attr-defined]  # it is how it is copied
+        name = zone.__getinitargs__()[1:] if zone is not UTC else ()  # type: ignore[attr-defined]  # the protocol by which it is copied
         offset = zone.utcoffset(None)
         return [offset.days, offset.seconds, offset.microseconds, *name]
     raise TypeError(f"a time zone of {type(zone).__module__}.{type(zone).__name__}: use datetime.timezone or zoneinfo.ZoneInfo")
@@ -135,7 +135,7 @@ def _as_zone(packed_zone: Any) -> timezone | ZoneInfo | None:
 
 
 def refusal(value: Any) -> str:
-    """The type of a value that can't be packed, and the way out.
+    """Return the type of a value that can't be packed, and an alternative.
 
     >>> refusal(bytearray(b"x"))
     'a bytearray: store bytes(...)'
@@ -164,5 +164,5 @@ def _instead(value: Any, kind: type) -> str:
     bases: Iterable[type] = (dict, list, set, frozenset, bool, int, float, str, bytes, Decimal)
     plain = next((base.__name__ for base in bases if isinstance(value, base)), None)
     if plain is not None:
-        return f"{plain}(...), because it would come back as a {plain}"
+        return f"{plain}(...), because it would be restored as a {plain}"
     return "list(...)" if kind.__name__ == "deque" else "a value, or a dict of values, of these types"

@@ -1,4 +1,4 @@
-"""Packs users' values as msgpack, so that each comes back equal and of the same type. Unpacking never runs code.
+"""Packs users' values as msgpack, so that each is restored equal and with the same type. Unpacking never runs code.
 
 >>> unpack_value(pack_value({"n": (1, 2.5), "seen": {3}}))
 {'n': (1, 2.5), 'seen': {3}}
@@ -21,7 +21,7 @@ DEEPEST = 100
 """The most containers inside one another."""
 
 MOST = 1 << 22
-"""Parts of values at one depth that are looked at, so that values that share parts can't make it endless."""
+"""The most parts examined at one depth of values, so that values that share parts can't make it endless."""
 
 
 def pack_value(value: Any) -> bytes:
@@ -34,12 +34,14 @@ def pack_value(value: Any) -> bytes:
 
 
 def pack_values(values: Iterable[Any]) -> Iterator[bytes]:
-    """Pack many values like `pack_value`, in a quarter of the time. Raises the same errors, at the first value that can't be packed."""
+    """Pack many values like `pack_value`, in a quarter of the time. Raises the same errors, at the first value that can't be
+    packed.
+    """
     return map(msgpack.Packer(strict_types=True, default=_extension, unicode_errors="surrogatepass").pack, values)
 
 
 def unpack_value(data: bytes) -> Any:
-    """The inverse of `pack_value`. Raises ValueError, TypeError or msgpack.UnpackException for other bytes."""
+    """Unpack the result of `pack_value`. Raises ValueError, TypeError or msgpack.UnpackException for other bytes."""
     return msgpack.unpackb(data, strict_map_key=False, ext_hook=_from_extension, unicode_errors="surrogatepass")
 
 
@@ -57,9 +59,9 @@ def unpack_values(packed: Sequence[bytes]) -> list[Any]:
 
 
 def first_foreign(values: Sequence[Any], most: int = MOST, turn: int = 0) -> int | None:
-    """The place of the first value that has a part of a type that can't be packed; None if none was found.
+    """Return the place of the first value with a part of an unpackable type; None if none was found.
 
-    `most`: the number of parts at each depth that are looked at, those that were added last first. `turn`: another number looks at others.
+    `most`: the number of parts examined at each depth, the latest ones first. `turn`: another number examines other parts.
     """
     if _known(values, most, turn):
         return None
@@ -67,7 +69,7 @@ def first_foreign(values: Sequence[Any], most: int = MOST, turn: int = 0) -> int
 
 
 def _known(values: Sequence[Any], most: int = MOST, turn: int = 0) -> bool:
-    """True if all types in `values` can be packed, at any depth. It looks at all parts of one depth together, without Python per part."""
+    """Return True if all types in `values` can be packed, at any depth. Examines all parts of one depth together."""
     for _ in range(DEEPEST):
         kinds = set(map(type, values))
         deep = kinds - PLAIN

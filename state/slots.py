@@ -21,13 +21,13 @@ from .key_index import KeyIndex
 from .words import Where
 
 Mask = npt.NDArray[np.bool_]
-"""By slot."""
+"""True or False for each slot."""
 
 _FIRST = 1024
 
 
 class Slots:
-    """Keys have the form that `index` takes. `capacity`: the number of rows that the columns must have."""
+    """The slots of keys, which have the form that `index` takes. `capacity`: the number of rows that the columns must have."""
 
     def __init__(self, index: KeyIndex) -> None:
         self.index = index
@@ -36,15 +36,15 @@ class Slots:
         self._free: list[int] = []
         self._hashes = np.zeros(0, np.uint64)
         self.live: Mask = np.zeros(0, np.bool_)
-        """By slot, whether a key has it."""
+        """True for each slot that a key has."""
         self.fresh: Where = np.zeros(0, np.int64)
         """The slots that the last `find` gave to new keys."""
         self._found: Mask | None = None
-        """By slot, whether it was found since the last call of `changes`; None if that isn't known."""
+        """True for each slot found since the last call of `changes`; None if unknown."""
         self._removed: list[Any] = []
-        """What `keys` gave for each call of `remove` since the last call of `changes`."""
+        """The removed keys of each call of `remove` since the last call of `changes`."""
         self._removals = 0
-        """How many keys these are."""
+        """The number of these keys."""
 
     def __len__(self) -> int:
         return self._used - len(self._free)
@@ -59,7 +59,9 @@ class Slots:
         return 9 * self.capacity + self.index.nbytes
 
     def find(self, keys: Any, hashes: Callable[[Where], npt.NDArray[np.uint64]]) -> Where:
-        """The slots of `keys`. New keys get a slot; `hashes` is called with the places of their first occurrence in `keys`."""
+        """Return the slots of `keys`. New keys get a slot; `hashes` is called with the places of their first occurrence in
+        `keys`.
+        """
         where = self.index.find(keys)
         missing = np.flatnonzero(where < 0)
         if len(missing):
@@ -77,27 +79,27 @@ class Slots:
         return where
 
     def known(self, keys: Any) -> Where:
-        """The slots of the keys among `keys` that have one."""
+        """Return the slots of those of `keys` that have one."""
         where = self.index.find(keys)
         return where[where >= 0]
 
     def note(self, where: Where) -> None:
-        """Note that the rows at these slots change, which were not found by `find`."""
+        """Note changes of the rows at these slots, which were not found by `find`."""
         if self._found is not None:
             self._found[where] = True
 
     def keys(self, where: Where) -> Any:
-        """The keys at these slots."""
+        """Return the keys at these slots."""
         return self.index.keys(where)
 
     def everything(self) -> Where:
-        """All slots in use, rising."""
+        """Return all slots in use, ascending."""
         return np.flatnonzero(self.live)
 
     def where(self, groups: Iterable[int], key_groups: int, selects: Callable[[npt.NDArray[np.uint64]], Mask]) -> Where:
-        """The slots in use of keys in `groups`, of `key_groups`, whose hashes are selected.
+        """Return the slots in use whose keys are in `groups`, out of `key_groups`, and whose hashes are selected.
 
-        A move in steps asks once a step: that takes less than 2 ns for each key that is here.
+        A move calls this once per step, which takes less than 2 ns for each key of this worker.
         """
         among = np.zeros(key_groups, np.bool_)
         among[list(groups)] = True
@@ -105,16 +107,18 @@ class Slots:
         return some[selects(self._hashes[some])]
 
     def changes(self) -> tuple[Mask, list[Any]] | None:
-        """The slots found since the last call (some may be free again), and the removed keys, as `keys` gave them a removal at a time.
+        """Return the slots found since the last call (some may be free again), and the removed keys, one result of `keys` per
+        removal.
 
-        None if that isn't known: at the first call, and when more keys were removed than exist. A key that came back may be among both.
+        Returns None if unknown: at the first call, and when more keys were removed than exist. A key that was added again may be
+        among both.
         """
         found, removed = self._found, self._removed
         self._found, self._removed, self._removals = np.zeros(self.capacity, np.bool_), [], 0
         return None if found is None else (found, removed)
 
     def in_use(self, those: Mask) -> Mask:
-        """The slots among these that are in use."""
+        """Return the slots among these that are in use."""
         return those & self.live[: len(those)]
 
     def remove(self, where: Where) -> None:

@@ -1,12 +1,12 @@
 """The store of checkpoints: a folder on any file system that fsspec knows, with a folder per checkpoint.
 
-`checkpoint-00000012/` holds state files and, once the checkpoint is complete, its `manifest`. A checkpoint without a manifest doesn't
-count, whatever files it has; manifests appear whole or not at all. A manifest may refer to files in the folders of earlier checkpoints, so
-a file stays while a remaining manifest refers to it. `terms/` has a file for each process that has run the job here, which says who it is
+`checkpoint-00000012/` holds state files and, once the checkpoint is complete, its `manifest`. A checkpoint without a manifest is
+incomplete; manifests appear whole or not at all. A manifest may refer to files in the folders of earlier checkpoints, so a file
+stays while a remaining manifest refers to it. `terms/` has a file for each process that has run the job here, which identifies it
 (`scheduler/record/restoring/terms.py`), and notes of that process.
 
-Invariant: every error of the file system is a StoreError (`store_errors.py`) that names the store and the file, but FileNotFoundError and
-FileExistsError, and clearing up never fails.
+Invariant: every error of the file system is a StoreError (`store_errors.py`) that names the store and the file, except
+FileNotFoundError and FileExistsError, and cleaning up never fails.
 
 >>> import tempfile
 >>> store = CheckpointStore(tempfile.mkdtemp())
@@ -37,35 +37,35 @@ from .store_errors import missing_package, translated
 
 MANIFEST = "manifest"
 VOID = "void"
-"""Replaces the manifest of a checkpoint that the job has gone back behind, because it or an earlier one was damaged."""
+"""The name that replaces the manifest of a checkpoint that the job discarded, because it or an earlier one was damaged."""
 
 _PREFIX = "checkpoint-"
 _TERMS = "terms"
-"""Has a file for each term, named by its number, and next to it the notes of its process: `NUMBER.KIND`."""
+"""The folder with a file for each term, named by its number, and next to it the notes of its process: `NUMBER.KIND`."""
 
 
 def folder_name(checkpoint: int) -> str:
-    """The name of a checkpoint's folder."""
+    """Return the name of a checkpoint's folder."""
     return f"{_PREFIX}{checkpoint:08d}"
 
 
-def seen_from_beside(path: str, checkpoint: int) -> str:
-    """A path in the folder of `checkpoint`, relative to the folder of another checkpoint of the same store.
+def path_from_sibling(path: str, checkpoint: int) -> str:
+    """Return a path in the folder of `checkpoint`, relative to the folder of another checkpoint of the same store.
 
-    >>> seen_from_beside("count-0.state", 7), seen_from_beside("../checkpoint-00000003/count-0.state", 7)
+    >>> path_from_sibling("count-0.state", 7), path_from_sibling("../checkpoint-00000003/count-0.state", 7)
     ('../checkpoint-00000007/count-0.state', '../checkpoint-00000003/count-0.state')
     """
     return posixpath.normpath(posixpath.join("..", folder_name(checkpoint), path))
 
 
 class CheckpointStore:
-    """`url`: a local path, or anything fsspec opens (`s3://bucket/jobs/delays`).
+    """A store of one job's checkpoints. `url`: a local path, or any URL that fsspec opens (`s3://bucket/jobs/delays`).
 
     Raises StoreRefusedError for an unknown protocol, and one whose package isn't installed.
     """
 
     def __init__(self, url: str) -> None:
-        import fsspec  # takes longer than all else that a worker without checkpoints loads of this layer
+        import fsspec  # slower to import than everything else in this layer
 
         self.url = url
         try:
@@ -81,38 +81,41 @@ class CheckpointStore:
 
     @contextmanager
     def writing(self, checkpoint: int, name: str) -> Iterator[StateFileWriter]:
-        """A new state file of `checkpoint`, with a unique name. Raises OSError if it can't be written."""
+        """Open a new state file of `checkpoint` with a unique name. Raises OSError if it can't be written."""
         name = f"{name}-{uuid.uuid4().hex[:8]}.state"
         path = posixpath.join(self._made(checkpoint), name)
         with self._reached(path), self._new(path) as file:
             yield StateFileWriter(file, name)
 
     def chunks(self, checkpoint: int, entry: StateFile) -> Iterator[pa.RecordBatch]:
-        """The chunks of a state file. Raises CorruptStateError before the first chunk if the file is missing or damaged."""
+        """Yield the chunks of a state file. Raises CorruptStateError before the first chunk if the file is missing or damaged."""
         with self._reading(posixpath.normpath(posixpath.join(self.folder(checkpoint), entry.path))) as file:
             yield from read_chunks(file, entry)
 
     def complete(self, checkpoint: int, manifest: bytes) -> None:
-        """Write the manifest: from now on the checkpoint counts. Raises FileExistsError if it has one, OSError if it can't be written."""
+        """Write the manifest, which makes the checkpoint complete.
+
+        Raises FileExistsError if it has one, OSError if it can't be written.
+        """
         self._put(posixpath.join(self._made(checkpoint), MANIFEST), manifest, exclusive=True)
 
     def withdraw(self, checkpoint: int) -> None:
-        """Remove a manifest that may have been written, or not. Raises OSError."""
+        """Remove a manifest that may have been written. Raises OSError."""
         path = posixpath.join(self.folder(checkpoint), MANIFEST)
         with suppress(FileNotFoundError), self._reached(path):
             self._files.rm_file(path)
 
     def manifest(self, checkpoint: int) -> bytes:
-        """The manifest's bytes. Raises CorruptStateError if there is none."""
+        """Return the manifest's bytes. Raises CorruptStateError if there is none."""
         with self._reading(posixpath.join(self.folder(checkpoint), MANIFEST)) as file:
             return bytes(file.read())
 
     def completed(self) -> list[int]:
-        """The checkpoints that have a manifest and are not void, rising."""
+        """List the checkpoints that have a manifest and are not void, ascending."""
         return sorted(number for number, names in self._listing().items() if MANIFEST in names and VOID not in names)
 
     def begun(self, after: int) -> list[int]:
-        """The checkpoints later than `after` that have any file, complete or not."""
+        """List the checkpoints later than `after` that have any file, complete or not."""
         return sorted(number for number in self._listing() if number > after)
 
     def discard(self, checkpoint: int) -> None:
@@ -126,7 +129,7 @@ class CheckpointStore:
                 self._files.rm(folder, recursive=True)
 
     def declare_void(self, after: int) -> None:
-        """Make all checkpoints later than `after` void: no job can begin from one any more. Raises OSError."""
+        """Make all checkpoints later than `after` void, so that no job can begin from one. Raises OSError."""
         for number, names in self._listing().items():
             if number > after and MANIFEST in names:
                 self._put(posixpath.join(self.folder(number), VOID), b"")
@@ -135,23 +138,26 @@ class CheckpointStore:
                     self._files.rm_file(path)
 
     def void(self) -> list[int]:
-        """The checkpoints that are void."""
+        """List the void checkpoints."""
         return [number for number, names in self._listing().items() if VOID in names]
 
     def claim(self, term: int, content: bytes) -> None:
-        """Claim a term, which no other process can claim then. `content` is unique. Raises FileExistsError if it is claimed, OSError."""
+        """Claim a term, so that no other process can. `content` is unique.
+
+        Raises FileExistsError if it is claimed, OSError.
+        """
         self._make(posixpath.join(self._root, _TERMS))
         self._put(self._term(term), content, exclusive=True)
 
     def claimed(self, term: int) -> bool:
-        """True if a term is claimed. Raises OSError."""
+        """Return True if a term is claimed. Raises OSError."""
         path = self._term(term)
         with self._reached(path):
             self._files.invalidate_cache(posixpath.dirname(path))
             return bool(self._files.exists(path))
 
     def claims(self) -> list[int]:
-        """The terms that are claimed, rising. Raises OSError."""
+        """List the claimed terms, ascending. Raises OSError."""
         folder = posixpath.join(self._root, _TERMS)
         with suppress(FileNotFoundError), self._reached(folder):
             names = [posixpath.basename(path.rstrip("/")) for path in self._files.ls(folder, detail=False, refresh=True)]
@@ -159,21 +165,25 @@ class CheckpointStore:
         return []
 
     def claim_of(self, term: int) -> bytes | None:
-        """The content of a term's claim, None if there is none. Raises OSError."""
+        """Return the content of a term's claim, None if there is none. Raises OSError."""
         return self._read(self._term(term))
 
     def note(self, term: int, kind: str, data: bytes, *, once: bool = False) -> None:
-        """Store a note of a term's process, in place of an earlier one; `once`: raises FileExistsError if there is one. Raises OSError."""
+        """Store a note of a term's process, replacing an earlier one. Raises OSError.
+
+        `once`: raise FileExistsError if there is one.
+        """
         self._put(f"{self._term(term)}.{kind}", data, exclusive=once)
 
     def noted(self, term: int, kind: str) -> bytes | None:
-        """The note of that kind, None if there is none. Raises OSError."""
+        """Return the note of that kind, None if there is none. Raises OSError."""
         return self._read(f"{self._term(term)}.{kind}")
 
     def check_create_only(self) -> None:
-        """Create an object twice. Raises StoreRefusedError if the store doesn't refuse the second, and other OSErrors.
+        """Create an object twice. Raises StoreRefusedError if the store accepts the second, and other OSErrors.
 
-        Two processes could both claim a term there, and write one manifest over another's. A local folder needs no check.
+        With such a store, two processes could both claim a term, and overwrite each other's manifests. A local folder needs no
+        check.
         """
         if self._local:
             return
@@ -188,7 +198,7 @@ class CheckpointStore:
             with suppress(OSError), self._reached(path):
                 self._files.rm_file(path)
         raise StoreRefusedError(
-            f"{self.url}: this store replaces an object that it was asked to create only if there is none (S3: If-None-Match), so it can't "
+            f"{self.url}: this store replaces an object that it should create only if there is none (S3: If-None-Match), so it can't "
             "keep two runs of a job apart: use one that honours it, such as AWS S3, Google Cloud Storage or a recent MinIO, or a folder "
             "that all nodes mount"
         )
@@ -210,8 +220,9 @@ class CheckpointStore:
     def keep(self, checkpoints: Mapping[int, Iterable[str]], above: int, upto: int = 0) -> None:
         """Remove all checkpoints but these and the files that they need.
 
-        Numbers above `above` stay, as they may be in progress, and those up to `upto`, which are other runs'. Paths are relative to the
-        folder of the checkpoint that needs them. Files that can't be removed stay. Raises OSError if the folder can't be listed.
+        Numbers above `above` stay, as they may be in progress, and those up to `upto`, which belong to other runs. Paths are
+        relative to the folder of the checkpoint that needs them. Files that can't be removed stay. Raises OSError if the folder
+        can't be listed.
         """
         needed = {posixpath.normpath(posixpath.join(self.folder(n), path)) for n, paths in checkpoints.items() for path in paths}
         for number, names in self._listing().items():
@@ -240,11 +251,10 @@ class CheckpointStore:
                     copy.write(piece)
 
     def folder(self, checkpoint: int) -> str:
-        """The folder of a checkpoint; checkpoint 0, for savepoints, is the store's own folder."""
+        """Return the folder of a checkpoint; checkpoint 0, for savepoints, is the store's own folder."""
         return posixpath.join(self._root, folder_name(checkpoint)) if checkpoint else str(self._root)
 
     def _made(self, checkpoint: int) -> str:
-        """The folder of a checkpoint, created if it is missing."""
         return self._make(self.folder(checkpoint))
 
     def _make(self, folder: str) -> str:
@@ -271,7 +281,6 @@ class CheckpointStore:
                 raise
 
     def _new(self, path: str) -> Any:
-        """A new file, written once."""
         return DirectFile(path) if self._local else self._files.open(path, "wb")
 
     @contextmanager
@@ -286,12 +295,12 @@ class CheckpointStore:
 
     @contextmanager
     def _reached(self, path: str) -> Iterator[None]:
-        """A block that calls the file system."""
+        """Translate errors of the file system in the block."""
         with translated(self.url, path.removeprefix(f"{self._root}/")):
             yield
 
     def _listing(self) -> dict[int, list[str]]:
-        """The names in each checkpoint's folder, by one listing, because a chain may reach through a hundred folders."""
+        """Return the names in each checkpoint's folder, by one listing, because a chain may span a hundred folders."""
         found: dict[int, list[str]] = {}
         with self._reached(self._root):
             self._files.invalidate_cache(self._root)

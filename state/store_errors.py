@@ -1,6 +1,8 @@
-"""Translates the errors of file systems into those of `errors.py`: "try again" or "give up", with the names of the store and of the file.
+"""Translation of file systems' errors to those of `errors.py`: "try again" or "give up", with the names of the store and of the
+file.
 
-Each file system raises what its library raises: botocore, aiohttp, google, azure, OSError. Nothing above this module needs to know them.
+Each file system raises what its library raises: botocore, aiohttp, google, azure, OSError. The layers above don't need to know
+them.
 
 >>> with translated("s3://bucket/jobs", "terms/1"):
 ...     raise TimeoutError("no answer within 60 s")
@@ -21,29 +23,30 @@ from .errors import EvenflowError, StoreError, StoreRefusedError, StoreUnavailab
 _REFUSED = frozenset(
     {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL, errno.ENOENT, errno.ENODEV}
 )
-"""The kinds of OSError that stay."""
+"""The permanent kinds of OSError."""
 
 _NOT_THERE = (FileNotFoundError, FileExistsError)
-"""Answers, and no faults."""
+"""Errors that are answers, not faults."""
 
 _WRONG_USE = ("NoCredentialsError", "PartialCredentialsError", "ParamValidationError", "ProfileNotFound", "NoRegionError")
 """botocore's errors about its settings, by name: the package may not be installed."""
 
 _PRECONDITION = 412
-"""The HTTP status of an object that was to be created, and is there."""
+"""The HTTP status for creating an object that exists already."""
 
 _LATER = frozenset({408, 409, 425, 429})
 """The HTTP statuses below 500 with which the same request may succeed later."""
 
 _STATUS = ("status", "status_code", "code", "http_status")
-"""The attributes in which libraries keep the status of an HTTP answer."""
+"""The attributes in which libraries keep an HTTP status."""
 
 
 @contextmanager
 def translated(store: str, what: str) -> Iterator[None]:
-    """Raise a StoreError for whatever a file system raises in the block. FileNotFoundError, FileExistsError and EvenflowErrors pass.
+    """Translate every error of a file system in the block to a StoreError. FileNotFoundError, FileExistsError and EvenflowErrors
+    pass.
 
-    `store`: its URL; `what`: the file or what was to be done, for the message.
+    `store`: its URL; `what`: the file or the operation, for the message.
     """
     try:
         yield
@@ -56,7 +59,7 @@ def translated(store: str, what: str) -> Iterator[None]:
 
 
 def store_error(error: Exception, where: str) -> StoreError:
-    """The error as "try again" (StoreUnavailableError) or "give up" (StoreRefusedError), with its text behind `where`."""
+    """Return the error as "try again" (StoreUnavailableError) or "give up" (StoreRefusedError), with its text after `where`."""
     kind = StoreRefusedError if _is_refusal(error) else StoreUnavailableError
     return kind(f"{where}: {type(error).__name__}: {error}")
 
@@ -72,7 +75,7 @@ def _is_refusal(error: Exception) -> bool:
 
 
 def _status(error: Exception) -> int | None:
-    """The status of the HTTP answer that the error tells of, None if it tells of none."""
+    """Return the HTTP status of an error, None if it has none."""
     answer: Any = getattr(error, "response", None)
     if isinstance(answer, dict):  # botocore's
         found = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")

@@ -13,20 +13,20 @@ import numpy as np
 import numpy.typing as npt
 
 Words = npt.NDArray[np.uint64]
-"""The first word of each key, the second one of each, and so on: shape (words, n)."""
+"""The first word of each key, the second word of each, and so on: shape (words, n)."""
 
 Where = npt.NDArray[np.int64]
 """Places or slots, shape (n,)."""
 
 FEW = 128
-"""Up to this number of keys a loop over all takes less time than the calls of a vectorised step."""
+"""Up to this number of keys, a loop over all takes less time than the calls of a vectorised step."""
 
 _ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
 
 
 def mixed(words: Words) -> npt.NDArray[np.uint64]:
-    """A hash of each key, shape (n,), whose highest bits are the best ones. It holds within a process only."""
+    """Hash each key, shape (n,); the highest bits are the best ones. The hash is valid within a process only."""
     hashes = words[0] * _ODD[0]
     for word in words[1:]:
         hashes = mixed_again(hashes)
@@ -36,7 +36,7 @@ def mixed(words: Words) -> npt.NDArray[np.uint64]:
 
 
 def mixed_again(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Other hashes than these; those that were equal still are."""
+    """Hash the hashes again; equal ones stay equal."""
     again = hashes >> _HALF
     again ^= hashes
     again *= _ODD[1]
@@ -44,7 +44,7 @@ def mixed_again(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def equal(some: Words, others: Words) -> npt.NDArray[np.bool_]:
-    """Whether the keys at each place are equal, shape (n,)."""
+    """Return a mask of the places with equal keys, shape (n,)."""
     same: npt.NDArray[np.bool_] = some[0] == others[0]
     for mine, theirs in zip(some[1:], others[1:], strict=True):
         same &= mine == theirs
@@ -52,10 +52,10 @@ def equal(some: Words, others: Words) -> npt.NDArray[np.bool_]:
 
 
 def grouped(words: Words) -> tuple[Where, Where]:
-    """The place of the first of each distinct key, rising; and for each key the number of its distinct one.
+    """Return the place of the first of each distinct key, ascending; and for each key the number of its distinct one.
 
-    The keys are thrown into a table of cells, which keeps the first of each cell. Those that are not equal to the key in their cell are
-    thrown again.
+    The keys are put into a table of cells, which keeps the first of each cell. Those that differ from the key in their cell are
+    put into the next table.
     """
     count = words.shape[1]
     if count <= FEW:
@@ -66,7 +66,7 @@ def grouped(words: Words) -> tuple[Where, Where]:
     leader, left, keys, hashes = everyone.copy(), everyone, words, mixed(words)
     while len(left) > FEW:
         cells = (hashes >> shift).astype(np.int64)
-        table[cells[::-1]] = left[::-1]  # of several keys in a cell, the last that is written stays
+        table[cells[::-1]] = left[::-1]  # of several keys in a cell, the last one written stays
         leaders = table.take(cells).astype(np.int64)
         leader[left] = leaders
         other = np.flatnonzero(~equal(keys, words.take(leaders, axis=1)))
@@ -81,16 +81,16 @@ def grouped(words: Words) -> tuple[Where, Where]:
 
 
 def _values(words: Words) -> list[Hashable]:
-    """The keys as Python values."""
+    """Return the keys as Python values."""
     return list(words[0].tolist() if len(words) == 1 else zip(*words.tolist(), strict=True))
 
 
 def numbered(keys: Sequence[Hashable]) -> tuple[Where, Where]:
-    """As `grouped`, for Python values."""
+    """Group Python values as `grouped` does."""
     count, distinct = len(keys), dict.fromkeys(keys)
     if len(distinct) == count:
         return np.arange(count), np.arange(count)
-    first = dict(zip(reversed(keys), range(count - 1, -1, -1), strict=True))  # the last that is written stays
+    first = dict(zip(reversed(keys), range(count - 1, -1, -1), strict=True))  # the last one written stays
     number = dict(zip(distinct, range(count), strict=False))
     firsts = np.fromiter(map(first.__getitem__, distinct), np.int64, len(distinct))
     return firsts, np.fromiter(map(number.__getitem__, keys), np.int64, count)

@@ -1,6 +1,6 @@
-"""XXH3 (64 bits, no seed) of short texts, for a whole column at once: what the package `xxhash` computes one by one.
+"""XXH3 (64 bits, no seed) of short texts, for a whole column at once. The package `xxhash` computes the same hash one by one.
 
-Texts of up to 16 bytes are hashed with three formulas by length, here over arrays; for longer ones the package is asked. After Collet's
+Texts of up to 16 bytes are hashed with three formulas by length, here over arrays; longer ones by the package. Follows Collet's
 specification of the XXH family, https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md.
 
 >>> hex(digests(pa.array(["JFK"]))[0]) == hex(xxh3_64_intdigest(b"JFK"))
@@ -42,12 +42,12 @@ _OFFSETS = {pa.string().id: np.int32, pa.binary().id: np.int32, pa.large_string(
 
 
 def are_short(column: pa.Array) -> bool:
-    """Whether no text of the column is longer than `LONGEST`. False for types that `digests` doesn't take."""
+    """Return True if all texts of the column have at most `LONGEST` bytes. False for types that `digests` doesn't take."""
     return column.type.id in _OFFSETS and int(np.diff(_ends(column)).max(initial=0)) <= LONGEST
 
 
 def digests(column: pa.Array) -> Words:
-    """The digest of each text, shape (rows,), of a column of strings or bytes, large or not; a null has any."""
+    """Return the digest of each text, shape (rows,), of a column of strings or bytes, large or not; a null's is arbitrary."""
     ends = _ends(column)
     starts, lengths = ends[:-1].astype(np.int64), np.diff(ends).astype(np.int64)
     content = _Content(column, ends)
@@ -63,7 +63,7 @@ def digests(column: pa.Array) -> Words:
 
 
 class _Content:
-    """The bytes of all texts, one after the other, with room behind them to read a whole word anywhere."""
+    """The bytes of all texts, one after the other, with room at the end to read a whole word anywhere."""
 
     def __init__(self, column: pa.Array, ends: npt.NDArray[np.integer]) -> None:
         first, last = (int(ends[0]), int(ends[-1])) if len(ends) else (0, 0)
@@ -74,7 +74,7 @@ class _Content:
         self.bytes = self.words.view(np.uint8)
 
     def at(self, starts: Lengths) -> Words:
-        """The eight bytes from each of these on."""
+        """Return the eight bytes from each of these places on."""
         cells, shift = starts >> 3, ((starts & 7) << 3).astype(np.uint64)
         found: Words = self.words.take(cells) >> shift
         found |= self.words.take(cells + 1) << np.uint64(1) << (np.uint64(63) - shift)
@@ -82,7 +82,7 @@ class _Content:
 
 
 def _ends(column: pa.Array) -> npt.NDArray[np.integer]:
-    """Where each text begins in the column's bytes, and where the last ends, shape (rows + 1,)."""
+    """Return the bounds of the texts in the column's bytes, shape (rows + 1,)."""
     return np.frombuffer(column.buffers()[1], _OFFSETS[column.type.id])[column.offset : column.offset + len(column) + 1]
 
 
@@ -121,7 +121,7 @@ def _to_16(content: _Content, starts: Lengths, lengths: Lengths) -> Words:
 
 
 def _folded_product(some: Words, others: Words) -> Words:
-    """The two halves of each product of 128 bits, combined by exclusive or."""
+    """Combine the two halves of each product of 128 bits by exclusive or."""
     a, b, c, d = some >> _HALF, some & _LOW, others >> _HALF, others & _LOW
     low, crossed = b * d, a * d
     crossed += low >> _HALF

@@ -1,1 +1,1 @@
-"""Records between workers: sockets, frames, credit, and who may connect."""
+"""The transport of records between workers: sockets, frames, credit, and authentication."""

@@ -1,4 +1,4 @@
-"""Where a worker's transport can be reached: plain data that travels over Ray or msgpack.
+"""The address of a worker's transport: plain data that travels over Ray or msgpack.
 
 >>> here = Address("map[0]", "node-1", "ipc:///run/x.sock", "tcp://127.0.0.1:5555", b"k" * 40)
 >>> here.endpoint("node-1"), here.endpoint("node-2")
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 
 class Address(NamedTuple):
-    """The endpoints of the transport `name`. `ipc` is for peers that see the same socket folder, that is: have the same `node`."""
+    """The endpoints of the transport `name`. `ipc` is for peers that see the same socket folder, that is, have the same `node`."""
 
     name: str
     node: str
@@ -23,5 +23,5 @@ class Address(NamedTuple):
     public_key: bytes
 
     def endpoint(self, node: str) -> str:
-        """The endpoint for a peer on `node`."""
+        """Return the endpoint for a peer on `node`."""
         return self.ipc if node == self.node else self.tcp

@@ -1,8 +1,8 @@
-"""Credit: how much a sender may have under way on a channel before the receiver has processed it.
+"""Credit: the batches and bytes that a sender may have in flight on a channel.
 
 Both ends of a channel have the same `ChannelLimits`, so a sender starts with full credit and without a handshake. The receiver
-reports what it has processed as totals since the start of the channel; both ends count the bytes of whole messages. At no time
-are more batches or bytes under way than the limits allow, except that a batch larger than all the credit travels alone.
+reports the processed batches and bytes as totals since the start of the channel; both ends count the bytes of whole messages. At
+no time are more batches or bytes in flight than the limits allow, except that a batch larger than all the credit travels alone.
 
 >>> sender, receiver = SenderCredit(ChannelLimits(credit_batches=2)), ReceiverCredit(ChannelLimits(credit_batches=2))
 >>> for size in (100, 100):
@@ -25,7 +25,7 @@ from ...engine.errors import FlowError, ProtocolError
 
 @dataclass(frozen=True, slots=True)
 class ChannelLimits:
-    """What may be under way on one channel: batches, and bytes of their messages. The same for all workers of a job."""
+    """The limits of one channel: batches and bytes of messages in flight. The same for all workers of a job."""
 
     credit_batches: int = 32
     credit_bytes: int = 8 << 20
@@ -38,7 +38,7 @@ class ChannelLimits:
 
 
 class SenderCredit:
-    """What the sender of a channel has under way."""
+    """The sender's account of a channel's messages in flight."""
 
     def __init__(self, limits: ChannelLimits) -> None:
         self._limits = limits
@@ -46,29 +46,32 @@ class SenderCredit:
         self._done_batches = self._done_bytes = 0
 
     def admits(self, size: int) -> bool:
-        """Whether a batch of `size` bytes may leave now."""
+        """Return True if a batch of `size` bytes may be sent now."""
         batches = self._sent_batches - self._done_batches
         return batches == 0 or (
             batches < self._limits.credit_batches and self._sent_bytes - self._done_bytes + size <= self._limits.credit_bytes
         )
 
     def spend(self, size: int) -> None:
-        """A batch of `size` bytes has left."""
+        """Record that a batch of `size` bytes was sent."""
         self._sent_batches += 1
         self._sent_bytes += size
 
     def restore(self, batches: int, size: int) -> None:
-        """The receiver has processed so many batches and bytes in total. Raises ProtocolError if they were never sent, or already back."""
+        """Restore credit up to the totals that the receiver has processed.
+
+        Raises ProtocolError for batches or bytes that were never sent or were already restored.
+        """
         if not (self._done_batches <= batches <= self._sent_batches and self._done_bytes <= size <= self._sent_bytes):
             raise ProtocolError(
-                f"credit for {batches} batches, {size} bytes came back in total; before it {self._done_batches}, {self._done_bytes} "
-                f"had come back, and {self._sent_batches}, {self._sent_bytes} were sent"
+                f"credit for {batches} batches, {size} bytes was returned in total; before it {self._done_batches}, {self._done_bytes} "
+                f"had been returned, and {self._sent_batches}, {self._sent_bytes} were sent"
             )
         self._done_batches, self._done_bytes = batches, size
 
 
 class ReceiverCredit:
-    """What the receiver of a channel holds unprocessed, and has processed but not yet granted again."""
+    """The receiver's account of a channel: messages not yet processed, and processed ones whose credit was not yet returned."""
 
     def __init__(self, limits: ChannelLimits) -> None:
         self._limits = limits
@@ -78,15 +81,15 @@ class ReceiverCredit:
         self._granted_batches = self._granted_bytes = 0
 
     def arrived(self, size: int) -> None:
-        """A batch of `size` bytes has come in. Raises ProtocolError if the sender had no credit for it."""
+        """Record the arrival of a batch of `size` bytes. Raises ProtocolError if the sender had no credit for it."""
         batches, total = self._under_way_batches + 1, self._under_way_bytes + size
         if batches > 1 and (batches > self._limits.credit_batches or total > self._limits.credit_bytes):
-            raise ProtocolError(f"a batch of {size} bytes came in without credit: {batches} batches, {total} bytes would be under way")
+            raise ProtocolError(f"a batch of {size} bytes came in without credit: {batches} batches, {total} bytes would be in flight")
         self._under_way_batches, self._under_way_bytes = batches, total
         self._waiting.append(size)
 
     def processed(self) -> bool:
-        """The oldest waiting batch has been processed. Whether enough has gathered for a grant that must not wait.
+        """Record that the oldest waiting batch was processed; return True if a grant must not wait any longer.
 
         Raises ValueError if no batch waits.
         """
@@ -100,7 +103,7 @@ class ReceiverCredit:
         )
 
     def grant(self) -> tuple[int, int]:
-        """Batches and bytes processed in total, to be sent to the sender now."""
+        """Return batches and bytes processed in total, to be sent to the sender now."""
         self._under_way_batches -= self._done_batches - self._granted_batches
         self._under_way_bytes -= self._done_bytes - self._granted_bytes
         self._granted_batches, self._granted_bytes = self._done_batches, self._done_bytes

@@ -1,4 +1,4 @@
-"""One element of a channel as one multipart message, and back.
+"""Conversion of one element of a channel to a multipart message and back.
 
     header            msgpack array: kind, channel, attempt, sequence, then the kind's own fields
     body              of a batch: its Arrow IPC record batch message
@@ -38,7 +38,7 @@ MAX_FRAME_BYTES = 1 << 30
 MAX_ROWS = 2**31 - 1
 
 MAX_SCHEMAS = 16
-"""How many schemas both ends of a channel remember; the seventeenth takes the place of the first."""
+"""The number of schemas that both ends of a channel remember; the seventeenth replaces the first."""
 
 MAX_FRAMES = 4
 
@@ -46,7 +46,7 @@ _HAS_TIMES, _HAS_SCHEMA = 1, 2
 
 
 class ChannelEncoder:
-    """Turns the elements of one outgoing channel into messages, in order. `sender` names the operator in errors."""
+    """An encoder of the elements of one outgoing channel to messages, in order. `sender` names the operator in errors."""
 
     def __init__(self, channel: ChannelId, attempt: Attempt, sender: str) -> None:
         self._channel, self._attempt, self._sender = channel, attempt, sender
@@ -55,7 +55,7 @@ class ChannelEncoder:
         self._next_schema = 0
 
     def encode(self, element: Element) -> list[Any]:
-        """The message's frames: bytes for the header, Arrow buffers for data, which refer to the batch where they can.
+        """Return the message's frames: bytes for the header, Arrow buffers for data, which refer to the batch where possible.
 
         Raises RecordError for a batch that can't be sent: an extension type, or more than `MAX_FRAME_BYTES`.
         """
@@ -92,7 +92,7 @@ class ChannelEncoder:
         return frames
 
     def _schema(self, schema: pa.Schema) -> tuple[int, pa.Schema | None, pa.Buffer | None]:
-        """The id of `schema`, what rows must be cast to (None: nothing), and the frame that tells it to the receiver, if new."""
+        """Return the id of `schema`, the schema to cast rows to (None: none), and the frame that announces it, if new."""
         for schema_id, (known, plain) in enumerate(self._schemas):
             if known.equals(schema):
                 return schema_id, plain, None
@@ -121,7 +121,7 @@ class _KnownSchema:
 
 
 class ChannelDecoder:
-    """Turns the messages of one incoming channel back into elements, in order."""
+    """A decoder of the messages of one incoming channel to elements, in order."""
 
     def __init__(self, channel: ChannelId, attempt: Attempt) -> None:
         self._channel, self._attempt = channel, attempt
@@ -130,16 +130,16 @@ class ChannelDecoder:
         self._schemas: list[_KnownSchema] = []
 
     def decode(self, header: tuple[Any, ...], frames: Sequence[Any]) -> Element:
-        """The element of a message, from its unpacked header and its other frames (bytes-like, aligned to 8 bytes).
+        """Return the element of a message, from its unpacked header and its other frames (bytes-like, aligned to 8 bytes).
 
-        A batch refers to the frames, which must not change. Raises ProtocolError, and changes nothing, for a message of another channel
-        or attempt, out of sequence, after the end, or malformed anywhere.
+        A batch refers to the frames, which must not change. Raises ProtocolError, and changes nothing, for a message of another
+        channel or attempt, out of sequence, after the end, or malformed anywhere.
         """
         if len(header) < 4:
             raise ProtocolError(f"a header must have at least 4 fields, got {len(header)}")
         kind, channel, attempt, sequence, *fields = header
         if channel != self._channel or attempt != self._attempt:
-            raise self._error(f"a message of channel {channel!r}, attempt {attempt!r} came in")
+            raise self._error(f"a message of channel {channel!r}, attempt {attempt!r} arrived")
         if number(sequence, "sequence") != self._sequence:
             raise self._error(f"message {self._sequence} should come next, got message {sequence}")
         if self._ended:
@@ -187,9 +187,10 @@ class ChannelDecoder:
         return _KnownSchema(schema, loose_columns(schema))
 
     def _rows(self, frame: Any, known: _KnownSchema) -> pa.RecordBatch:
-        """The rows of a body. Arrow checks its metadata while reading; the cheap `validate` checks that each buffer is long enough.
+        """Return the rows of a body. Arrow checks its metadata while reading; the cheap `validate` checks that each buffer is
+        long enough.
 
-        What is left are offsets inside of variable-length columns, which only the full check follows: 4 ns a row, for those columns only.
+        Only the full check covers offsets inside variable-length columns: 4 ns per row, for those columns only.
         """
         try:
             rows = pa.ipc.read_record_batch(pa.py_buffer(frame), known.schema)

@@ -1,6 +1,6 @@
 r"""The header of a message: a short msgpack array, read without trusting a byte of it.
 
-Reading allocates nothing beyond the header's own bytes, whatever they are, and gives a tuple or a ProtocolError.
+Reading any bytes allocates no more than the header's size, and returns a tuple or raises ProtocolError.
 
 >>> unpack(pack((3, 7, 0, 12)))
 (3, 7, 0, 12)
@@ -19,7 +19,7 @@ import msgpack
 from ...engine.errors import ProtocolError
 
 MAX_HEADER_BYTES = 4096
-"""Longer headers are refused unread: a header holds a few numbers, data goes into frames of its own."""
+"""Longer headers are rejected unread: a header has a few numbers, data goes into separate frames."""
 
 MAX_NUMBER = 2**63 - 1
 """The largest number in a header, so that every number fits an int64."""
@@ -28,13 +28,13 @@ _MALFORMED = (ValueError, TypeError, OverflowError, msgpack.UnpackException)
 
 
 def pack(fields: tuple[Any, ...]) -> bytes:
-    """Fields (numbers, short texts, tuples of them) to the bytes of a header."""
+    """Pack fields (numbers, short texts, tuples of them) to a header."""
     header: bytes = msgpack.packb(fields)
     return header
 
 
 def unpack(frame: bytes) -> tuple[Any, ...]:
-    """The fields of a header. Raises ProtocolError for anything that is not one short msgpack array."""
+    """Unpack the fields of a header. Raises ProtocolError for anything that is not one short msgpack array."""
     if len(frame) > MAX_HEADER_BYTES:
         raise ProtocolError(f"a header of {len(frame):,} bytes is longer than the allowed {MAX_HEADER_BYTES:,}")
     try:
@@ -47,7 +47,7 @@ def unpack(frame: bytes) -> tuple[Any, ...]:
 
 
 def number(value: Any, what: str, low: int = 0, high: int = MAX_NUMBER) -> int:
-    """`value` if it is an int (no bool) between `low` and `high`. Raises ProtocolError that names `what`."""
+    """Return `value` if it is an int (no bool) between `low` and `high`. Raises ProtocolError that names `what`."""
     if type(value) is not int:
         raise ProtocolError(f"{what} must be an integer, got {type(value).__name__}")
     if not low <= value <= high:

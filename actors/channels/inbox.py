@@ -1,4 +1,4 @@
-"""The receiving end of one channel: who may send on it, what comes next, and what it is owed."""
+"""The receiving end of one channel: its sender, the next expected message, and the credit owed to the sender."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .outbox import COPY_BELOW
 
 
 class Inbox:
-    """One incoming channel from the transport with the routing id `peer`."""
+    """The incoming channel from the transport with the routing id `peer`."""
 
     def __init__(self, peer: bytes, decoder: ChannelDecoder, limits: ChannelLimits) -> None:
         self.peer = peer
@@ -23,7 +23,10 @@ class Inbox:
         self._decoder = decoder
 
     def take(self, header_size: int, header: tuple[Any, ...], frames: Sequence[Any]) -> Element:
-        """The element of a message; `frames` are ZeroMQ's. Raises ProtocolError for a wrong one: the channel then can't be read on."""
+        """Decode a message; `frames` are ZeroMQ's.
+
+        Raises ProtocolError for a wrong one, after which the channel can't be read.
+        """
         element = self._decoder.decode(header, [_aligned(frame) for frame in frames])
         if type(element) is Batch:
             self.credit.arrived(header_size + sum(map(len, frames)))
@@ -31,7 +34,9 @@ class Inbox:
 
 
 def _aligned(frame: Any) -> Any:
-    """The frame's memory if it is large and aligned for Arrow, else a copy: small frames lie anywhere in ZeroMQ's read buffer."""
+    """Return the frame's memory if it is large and aligned for Arrow, else a copy: ZeroMQ's read buffer doesn't align small
+    frames.
+    """
     if len(frame) < COPY_BELOW:
         return frame.bytes
     buffer = pa.py_buffer(frame)

@@ -1,7 +1,7 @@
-"""The sending end of one channel: messages leave in order, and a batch waits while the channel has no credit.
+"""The sending end of one channel: messages are sent in order, and a batch waits while the channel has no credit.
 
-A signal needs no credit, but never overtakes a batch. On a channel of records a batch leaves in pieces that the receiver is soon through
-with (`in_flight.py`); on one of state it leaves whole.
+A signal needs no credit, but never overtakes a batch. On a channel of records a batch is sent in pieces that the receiver
+processes quickly (`in_flight.py`); on one of state it is sent whole.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .frames import ChannelEncoder
 from .in_flight import InFlightLimit
 
 COPY_BELOW = 65_536
-"""Frames under this many bytes are copied: below it, sharing memory with ZeroMQ costs more processor time than the copy (measured)."""
+"""Smaller frames are copied, because sharing their memory with ZeroMQ takes more processor time (measured)."""
 
 
 class _Message(NamedTuple):
-    """`size` in bytes and `rows` of a batch; both 0 for a signal."""
+    """An encoded message. `size` in bytes and `rows` of a batch; both 0 for a signal."""
 
     size: int
     rows: int
@@ -31,7 +31,7 @@ class _Message(NamedTuple):
 
 
 class Outbox:
-    """One outgoing channel over `socket`, which other channels to the same worker share; without a `limit` batches stay whole."""
+    """The outgoing channel over `socket`, which other channels to the same worker share; without a `limit` batches stay whole."""
 
     def __init__(self, socket: zmq.Socket[bytes], encoder: ChannelEncoder, limits: ChannelLimits, limit: InFlightLimit | None) -> None:
         self.socket = socket
@@ -43,33 +43,33 @@ class Outbox:
 
     @property
     def blocked(self) -> bool:
-        """Whether a batch waits for credit (and whatever came after it waits too)."""
+        """True if a batch, and every later element, waits for credit."""
         return self._head is not None
 
     @property
     def queued_bytes(self) -> int:
-        """About how much waits."""
+        """The approximate size of the waiting elements."""
         return sum(element.nbytes for element in self._waiting if type(element) is Batch) + (self._head.size if self._head else 0)
 
     def send(self, element: Element) -> None:
-        """Send it, or keep it in its place. Raises RecordError for a batch that can't be sent."""
+        """Send an element, or queue it. Raises RecordError for a batch that can't be sent."""
         self._waiting.append(element)
         if self._head is None:
-            self._go_on()
+            self._send_waiting()
 
     def restore(self, batches: int, size: int) -> None:
-        """Credit has come back: send what it allows. Raises ProtocolError for credit that was never spent."""
+        """Add returned credit, and send what it allows. Raises ProtocolError for credit that was never spent."""
         self.credit.restore(batches, size)
         if self._in_flight is not None:
             self._in_flight.done(batches, time.monotonic())
-        self._go_on()
+        self._send_waiting()
 
     def abandon(self) -> None:
-        """The receiver has left: what waits for its credit is void."""
+        """Drop waiting elements, because the receiver has left."""
         self._waiting.clear()
         self._head = None
 
-    def _go_on(self) -> None:
+    def _send_waiting(self) -> None:
         while self._head is not None or self._waiting:
             head = self._head = self._head or self._next()
             if not self._admits(head):
@@ -78,7 +78,7 @@ class Outbox:
             self._leave(head)
 
     def _next(self) -> _Message:
-        """What is to leave next. A batch is cut only now, when it is known how fast the receiver is."""
+        """Return the next message. Batches are cut only now, when the receiver's speed is known."""
         element = self._waiting.popleft()
         if type(element) is not Batch:
             return _Message(0, 0, self._encoder.encode(element))
@@ -97,7 +97,7 @@ class Outbox:
         if message.size:
             self.credit.spend(message.size)
             if self._in_flight is not None:
-                self._in_flight.sent(message.rows, time.monotonic())
+                self._in_flight.spend(message.rows, time.monotonic())
         send, last = self.socket.send, len(message.frames) - 1
         for index, frame in enumerate(message.frames):
             send(frame, zmq.SNDMORE if index < last else 0, copy=len(frame) < COPY_BELOW)

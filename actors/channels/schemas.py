@@ -1,8 +1,8 @@
 """Column types on a channel: plain Arrow types without foreign metadata, so that reading one never runs code.
 
-Arrow hands an extension type that it reads to whatever Python class is registered under its name, and some of those
-unpickle. So extension types are never sent, and a schema that names one is refused before Arrow sees it. Dictionaries are sent as
-their values: batches then depend on nothing but their schema.
+Arrow passes an extension type that it reads to the Python class registered under its name, and some of those unpickle. So
+extension types are never sent, and a schema that names one is rejected before Arrow sees it. Dictionaries are sent as their
+values: batches then depend only on their schema.
 
 >>> plain_schema(pa.schema({"city": pa.dictionary(pa.int32(), pa.string())})).field("city").type
 DataType(string)
@@ -20,7 +20,7 @@ _EXTENSION = b"ARROW:extension:"
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The names, plain types and nullability of `schema`, and of its metadata only what partial aggregates say about their input.
+    """Return the names, plain types and nullability of `schema`, with only the metadata of partial aggregates about their input.
 
     Raises TypeError naming a column that can't be sent.
     """
@@ -35,7 +35,7 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """`kind` with every dictionary inside it replaced by its value type. Raises TypeError for what can't be sent."""
+    """Return `kind` with every dictionary inside it replaced by its value type. Raises TypeError for a type that can't be sent."""
     if isinstance(kind, pa.BaseExtensionType):
         raise TypeError(f"has the extension type {kind}; cast it to its storage type {kind.storage_type} first")
     if pa.types.is_dictionary(kind):
@@ -64,7 +64,7 @@ def _rebuilt(kind: pa.DataType, inner: list[pa.Field]) -> pa.DataType:
 
 
 def write_schema(schema: pa.Schema) -> pa.Buffer:
-    """A plain schema as an Arrow IPC message. Raises TypeError for one that the receiver would refuse."""
+    """Return a plain schema as an Arrow IPC message. Raises TypeError for one that the receiver would reject."""
     buffer = schema.serialize()
     if buffer.size > MAX_SCHEMA_BYTES:
         raise TypeError(f"a schema of {len(schema):,} columns takes {buffer.size:,} bytes, more than the allowed {MAX_SCHEMA_BYTES:,}")
@@ -74,23 +74,23 @@ def write_schema(schema: pa.Schema) -> pa.Buffer:
 
 
 def read_schema(frame: bytes) -> pa.Schema:
-    """The schema that `write_schema` wrote. Raises ProtocolError for anything else."""
+    """Read the result of `write_schema`. Raises ProtocolError for anything else."""
     if len(frame) > MAX_SCHEMA_BYTES:
         raise ProtocolError(f"a schema of {len(frame):,} bytes is longer than the allowed {MAX_SCHEMA_BYTES:,}")
     if _EXTENSION in frame:
-        raise ProtocolError("a schema names an extension type; only plain types may come off a channel")
+        raise ProtocolError("a schema names an extension type; only plain types may be read from a channel")
     try:
         schema = pa.ipc.read_schema(pa.py_buffer(frame))
         plain = plain_schema(schema)
     except Exception as error:  # Arrow raises EOFError, OSError, KeyError and more for bytes that it can't read
         raise ProtocolError(f"a schema of {len(frame)} bytes can't be read: {error}") from error
     if not plain.equals(schema):
-        raise ProtocolError(f"a schema has dictionary types; only plain types may come off a channel: {schema}")
+        raise ProtocolError(f"a schema has dictionary types; only plain types may be read from a channel: {schema}")
     return plain
 
 
 def loose_columns(schema: pa.Schema) -> tuple[int, ...]:
-    """Indices of columns whose values Arrow follows as offsets: those must be checked value by value before use."""
+    """Return the indices of columns with values that Arrow follows as offsets: those must be checked value by value before use."""
     return tuple(i for i, kind in enumerate(schema.types) if not _fixed_width(kind))
 
 

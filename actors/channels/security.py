@@ -1,4 +1,4 @@
-"""The keys of a job: only a process that holds them may connect to its workers.
+"""The keys of a job: only a process that has them may connect to its workers.
 
 >>> security = Security.generate()
 >>> any(secret.decode() in repr(security) for secret in (security.server_secret, security.client_secret, security.password))
@@ -15,11 +15,12 @@ import zmq
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """A job's name on its machines and its CURVE key pairs (Z85 text, 40 bytes each), made once and handed to its workers over Ray.
+    """A job's name on its machines and its CURVE key pairs (Z85 text, 40 bytes each), created once and passed to its workers over
+    Ray.
 
-    All workers share the pairs: the server pair proves to a sender that it reached its job, the client pair proves to a
-    receiver that the sender is of its job. Within a node the `password` proves the latter; that a sender reached its job, the folder
-    of the sockets does.
+    All workers share the pairs: the server pair proves to a sender that it reached its job, the client pair proves to a receiver
+    that the sender belongs to its job. Within a node the `password` proves the latter, and the folder of the sockets proves the
+    former.
     """
 
     job: str
@@ -31,6 +32,6 @@ class Security:
 
     @classmethod
     def generate(cls, job: str | None = None) -> Security:
-        """Fresh keys for the run `job`, by default one of a fresh random name."""
+        """Create fresh keys for the run `job`, by default one with a random name."""
         password = secrets.token_hex(32).encode()
         return cls(job if job is not None else secrets.token_hex(8), *zmq.curve_keypair(), *zmq.curve_keypair(), password)

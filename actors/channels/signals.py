@@ -1,6 +1,6 @@
 """The in-band signals as header fields: one line per kind.
 
-A code is never given to another kind, and `from_fields(*to_fields(signal))` is the signal again.
+A code is never reused for another kind, and `from_fields(*to_fields(signal))` is the signal again.
 
 >>> barrier = BY_TYPE[Barrier]
 >>> barrier.to_fields(Barrier(7, 5)), barrier.from_fields(7, 5, 0)
@@ -34,7 +34,7 @@ from .headers import number
 
 @dataclass(frozen=True, slots=True)
 class SignalKind:
-    """How one type of signal is written into a header and read back.
+    """The conversion of one type of signal to header fields and back.
 
     `from_fields` checks every field: it raises ProtocolError (or TypeError for a wrong number of fields), never guesses.
     """
@@ -59,7 +59,7 @@ def _version(value: Any) -> StepVersion:
 
 
 BATCH = 0
-"""The code of a batch, which has frames of its own and so no line in the table."""
+"""The code of a batch, which has separate frames and so no line in the table."""
 
 KINDS = (
     SignalKind(1, Watermark, lambda s: (s.time,), lambda time: Watermark(number(time, "watermark", MIN_TIME, MAX_TIME))),

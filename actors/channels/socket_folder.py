@@ -1,6 +1,6 @@
-"""The folder of a job's ipc sockets: only its user can enter it, which is what protects them.
+"""The folder of a job's ipc sockets: only its user can enter it, which protects them.
 
-It is made by the job's first worker on a node and goes with its last one.
+The job's first worker on a node creates it, and the last one removes it.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from pathlib import Path
 from ...engine.errors import ClusterError
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-"""Tells one running kernel from all others."""
+"""A file that identifies the running kernel."""
 
 MAX_PATH_BYTES = 107
-"""What fits into a Unix socket's address."""
+"""The longest path of a Unix socket."""
 
 
 class SocketFolder:
-    """The folder of job `job` below the temporary folder, mode 0700. Raises ClusterError if what is there can't be trusted."""
+    """The folder of job `job` below the temporary folder, mode 0700. Raises ClusterError if the existing one can't be trusted."""
 
     def __init__(self, job: str) -> None:
         self.path = Path(tempfile.gettempdir()) / f"evenflow-{os.getuid()}-{job}"
 
     def open(self) -> None:
-        """Make the folder, or check the one that is there."""
+        """Create the folder, or check the existing one."""
         try:
             self.path.mkdir(mode=0o700)
         except FileExistsError:
             self._check()
         except OSError as error:
             raise ClusterError(
-                f"the socket folder {self.path} can't be made ({error.strerror}); set TMPDIR to a folder that is writable"
+                f"the socket folder {self.path} can't be created ({error.strerror}); set TMPDIR to a folder that is writable"
             ) from error
 
     def _check(self) -> None:
@@ -50,14 +50,15 @@ class SocketFolder:
             raise ClusterError(f"the socket folder {self.path} is open to others (mode {stat.S_IMODE(found.st_mode):04o}); remove it")
 
     def new_socket(self) -> Path:
-        """A path for a new socket. Raises ClusterError if it is too long for one."""
+        """Return a path for a new socket. Raises ClusterError if it is too long for one."""
         path = self.path / f"{secrets.token_hex(8)}.sock"
         if len(os.fsencode(path)) > MAX_PATH_BYTES:
             raise ClusterError(f"the socket path {path} is longer than {MAX_PATH_BYTES} bytes; set TMPDIR to a shorter folder")
         return path
 
     def node(self) -> str:
-        """A name that two processes have in common only if they see the same folder at the same path (and not each its own container's).
+        """Return a name that two processes share only if they see the same folder at the same path (and not each its own
+        container's).
 
         Hosts may have the same name, and small file systems number their files alike.
         """
@@ -65,12 +66,12 @@ class SocketFolder:
         return f"{BOOT_ID.read_text().strip()}/{found.st_dev}/{found.st_ino}{self.path}"
 
     def close(self) -> None:
-        """Remove the folder if no socket is left in it."""
+        """Remove the folder if it has no sockets left."""
         with suppress(OSError):  # others still use it, or the last of them has just removed it
             self.path.rmdir()
 
     def remove(self) -> None:
-        """Remove the folder with the sockets that killed workers left: for the end of the job, on its driver's node."""
+        """Remove the folder with the sockets of killed workers: for the end of the job, on its driver's node."""
         if self.path.is_dir() and not self.path.is_symlink():
             for path in self.path.glob("*.sock"):
                 path.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
-"""The sockets of a transport: where it listens, which peers it reaches, which may connect.
+"""The sockets of a transport: it listens, connects to peers, and admits peers.
 
-Every socket lives in a ZeroMQ context of its own, so that closing leaves nothing behind: no thread, no file, no folder.
+Every transport has its own ZeroMQ context, so that closing leaves no thread, no file and no folder.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BIND_ATTEMPTS = 5
 _GATEKEEPER_END = 5.0
 
 HANDSHAKE_SECONDS = 10.0
-"""How long a connection may take to say who it is; it costs this process a file descriptor until then."""
+"""The deadline for a new connection to authenticate; until then it occupies a file descriptor of this process."""
 
 
 class Sockets:
@@ -37,7 +37,7 @@ class Sockets:
         self._name, self._routing_id, self._security, self._prefer_tcp = name, routing_id(name, attempt), security, prefer_tcp
         self._context = zmq.Context()
         self._folder = SocketFolder(security.job)
-        self._dealers: dict[str, zmq.Socket[bytes]] = {}  # by the path of who is there, which stays when it listens elsewhere too
+        self._dealers: dict[str, zmq.Socket[bytes]] = {}  # by the peer's path, which stays when it listens elsewhere too
         self._names: dict[zmq.Socket[bytes], bytes] = {}
         self._path: Path | None = None
         self._gatekeeper = Gatekeeper(self._context, security, name)
@@ -54,7 +54,7 @@ class Sockets:
         self._dealer_poller = zmq.Poller()
 
     def dealer(self, address: Address) -> zmq.Socket[bytes]:
-        """The socket to the transport at `address`, connected now if it wasn't."""
+        """Return the socket to the transport at `address`, connecting it on first use."""
         if address.ipc not in self._dealers:
             endpoint = self._endpoint(address)
             socket = self._make(zmq.DEALER)
@@ -72,11 +72,11 @@ class Sockets:
         return self._dealers[address.ipc]
 
     def listen(self, host: str) -> None:
-        """Listen on `host` too; `address` is with it from now on. Raises ClusterError if that can't be."""
+        """Listen on `host` too, which `address` then includes. Raises ClusterError if that fails."""
         self.address = self.address._replace(tcp=self._bind_tcp(host))
 
     def release(self, dealer: zmq.Socket[bytes]) -> None:
-        """Close a socket that `dealer` gave; what was sent on it has `RELEASE_LINGER` to arrive."""
+        """Close a socket from `dealer`; its messages have `RELEASE_LINGER` seconds to arrive."""
         self._dealers = {path: socket for path, socket in self._dealers.items() if socket is not dealer}
         del self._names[dealer]
         self.poller.unregister(dealer)
@@ -84,25 +84,25 @@ class Sockets:
         dealer.close(linger=round(RELEASE_LINGER * 1000))
 
     @property
-    def turned_away(self) -> int:
-        """Connections refused so far, because the peer doesn't belong to the job."""
-        return self._gatekeeper.turned_away
+    def rejected(self) -> int:
+        """The number of connections rejected so far, because the peer doesn't belong to the job."""
+        return self._gatekeeper.rejected
 
     @property
     def connected(self) -> int:
-        """Transports that this one has a socket to."""
+        """The number of transports to which this one has a socket."""
         return len(self._dealers)
 
     def peer(self, dealer: zmq.Socket[bytes]) -> bytes:
-        """The name of the transport that `dealer` is connected to."""
+        """Return the name of the transport that `dealer` is connected to."""
         return self._names[dealer]
 
     def poll(self, timeout: float) -> list[tuple[Any, int]]:
-        """What can be read, after at most `timeout` seconds."""
+        """Return the readable sockets, after at most `timeout` seconds."""
         return self.poller.poll(math.ceil(timeout * 1000))
 
     def poll_dealers(self, timeout: float) -> list[Any]:
-        """The DEALERs that can be read, after at most `timeout` seconds."""
+        """Return the readable DEALERs, after at most `timeout` seconds."""
         return [socket for socket, _ in self._dealer_poller.poll(math.ceil(timeout * 1000))]
 
     def close(self, linger: float) -> None:
@@ -119,13 +119,13 @@ class Sockets:
 
     def _endpoint(self, address: Address) -> str:
         endpoint = address.endpoint(self.address.node)
-        # It listens by now, so a file that is not there won't come: somebody has cleaned up. ZeroMQ would try for ever.
+        # The peer is listening by now, so a missing file was removed. ZeroMQ would try for ever.
         gone = endpoint == address.ipc and not Path(endpoint.removeprefix("ipc://")).is_socket()
         return address.tcp if self._prefer_tcp or gone else endpoint
 
     def _make(self, kind: int) -> zmq.Socket[bytes]:
         socket = self._context.socket(kind)
-        # Credit bounds what is under way. ZeroMQ's own mark would make a send wait that must not, or drop a message to a slow peer.
+        # Credit bounds the messages in flight. ZeroMQ's own limit would block a send, or drop a message to a slow peer.
         socket.sndhwm = socket.rcvhwm = 0
         socket.linger = 0
         socket.maxmsgsize = MAX_FRAME_BYTES
@@ -133,10 +133,10 @@ class Sockets:
         return socket
 
     def _bind(self, host: str) -> Address:
-        self.router.router_handover = True  # a sender that connects again after a break is the same one
+        self.router.router_handover = True  # a sender that reconnects is the same one
         self.router.zap_domain = DOMAIN
         self.router.zap_enforce_domain = True
-        # How to prove oneself holds for the binds that follow: the folder keeps others out of ipc, so a password does; TCP is encrypted.
+        # The authentication applies to later binds: for ipc, whose folder keeps others out, a password is enough; TCP is encrypted.
         self.router.plain_server = True
         self._path, node = self._bind_ipc()
         self.router.curve_server = True
@@ -158,7 +158,7 @@ class Sockets:
                 self.router.bind(f"ipc://{path}")
                 return path, self._folder.node()
             except (zmq.ZMQError, FileNotFoundError) as error:
-                # Between making and using it, the folder may go with the last worker that used it before.
+                # Between creation and use, the folder may be removed by the last worker that used it before.
                 if attempt == _BIND_ATTEMPTS - 1:
                     raise ClusterError(f"transport `{self._name}` can't listen on {path}: {error}") from error
         raise AssertionError
@@ -171,7 +171,7 @@ class Sockets:
 
 
 def routing_id(name: str, attempt: Attempt) -> bytes:
-    """How the transport `name` of `attempt` makes itself known to a ROUTER. Raises ValueError if that takes more than 255 bytes."""
+    """Return the identity of transport `name` of `attempt` for a ROUTER. Raises ValueError if that takes more than 255 bytes."""
     identity = f"{name}#{attempt}".encode()
     if len(identity) > 255 or identity[0] == 0:
         raise ValueError(f"a transport can't be named {name!r}: its name must be shorter than 240 bytes and not start with a zero byte")

@@ -1,6 +1,6 @@
-"""Socket folders whose job is dead: what is left when a driver, and with it every process of its job, was killed.
+"""Removal of socket folders that remain when a driver, and with it every process of its job, was killed.
 
-A folder goes only if it is provably dead: it is this user's, it has been there for a while, and no process listens on any socket in it.
+A folder is removed only if it is provably dead: it is this user's, it is not new, and no process listens on any socket in it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from contextlib import suppress
 from pathlib import Path
 
 YOUNG = 60.0
-"""Seconds for which a file is left alone: a socket that is just being made refuses connections too."""
+"""The age in seconds below which a file is kept: a new socket refuses connections too before it listens."""
 
 
 def sweep_stale_folders() -> None:
     """Remove the dead socket folders of this user in the temporary folder."""
     for folder in Path(tempfile.gettempdir()).glob(f"evenflow-{os.getuid()}-*"):
-        with suppress(OSError):  # another worker sweeps too, or the folder is in use after all
+        with suppress(OSError):  # another worker sweeps too, or the folder is in use
             _sweep(folder)
 
 

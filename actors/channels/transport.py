@@ -1,10 +1,10 @@
 """The data plane of one worker: elements in order on numbered channels, over one ROUTER and one DEALER per downstream worker.
 
-Every channel delivers what was sent on it, once and in order, or `poll` raises. What happens to a message that breaks the protocol
-depends on who sent it. From a peer that was accepted, it means that data is lost or can't be trusted (a gap, a corrupt body, a
-batch without credit): ProtocolError leaves `poll`, and the job must go back to its last checkpoint. From anybody else, or on a channel that
-the peer was not accepted for, it is refused: counted, logged once per peer, and nothing else. What an older attempt left behind is dropped
-and counted.
+Every channel delivers its elements once and in order, or `poll` raises. The effect of a message that breaks the protocol depends
+on its sender. From an accepted peer, it means that data is lost or can't be trusted (a gap, a corrupt body, a batch without
+credit): `poll` raises ProtocolError, and the job must restore its last checkpoint. From any other sender, or on a channel not
+accepted from the peer, it is rejected: counted, logged once per peer, and ignored. Messages of an older attempt are dropped and
+counted.
 
 >>> from evenflow.engine.protocol.elements import Watermark
 >>> security, limits = Security.generate(), ChannelLimits()
@@ -29,7 +29,7 @@ from ...engine.batch import Batch
 from ...engine.errors import JobTimeoutError, ProtocolError
 from ...engine.protocol.elements import Element
 from ...engine.protocol.ids import Attempt, ChannelId
-from ..clocks.stopwatch import Stopwatch
+from ..clocks import Stopwatch
 from .address import Address
 from .credit import ChannelLimits
 from .frames import MAX_FRAMES, ChannelDecoder, ChannelEncoder
@@ -42,10 +42,10 @@ from .sockets import Sockets, routing_id
 from .waker import Waker
 
 MAX_RECEIVED = 1_000
-"""Elements that one `poll` gives at most."""
+"""The most elements that one `poll` returns."""
 
 GRANT_INTERVAL = 0.005
-"""Seconds after which a receiver gives back even a little credit: each grant wakes the sender."""
+"""Seconds after which a receiver returns even a little credit: each grant wakes the sender."""
 
 _MAX_LOGGED_PEERS = 1_000
 _LOG = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class Transport:
     """The channels of worker `name` in `attempt` of its job. Used by one thread, except for `wake`.
 
     `host` is an address of this node that peers on other nodes can reach; `prefer_tcp` connects over TCP within the node too. All
-    transports of a job have the same `security` and `limits`. Raises ClusterError where it can't listen.
+    transports of a job have the same `security` and `limits`. Raises ClusterError if it can't listen.
     """
 
     def __init__(
@@ -82,38 +82,38 @@ class Transport:
 
     @property
     def address(self) -> Address:
-        """Where peers connect to."""
         return self._sockets.address
 
     @property
     def refused(self) -> int:
-        """Messages refused, malformed ones and those on channels that their sender was not accepted for, and connections turned away."""
-        return self._refused + self._sockets.turned_away
+        """The number of rejected messages (malformed, or on channels not accepted from their sender) and connections."""
+        return self._refused + self._sockets.rejected
 
     @property
     def blocked(self) -> bool:
-        """Whether a batch of some channel waits for credit."""
+        """True if a batch of some channel waits for credit."""
         return bool(self._blocked)
 
     @property
     def blocked_seconds(self) -> float:
-        """How long it has been so, in all."""
+        """The total time during which it was blocked."""
         return self._blocked_time.seconds
 
     @property
     def drained(self) -> bool:
-        """Whether everything sent has left for ZeroMQ; what has left survives `close` for as long as that lingers."""
+        """True if everything sent was passed to ZeroMQ, so that it survives `close` for as long as that lingers."""
         return not self._blocked
 
     @property
     def queued(self) -> int:
-        """Bytes of batches that wait for credit."""
+        """The bytes of batches that wait for credit."""
         return sum(self._outboxes[channel].queued_bytes for channel in self._blocked)
 
     def connect(self, channel: ChannelId, address: Address, *, paced: bool = False) -> None:
-        """Open the outgoing `channel` to the transport at `address`, which must have accepted it before the first element arrives.
+        """Open the outgoing `channel` to the transport at `address`, which must have accepted it before the first element
+        arrives.
 
-        `paced`: its batches may be cut, and are held back, so that the receiver soon has processed what is in flight (`in_flight.py`).
+        `paced`: its batches may be cut and held back, so that the receiver soon processes the rows in flight (`in_flight.py`).
         Raises ValueError if this transport sends on `channel` already.
         """
         if channel in self._outboxes:
@@ -123,14 +123,14 @@ class Transport:
         self._outboxes[channel] = Outbox(self._sockets.dealer(address), encoder, self._limits, limit)
 
     def accept(self, channel: ChannelId, peer: str) -> None:
-        """Take elements of `channel` from now on, from the transport named `peer` only. Raises ValueError if it is accepted already."""
+        """Accept elements of `channel` from the transport named `peer` only. Raises ValueError if it is accepted already."""
         if channel in self._inboxes:
             raise ValueError(f"transport `{self.name}`: channel {channel} is accepted already")
         decoder = ChannelDecoder(ChannelId(number(channel, "channel")), self.attempt)
         self._inboxes[channel] = Inbox(routing_id(peer, self.attempt), decoder, self._limits)
 
     def send(self, channel: ChannelId, element: Element) -> None:
-        """Put `element` behind what was sent on `channel` before. Never waits: a batch without credit is kept, and makes `blocked` true.
+        """Send `element` after the earlier ones on `channel`. Never waits: a batch without credit is queued, and sets `blocked`.
 
         Raises RecordError for a batch that can't be sent, KeyError for a channel that is not connected.
         """
@@ -141,29 +141,31 @@ class Transport:
             self._blocked_time.start()
 
     def listen(self, host: str) -> Address:
-        """Let peers on other nodes connect, at `host`, an address of this node, from now on; where. Raises ClusterError if it can't
-        listen.
+        """Listen at `host` too, an address of this node, for peers on other nodes; return the new address.
+
+        Raises ClusterError if it can't listen.
         """
         self._sockets.listen(host)
         return self.address
 
     def retire(self, channel: ChannelId) -> None:
-        """Nothing more is sent on `channel`: once all has left, its socket is closed, unless other channels use it."""
+        """Close the channel's socket, unless other channels use it, once everything has been sent. Nothing more may be sent."""
         if channel in self._outboxes:
             self._retiring.add(channel)
             self._close_retired()
 
     def abandon(self, channel: ChannelId) -> None:
-        """The receiver of `channel` has left: what waits for its credit is void, and blocks nothing any more."""
+        """Drop the elements that wait for credit of `channel`, because its receiver has left, and retire it."""
         self._outboxes[channel].abandon()
         self._unblock(channel)
         self.retire(channel)
 
     def poll(self, timeout: float) -> list[tuple[ChannelId, Element]]:
-        """What has come in, in order of arrival, with its channel; waits at most `timeout` seconds for the first element.
+        """Return received elements, in order of arrival, with their channels; waits at most `timeout` seconds for the first
+        element.
 
-        Returns early, perhaps with nothing, on `wake` and when the last blocked channel has got credit. Raises ProtocolError when
-        an accepted peer broke the protocol (see the module's text); this transport can then only be closed.
+        Returns early, perhaps without elements, on `wake` and when the last blocked channel has got credit. Raises ProtocolError
+        when an accepted peer broke the protocol (see the module's text); this transport can then only be closed.
         """
         received: list[tuple[ChannelId, Element]] = []
         deadline = time.monotonic() + timeout
@@ -181,9 +183,9 @@ class Transport:
         return received
 
     def consumed(self, channel: ChannelId, element: Element) -> None:
-        """`element`, the oldest one that `poll` gave for `channel` and that was not told yet, has been processed: its credit goes back.
+        """Return the credit of `element`, the oldest unconsumed one that `poll` returned for `channel`.
 
-        Raises ValueError if no batch of `channel` is under way.
+        Raises ValueError if `channel` has no unconsumed batch.
         """
         if type(element) is not Batch:
             return
@@ -194,7 +196,7 @@ class Transport:
             self._owed.add(channel)
 
     def flush(self, timeout: float) -> None:
-        """Wait until everything sent has left. Received elements stay for `poll`. Raises JobTimeoutError after `timeout` seconds."""
+        """Wait until everything has been sent. Received elements stay for `poll`. Raises JobTimeoutError after `timeout` seconds."""
         self._grant_owed()
         deadline = time.monotonic() + timeout
         while self._blocked:
@@ -202,17 +204,17 @@ class Transport:
             if wait <= 0:
                 raise JobTimeoutError(
                     f"transport `{self.name}`: {self.queued:,} bytes still wait for credit on the channels {sorted(self._blocked)} "
-                    f"after {timeout} s; their receivers don't process what they got"
+                    f"after {timeout} s; their receivers don't process their input"
                 )
             for socket in self._sockets.poll_dealers(wait):
                 self._take_credit(socket)
 
     def wake(self) -> None:
-        """Make `poll` return now, or at once when it is next called. May be called by any thread, at any time."""
+        """Make `poll` return now, or its next call return at once. May be called by any thread, at any time."""
         self._waker.wake()
 
     def close(self, linger: float = 5.0) -> None:
-        """Close everything; what has left for a peer still gets `linger` seconds to reach it. May be called twice."""
+        """Close everything; messages passed to ZeroMQ get `linger` seconds to arrive. May be called twice."""
         self._sockets.close(linger)
         self._waker.close()
 
@@ -223,7 +225,7 @@ class Transport:
         self.close(0 if kind else 5.0)
 
     def _serve(self, ready: list[tuple[Any, int]], received: list[tuple[ChannelId, Element]]) -> bool:
-        """Handle the ready sockets; whether `poll` should return even if nothing was received."""
+        """Handle the ready sockets; return True if `poll` should return even without elements."""
         blocked, woken = bool(self._blocked), False
         for source, _ in ready:
             if source is self._router:
@@ -290,12 +292,15 @@ class Transport:
             return
         outbox = self._outboxes.get(channel)
         if outbox is None or outbox.socket is not socket or attempt != self.attempt:
-            raise ProtocolError(f"credit came for channel {channel} of attempt {attempt}, which is not connected to it")
+            raise ProtocolError(f"credit arrived for channel {channel} of attempt {attempt}, which is not connected to it")
         outbox.restore(batches, size)
         self._unblock(channel)
 
     def _close_retired(self) -> None:
-        """Not while the messages of a socket are being read: that may be the one that is closed."""
+        """Close the sockets of retired channels.
+
+        Not called while a socket's messages are being read, because it may be the one to close.
+        """
         for channel in self._retiring - self._blocked:
             socket = self._outboxes.pop(channel).socket
             self._retiring.discard(channel)
@@ -328,16 +333,16 @@ class Transport:
         self._refused += 1
         if peer not in self._logged and len(self._logged) < _MAX_LOGGED_PEERS:
             self._logged.add(peer)
-            _LOG.warning("transport `%s` refused a message from %s: %s", self.name, _shown(peer), problem)
+            _LOG.warning("transport `%s` rejected a message from %s: %s", self.name, _shown(peer), problem)
 
 
 def _readable(socket: zmq.Socket[bytes]) -> bool:
-    """Whether a message is there: to ask takes a sixth of what it takes to try in vain and catch `zmq.Again`."""
+    """Return True if a message has arrived. This check takes a sixth of the time of a failed receive that raises `zmq.Again`."""
     return bool(int(socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
 
 
 def _header(frames: list[Any]) -> tuple[Any, ...]:
-    """The header of a message, with the numbers that route it: kind, channel, attempt, sequence. Raises ProtocolError."""
+    """Unpack the header of a message, with the numbers that route it: kind, channel, attempt, sequence. Raises ProtocolError."""
     if not frames or len(frames) > MAX_FRAMES:
         raise ProtocolError(f"a message has 1 to {MAX_FRAMES} frames, got {'more' if frames else 'none'}")
     header = unpack(frames[0].bytes)

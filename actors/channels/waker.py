@@ -1,4 +1,4 @@
-"""The waker: lets any thread interrupt the wait of another one, through a pipe that is polled beside the sockets.
+"""The waker: lets any thread interrupt another thread's wait, through a pipe that is polled together with the sockets.
 
 >>> waker = Waker()
 >>> waker.wake(), waker.wake(), waker.clear(), waker.close()
@@ -13,7 +13,7 @@ from contextlib import suppress
 
 
 class Waker:
-    """`fileno()` is readable from the first `wake` until `clear`. Waking a closed one does nothing."""
+    """A pipe whose `fileno()` is readable from the first `wake` until `clear`. Waking a closed one does nothing."""
 
     def __init__(self) -> None:
         self._reader, self._writer = os.pipe()
@@ -26,7 +26,7 @@ class Waker:
         return self._reader
 
     def wake(self) -> None:
-        # The lock keeps a late call from writing into a descriptor that was closed and is something else by now.
+        # The lock keeps a late call from writing into a descriptor that was closed and reused.
         with self._lock, suppress(BlockingIOError):  # a full pipe is readable already
             if not self._closed:
                 os.write(self._writer, b"\0")

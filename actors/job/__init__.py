@@ -1,1 +1,1 @@
-"""A job on a machine: its interpreter, storage, clock and memory of its run."""
+"""A job on a machine: its interpreter, storage, clock and the memory of its run."""

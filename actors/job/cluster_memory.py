@@ -1,6 +1,7 @@
 """A run's memory in the cluster's own store, which exists as long as Ray can restart a coordinator.
 
-It is the only store of Ray's that outlives an actor; Ray has no public call for it. A record is some 60 bytes, written once per checkpoint.
+It is Ray's only store that outlives an actor; Ray has no public call for it. A record is some 60 bytes, written once per
+checkpoint.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ STORE = "evenflow/runs"
 
 
 class ClusterMemory(RunMemory):
-    """Of run `run`. Every method may raise what Ray raises when its head node doesn't answer."""
+    """The memory of run `run`. Every method may raise Ray's errors if its head node doesn't answer."""
 
     def __init__(self, run: str) -> None:
         super().__init__()
@@ -25,7 +26,7 @@ class ClusterMemory(RunMemory):
 
     def keep(self, record: RunRecord) -> None:
         if record != self.record:
-            kept = self._kept()  # that of a later coordinator, if this one was taken for lost: what that may have committed stays noted
+            kept = self._kept()  # a later coordinator's record, if this one was considered lost: its commits stay recorded
             latest = replace(record, term=max(record.term, kept.term), committed=max(record.committed, kept.committed))
             internal_kv._internal_kv_put(self._run, msgpack.packb(asdict(latest)), namespace=STORE)  # noqa: SLF001 -- see above
         super().keep(record)
@@ -35,5 +36,5 @@ class ClusterMemory(RunMemory):
         return RunRecord() if kept is None else RunRecord(**msgpack.unpackb(kept))
 
     def forget(self) -> None:
-        """The run is over, and its coordinator will not be restarted."""
+        """Delete the record: the run is over, and its coordinator will not be restarted."""
         internal_kv._internal_kv_del(self._run, namespace=STORE)  # noqa: SLF001

@@ -1,4 +1,4 @@
-"""When a job goes back to its checkpoint, and how long that takes, by its state at every tick.
+"""The times at which a job restores its checkpoint, and how long that takes, by its state at every tick.
 
 >>> downtime = Downtime()
 >>> for now, state in enumerate([JobState.RUNNING, JobState.RESTARTING, JobState.RESTARTING, JobState.RUNNING]):
@@ -21,8 +21,9 @@ class Downtime:
         self._since: float | None = None
 
     def passes(self, state: JobState, now: float) -> tuple[float, float] | None:
-        """The job is in this state at time `now`, asked often enough to see every restart. Its last recovery, begin and end, if it is over
-        just now.
+        """Record the job's state at time `now`; return begin and end of a recovery that has just ended.
+
+        Must be called often enough to see every restart.
         """
         since = self._since
         if state is JobState.RESTARTING and since is None:

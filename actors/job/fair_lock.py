@@ -1,6 +1,6 @@
-"""A lock that threads get in the order in which they came.
+"""A lock that threads acquire in the order of their requests.
 
-Python's own locks are not fair: a thread that gives one back and asks for it again at once may get it, however long others have waited.
+Python's own locks are not fair: a thread that releases one and requests it again at once may get it before threads that wait.
 
 >>> lock = FairLock()
 >>> with lock, lock:
@@ -15,9 +15,9 @@ from types import TracebackType
 
 
 class FairLock:
-    """Re-entrant, for `with`.
+    """A re-entrant lock for `with`.
 
-    Invariant: who gives it back hands it to the thread that has waited longest. Each that waits does so at a lock of its own, and is
+    Invariant: releasing it hands it to the thread that has waited longest. Each waiting thread blocks on its own lock, and is
     `_owner` as soon as that is released.
     """
 

@@ -1,6 +1,6 @@
 """The signs of life of a job's owner, for other starts of the program that find its claim.
 
-Invariant: a run that was taken over is told so within `BEAT` seconds, unless its store doesn't answer.
+Invariant: a run that was taken over learns it within `BEAT` seconds, unless its store doesn't answer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Heartbeat:
-    """Gives a sign every `BEAT` seconds, in a thread of its own, until it is closed; none if nothing is claimed.
+    """A thread that writes a sign every `BEAT` seconds until it is closed; none if nothing is claimed.
 
     `lost` is called once if the run was taken over.
     """
@@ -36,7 +36,7 @@ class Heartbeat:
             self._thread.start()
 
     def close(self) -> None:
-        """Give no more signs; one that is under way is waited for, as long as the store answers."""
+        """Write no more signs; wait for the current one, as long as the store answers."""
         self._closed.set()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(PATIENCE)

@@ -1,9 +1,9 @@
-"""The interpreter of a job: hands events to its state machine, and turns the effects into calls on the runtime's ports.
+"""The interpreter of a job: passes events to its state machine, and turns the effects into calls on the runtime's ports.
 
-Invariant: effects are carried out in the order in which they were decided, also if carrying one out brings about another event.
+Invariant: effects are carried out in the order in which they were decided, even if carrying one out causes another event.
 
-One fair lock lets one thread at a time at the state machine: a job that is busy answers all the same.
-`clock()`: seconds since the epoch, and it doesn't go back.
+A fair lock serialises access to the state machine, so that a busy job still answers requests. `clock()`: seconds since the epoch;
+never goes back.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class JobInterpreter:
-    """Its methods may be called by any thread, and by the ports while they carry something out."""
+    """The interpreter of one job. Its methods may be called by any thread, and by the ports while they carry out an effect."""
 
     def __init__(self, core: JobCore, workers: Workers, storage: Storage, clock: Callable[[], float]) -> None:
         self.core, self._workers, self._storage, self._clock = core, workers, storage, clock
@@ -60,39 +60,39 @@ class JobInterpreter:
         self._event(self.core.begin)
 
     def ready(self, worker: WorkerId, attempt: Attempt) -> None:
-        """A worker has started in this attempt."""
+        """Handle a worker's start in this attempt."""
         self._event(self.core.ready, worker, attempt)
 
     def report(self, worker: WorkerId, attempt: Attempt, report: Report) -> None:
-        """A worker's report, in the order in which it sent them. Those of an attempt that is over are dropped."""
+        """Handle a worker's report, in the order in which it sent them. Those of a finished attempt are dropped."""
         with self.lock:
             if attempt == self.core.attempt:
                 self._event(self.core.report, worker, report)
 
     def lost(self, worker: WorkerId, why: str) -> None:
-        """A worker's process is gone."""
+        """Handle the end of a worker's process."""
         self._event(self.core.lost, worker, why)
 
     def not_deployed(self, attempt: Attempt, error: EvenflowError) -> None:
-        """An attempt could not be brought up."""
+        """Handle the failed deployment of an attempt."""
         self._event(self.core.not_deployed, attempt, error)
 
     def not_spawned(self, workers: tuple[WorkerId, ...], attempt: Attempt, problem: str) -> None:
-        """Workers that were to join could not be brought up."""
+        """Handle the failed start of joining workers."""
         self._event(self.core.not_spawned, workers, attempt, problem)
 
     def stored(self, answer: StorageAnswer) -> None:
-        """Storage has carried something out."""
+        """Handle the answer of storage."""
         self._event(self.core.stored, answer)
 
     def tick(self) -> None:
-        """Time passes; to be called a few times a second."""
+        """Let time pass; to be called a few times per second."""
         with self.lock:
             view = self._workers.view(nodes=self.core.watches_nodes)
             self._event(lambda now: self.core.tick(now, view))
 
     def ask(self, request: Request[A]) -> A:
-        """What the job answers. Raises RequestError for what can't be, JobBusyError or JobNotRunningError for what can't be now."""
+        """Answer a request. Raises RequestError if it is invalid, JobBusyError or JobNotRunningError if it is impossible now."""
         with self.lock:
             view = self._workers.view(nodes=True) if isinstance(request, (Change, ShowView)) else None
             try:

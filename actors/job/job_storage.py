@@ -1,7 +1,7 @@
-"""Carries out what a job wants of its storage: manifests, the sinks' commits and retractions, savepoints. It decides nothing.
+"""Carries out a job's storage effects: manifests, the sinks' commits and retractions, savepoints. It makes no decisions.
 
-Invariant: the number of a checkpoint is noted before the first sink commits it, and everything that the whole run sees is done only while
-no later coordinator has begun.
+Invariant: the number of a checkpoint is recorded before the first sink commits it, and changes that the whole run sees are made
+only while no later coordinator has begun.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ _LOG = logging.getLogger(__name__)
 
 
 class JobStorage:
-    """Of one job, used by one thread at a time. `memory`: what a later coordinator must know and can't find in the checkpoints."""
+    """The storage of one job, used by one thread at a time. `memory`: facts for a later coordinator that checkpoints don't
+    contain.
+    """
 
     def __init__(
         self,
@@ -69,7 +71,7 @@ class JobStorage:
         memory: RunMemory | None = None,
         leave: Callable[[SupersededError], NoReturn] | None = None,
     ) -> None:
-        """`claim`: of this run of the job. `leave` is called once another coordinator has taken this one's place, and must not return."""
+        """Create it. `claim`: of this run. `leave` is called once another coordinator has replaced this one, and must not return."""
         self._plan, self._config = plan, config
         self._memory = memory if memory is not None else RunMemory()
         self._claim = claim if claim is not None else RunClaim(secrets.token_hex(8))
@@ -81,7 +83,9 @@ class JobStorage:
         """True until the sinks are where this start of the program resumes."""
 
     def restore_point(self, *, takes_over: bool = False) -> RestorePoint:
-        """Where the job begins. Raises FlowError for a savepoint that doesn't fit, OSError if the folder can't be read."""
+        """Return the point where the job begins. Raises FlowError for an incompatible savepoint, OSError if the folder can't be
+        read.
+        """
         if not takes_over:
             newest, last = self._saved.begin(), self._saved.last
             if not self._claim.resumes:
@@ -107,11 +111,14 @@ class JobStorage:
         )
 
     def restored(self, manifest: Manifest | None, plan: Plan) -> dict[WorkerId, RestoredTask]:
-        """What each worker of `plan` restores of `manifest`. May be called by any thread."""
+        """Return the state that each worker of `plan` restores from `manifest`. May be called by any thread."""
         return self._saved.restored(manifest, plan)
 
     def stay_in_charge(self) -> None:
-        """Returns if no later coordinator of this run has begun. Raises OSError, TakenOverError if another start of the program has."""
+        """Return if no later coordinator of this run has begun.
+
+        Raises OSError, and TakenOverError if another start of the program has taken over.
+        """
         self._saved.stay_in_charge()
 
     @property
@@ -120,19 +127,19 @@ class JobStorage:
         return self._claim.term > 0
 
     def beat(self, sign: Sign) -> None:
-        """Give a sign of life, if no later process has claimed the folder: see `stay_in_charge`. May be called by any thread."""
+        """Write a sign of life, if no later process has claimed the folder: see `stay_in_charge`. May be called by any thread."""
         self._saved.stay_in_charge()
         self._saved.beat(sign)
 
     def note_end(self, end: End) -> None:
-        """Store how the job ended. A note that can't be stored is a warning: the next start looks for signs of life."""
+        """Record how the job ended. A failure is logged as a warning: the next start then waits for signs of life."""
         try:
             self._saved.note_end(end)
         except OSError as error:
-            _LOG.warning("job `%s` has ended, which could not be noted: %s", self._plan.name, error)
+            _LOG.warning("job `%s` has ended, which could not be recorded: %s", self._plan.name, error)
 
     def perform(self, effect: StorageEffect, later: Callable[[StorageAnswer], None]) -> StorageAnswer | None:
-        """Carry it out; the answer, if there is one. `later` is called with that of what goes on in a thread of its own."""
+        """Carry out an effect and return its answer, if any. `later` is called with the answer of work in a separate thread."""
         match effect:
             case Save():
                 return Saved(effect.manifest.checkpoint, self._saved.complete(effect.manifest))
@@ -167,7 +174,7 @@ class JobStorage:
         return Committed(commit.checkpoint, tuple(deliveries))
 
     def _commit_sinks(self, checkpoint: CheckpointNumber, committables: Any, completed: int | None = None) -> list[Delivery]:
-        """Raises EvenflowError naming the sink that can't commit."""
+        """Commit to the sinks. Raises EvenflowError naming the sink that can't commit."""
         who, deliveries = f"job `{self._plan.name}`", list[Delivery]()
         try:
             record = self._memory.record
@@ -189,7 +196,7 @@ class JobStorage:
         try:
             self._saved.stay_in_charge()
             self._saved.settle()
-            if wanted.retracts is None and self._resumes:  # the newest manifest may have been deleted while no process ran
+            if wanted.retracts is None and self._resumes:  # the newest manifest may have been deleted while no process was running
                 deliveries += [(name, each) for name, sink in self._sinks.items() if sink.retractable for each in sink.retract(at)]
             if wanted.retracts is not None:
                 allowed = self._config.checkpoint.allow_duplicates
@@ -229,16 +236,16 @@ class JobStorage:
         try:
             self._memory.keep(replace(self._memory.record, **fields))
         except Exception as error:  # noqa: BLE001 -- only a coordinator that takes this one's place would miss it
-            _LOG.warning("job `%s`: %s could not be noted: %s", self._plan.name, what, error)
+            _LOG.warning("job `%s`: %s could not be recorded: %s", self._plan.name, what, error)
 
     def _sweep(self) -> None:
-        self._tidy(lambda sink: sink.sweep(), "what nobody will commit")
+        self._tidy(lambda sink: sink.sweep(), "output that no job will commit")
 
     def _take_over(self) -> None:
         if not self._taken_over:
             self._taken_over = True
             job = f"{self._plan.name} {self._config.checkpoint.url(self._plan.name) or ''}"
-            self._tidy(lambda sink: sink.take_over(job, self._saved.committables), "what killed runs have left")
+            self._tidy(lambda sink: sink.take_over(job, self._saved.committables), "output of killed runs")
 
     def _tidy(self, remove: Callable[[Sink], None], what: str) -> None:
         for name, sink in self._sinks.items():
@@ -249,12 +256,12 @@ class JobStorage:
 
 
 def plan_sources(plan: Plan) -> dict[str, Source]:
-    """The sources of a plan by operator name."""
+    """Return the sources of a plan by operator name."""
     return {c.name: c.operator.source for stage in plan.stages for c in stage.chain if isinstance(c.operator, Read)}
 
 
 def plan_sinks(plan: Plan) -> dict[str, Sink]:
-    """The sinks of a plan by operator name."""
+    """Return the sinks of a plan by operator name."""
     return {c.name: c.operator.sink for stage in plan.stages for c in stage.chain if isinstance(c.operator, Write)}
 
 

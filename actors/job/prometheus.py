@@ -1,4 +1,4 @@
-"""The Prometheus endpoint of a job: every worker's figures, read when they are asked for, and what has happened to the job so far."""
+"""The Prometheus endpoint of a job: every worker's figures, read on request, and counters of the job's events so far."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _LABELS = ["job", "operator", "worker"]
 _COUNTERS = {
     "rows_in": "Records that the worker took",
     "rows_out": "Records that the worker sent",
-    "late_records": "Records that came after their windows were emitted",
-    "skipped_records": "Records that users' functions refused, or sources could not decode, and on_error left out",
-    "refused_messages": "Malformed messages on the worker's sockets, and connections of strangers",
+    "late_records": "Records that arrived after their windows were emitted",
+    "skipped_records": "Records that users' functions rejected, or sources could not decode, and on_error dropped",
+    "refused_messages": "Malformed messages on the worker's sockets, and rejected connections",
 }
 _GAUGES = {
     "rows_in_per_second": "Records taken per second in the last window",
@@ -38,27 +38,30 @@ _GAUGES = {
 
 
 NEWEST = 5
-"""Windows over which the floor of the imbalance is taken."""
+"""The number of windows over which the floor of the imbalance is taken."""
 
 LOOK_EVERY = 5.0
-"""Seconds after which the tally looks at the job although nobody reads it: a job remembers only its newest windows and reports."""
+"""Seconds after which the tally reads the job without a scrape: a job remembers only its newest windows and reports."""
 
 
-class Asked(Protocol):
-    """Who answers for the job: its interpreter."""
+class RequestTarget(Protocol):
+    """An object that answers requests about the job: its interpreter."""
 
     def ask(self, request: Request[A]) -> A: ...
 
 
 NONE_YET = {("checkpoint", "", "complete"): 0, ("checkpoint", "", "failed"): 0}
-"""Counted from 0, so that an alert can be written on what has not happened yet."""
+"""Outcomes counted from 0, so that an alert can be written before the first one occurs."""
 
 
 class MetricsServer:
-    """Serves on loopback, on any free port if `port` is 0 or can't be used; `problem` then says so. Raises OSError if there is none."""
+    """A server of metrics on loopback. Raises OSError if no port is free.
 
-    def __init__(self, job: str, port: int, asked: Asked) -> None:
-        self.collector = JobCollector(job, asked, tracing(job))
+    It takes any free port if `port` is 0 or can't be used; `problem` then says so.
+    """
+
+    def __init__(self, job: str, port: int, target: RequestTarget) -> None:
+        self.collector = JobCollector(job, target, tracing(job))
         self.problem: str | None = None
         registry = CollectorRegistry()
         registry.register(self.collector)
@@ -81,16 +84,18 @@ class MetricsServer:
 
 
 class JobCollector(Collector):
-    """What is read of a job. `passes` is called by the job's clock, `collect` by whoever reads. `traces`: where spans go, if anywhere."""
+    """The metrics of a job. `passes` is called by the job's clock, `collect` by each scrape. `traces`: where to send spans, if
+    anywhere.
+    """
 
-    def __init__(self, job: str, asked: Asked, traces: Tracing | None = None) -> None:
-        self._job, self._asked, self._traces = job, asked, traces
+    def __init__(self, job: str, target: RequestTarget, traces: Tracing | None = None) -> None:
+        self._job, self._target, self._traces = job, target, traces
         self._tally = Tally()
         self._looking = threading.Lock()
         self._looked = 0.0
 
     def passes(self, state: JobState, now: float) -> None:
-        """The job is in this state at time `now`, in seconds since the epoch."""
+        """Record the job's state at time `now`, in seconds since the epoch."""
         self._tally.passes(state, now)
         if self._traces is not None:
             self._traces.passes(state, now)
@@ -98,9 +103,9 @@ class JobCollector(Collector):
             self._look()
 
     def collect(self) -> Iterator[Metric]:
-        """Every family, the same ones at each time; families of what has not happened are empty."""
+        """Yield every family, the same ones each time; families of events that have not occurred are empty."""
         keyed = self._look()
-        workers = self._asked.ask(ShowFigures())
+        workers = self._target.ask(ShowFigures())
         for name, text in _COUNTERS.items():
             counter = CounterMetricFamily(f"evenflow_{name}", text, labels=_LABELS)
             for worker in workers:
@@ -118,15 +123,15 @@ class JobCollector(Collector):
         yield from self._happened()
 
     def close(self) -> None:
-        """The job has ended: the last of its spans are sent."""
+        """Send the last spans of the job, which has ended."""
         if self._traces is not None:
             self._look()
             self._traces.close()
 
     def _look(self) -> list[str]:
-        """Tell the tally what is new; the operators that have keyed state."""
+        """Add new events to the tally; return the operators with keyed state."""
         with self._looking:
-            view = self._asked.ask(ShowView(self._tally.since))
+            view = self._target.ask(ShowView(self._tally.since))
             self._tally.add(view)
             if self._traces is not None:
                 self._traces.add(view)
@@ -137,7 +142,7 @@ class JobCollector(Collector):
         uneven = GaugeMetricFamily("evenflow_imbalance", "Load of the hottest worker over the mean", labels=["job", "operator"])
         floor = GaugeMetricFamily("evenflow_imbalance_floor", "The least imbalance of any placement", labels=["job", "operator"])
         for operator in keyed:
-            load = self._asked.ask(ShowLoad(operator, NEWEST))
+            load = self._target.ask(ShowLoad(operator, NEWEST))
             uneven.add_metric([self._job, operator], load.imbalance)
             floor.add_metric([self._job, operator], load.floor)
         yield from (uneven, floor)
@@ -145,14 +150,14 @@ class JobCollector(Collector):
     def _happened(self) -> Iterator[Metric]:
         tally = self._tally
         job, operators = ["job"], ["job", "operator"]
-        restarts = CounterMetricFamily("evenflow_restarts", "How often the job went back to its last checkpoint", labels=job)
+        restarts = CounterMetricFamily("evenflow_restarts", "How often the job restored its last checkpoint", labels=job)
         restarts.add_metric([self._job], tally.restarts)
         yield restarts
         states = GaugeMetricFamily("evenflow_job_state", "1 for the state that the job is in, 0 for the others", labels=[*job, "state"])
         for one in JobState:
             states.add_metric([self._job, one.value], float(one is tally.state))
         yield states
-        age = "Seconds since the newest complete checkpoint, or since the coordinator began if there is none since"
+        age = "Seconds since the newest complete checkpoint, or since the coordinator began if there is none"
         newest = GaugeMetricFamily("evenflow_checkpoint_age_seconds", age, labels=job)
         newest.add_metric([self._job], tally.checkpoint_age)
         yield newest
@@ -160,11 +165,11 @@ class JobCollector(Collector):
         yield self._histogram("checkpoint_seconds", "How long checkpoints took", job, {"": tally.checkpoint_seconds})
         yield self._histogram("migration_seconds", "How long moves of keys took", operators, tally.migration_seconds)
         yield self._histogram(
-            "record_latency_seconds", "Latency from source to where the stream ends, of marks", operators, tally.latencies
+            "record_latency_seconds", "Latency of marks from the source to the end of the stream", operators, tally.latencies
         )
         for kind, text in (("checkpoint", "Checkpoints"), ("migration", "Moves of keys"), ("scaling", "Scalings of operators")):
             labels = ["job", *([] if kind == "checkpoint" else ["operator"]), "state"]
-            counter = CounterMetricFamily(f"evenflow_{kind}s", f"{text} that are over, by how they ended", labels=labels)
+            counter = CounterMetricFamily(f"evenflow_{kind}s", f"{text} that have ended, by outcome", labels=labels)
             for (which, operator, state), count in {**NONE_YET, **tally.ended}.items():
                 if which == kind:
                     counter.add_metric([self._job, *([] if kind == "checkpoint" else [operator]), state], count)
@@ -189,9 +194,9 @@ class JobCollector(Collector):
 
     def _splits(self, workers: list[WorkerFigures]) -> Iterator[Metric]:
         labels = [*_LABELS, "split"]
-        lag = GaugeMetricFamily("evenflow_split_lag", "Records of a source's split that are there and were not read", labels=labels)
+        lag = GaugeMetricFamily("evenflow_split_lag", "Records of a source's split that are available and were not read", labels=labels)
         newest = GaugeMetricFamily("evenflow_split_newest_seconds", "Newest event time read of a source's split", labels=labels)
-        idle = GaugeMetricFamily("evenflow_split_idle", "Whether a source's split is quiet and holds no event time back", labels=labels)
+        idle = GaugeMetricFamily("evenflow_split_idle", "1 if a source's split is idle and holds no event time back", labels=labels)
         for worker in workers:
             for split in worker.splits:
                 names = [self._job, worker.operator, worker.worker, split.split]

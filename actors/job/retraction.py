@@ -1,7 +1,7 @@
-"""Going on from an older checkpoint than the newest that was committed: the sinks take back what has come since.
+"""Continuing from a checkpoint older than the newest committed one: the sinks retract later output.
 
-Invariant: no sink retracts unless all sinks can, or the job allows duplicates; and no job ever continues from a checkpoint behind
-which something was taken back.
+Invariant: no sink retracts unless all sinks can, or the job allows duplicates; and no job ever continues from a checkpoint whose
+output was retracted.
 """
 
 from __future__ import annotations
@@ -20,23 +20,22 @@ _LOG = logging.getLogger(__name__)
 def retract(
     job: str, after: int, committed: int, sinks: Mapping[str, Sink], saved: SavedState, *, allow_duplicates: bool
 ) -> list[tuple[str, Any]]:
-    """Have the sinks (by operator) undo what was committed behind checkpoint `after`, up to `committed`, which is damaged or gone.
+    """Let the sinks (by operator) undo their commits after checkpoint `after`, up to `committed`, which is damaged or missing.
 
-    Returns what is to be delivered for it, by operator.
-
-    Raises JobFailedError naming a sink that can't, and what the choices are; and whatever a sink raises.
+    Returns the resulting deliveries, by operator. Raises JobFailedError naming a sink that can't retract, and the alternatives;
+    and any error of a sink.
     """
     begin = f"checkpoint {after}" if after else "the beginning"
     unable = [name for name, sink in sinks.items() if not sink.retractable]
     if unable and not allow_duplicates:
         raise JobFailedError(
-            f"job `{job}`: checkpoint {committed}, its newest, is damaged or gone, and it would go on from {begin}, but sink `{unable[0]}` "
-            "can't take back what it has committed since, so rows would come twice. Put the checkpoint's files back and begin from its "
-            "folder, flow.run(from_savepoint=...); or remove those rows and begin from the older one's folder; or accept duplicates, "
-            "CheckpointConfig(allow_duplicates=True)"
+            f"job `{job}`: checkpoint {committed}, its newest, is damaged or missing, and it would continue from {begin}, but sink "
+            f"`{unable[0]}` can't retract what it has committed since, so rows would be repeated. Restore the checkpoint's files and "
+            "begin from its folder, flow.run(from_savepoint=...); or remove those rows and begin from the older one's folder; or "
+            "accept duplicates, CheckpointConfig(allow_duplicates=True)"
         )
-    _LOG.warning("job `%s`: checkpoint %d, its newest, is damaged or gone; it goes on from %s", job, committed, begin)
+    _LOG.warning("job `%s`: checkpoint %d, its newest, is damaged or missing; it continues from %s", job, committed, begin)
     for name in unable:
-        _LOG.warning("job `%s`: rows that sink `%s` has committed behind checkpoint %d come again", job, name, after)
+        _LOG.warning("job `%s`: rows that sink `%s` has committed after checkpoint %d will be repeated", job, name, after)
     saved.declare_void(after)
     return [(name, payload) for name, sink in sinks.items() if sink.retractable for payload in sink.retract(after)]

@@ -1,7 +1,7 @@
-"""What the coordinator of a run must know again when its process was lost, kept where neither that nor the checkpoint folder is.
+"""Facts that a restarted coordinator of a run needs, stored outside the lost process and the checkpoint folder.
 
-If a checkpoint's manifest is deleted, nothing in the folder shows that it existed. So its number is noted here before the first sink
-commits it, and a restarted coordinator can tell that rows of a checkpoint are visible that it doesn't find.
+If a checkpoint's manifest is deleted, nothing in the folder shows that it existed. So its number is recorded here before the
+first sink commits it, and a restarted coordinator knows that rows of a missing checkpoint are visible.
 
 >>> from dataclasses import replace
 >>> memory = RunMemory()
@@ -32,11 +32,11 @@ class RunRecord:
 
 
 class RunMemory:
-    """Of a run whose coordinator is never restarted: in this process."""
+    """The memory of a run whose coordinator is never restarted: in this process."""
 
     def __init__(self) -> None:
         self.record = RunRecord()
 
     def keep(self, record: RunRecord) -> None:
-        """From now on it is this. What raises has perhaps not been kept."""
+        """Replace the record. If it raises, the record may not have been stored."""
         self.record = record

@@ -1,6 +1,6 @@
-"""What happens to a job as spans of traces: one for each checkpoint, move of keys, scaling and recovery that is over.
+"""Events of a job as spans of traces: one for each checkpoint, move of keys, scaling and recovery that has ended.
 
-Invariant: each is told once, though views repeat it.
+Invariant: each is reported once, though views repeat it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Attributes = Mapping[str, str | int | float]
 
 @dataclass(frozen=True, slots=True)
 class SpanEvent:
-    """Something at `time`, in seconds since the epoch."""
+    """An event at `time`, in seconds since the epoch."""
 
     time: float
     name: str
@@ -29,7 +29,7 @@ class SpanEvent:
 
 @dataclass(frozen=True, slots=True)
 class JobSpan:
-    """`begin`, `end`: seconds since the epoch. `problem`: why what it stands for has failed, None if it has not."""
+    """A span. `begin`, `end`: seconds since the epoch. `problem`: why its subject has failed, None if it has not."""
 
     name: str
     begin: float
@@ -40,20 +40,20 @@ class JobSpan:
 
 
 class Spans:
-    """Of one job: `add` its views in order, and let its state pass."""
+    """The spans of one job: `add` its views in order, and let its state pass."""
 
     def __init__(self) -> None:
         self._once, self._downtime = Once(), Downtime()
         self._recoveries: list[tuple[float, float]] = []
 
     def passes(self, state: JobState, now: float) -> None:
-        """The job is in this state at time `now`; asked often enough to see every restart."""
+        """Record the job's state at time `now`; must be called often enough to see every restart."""
         recovery = self._downtime.passes(state, now)
         if recovery is not None:
             self._recoveries.append(recovery)
 
     def add(self, view: JobView) -> list[JobSpan]:
-        """What is over since the view before."""
+        """Return spans of everything that has ended since the previous view."""
         self._once.begin()
         kinds = {"checkpoint": view.checkpoints, "move": view.migrations, "scaling": view.scalings, "node scaling": view.node_scalings}
         over = [(kind, report) for kind, reports in kinds.items() for report in reports if self._once.is_newly_over(kind, report)]
@@ -89,13 +89,13 @@ def _facts(report: OperationReport) -> Attributes:
 
 
 def _recovery(begin: float, end: float, view: JobView) -> JobSpan:
-    """With the failures that came since the one before was over."""
+    """Return a recovery's span with the failures since the previous one had ended."""
     failures = [failure for failure in view.failures if begin - 1.0 <= failure.time <= end]
     return JobSpan("evenflow recovery", begin, end, {"attempt": int(view.status.attempt)}, tuple(map(_failure, failures)))
 
 
 def _failure(failure: Failure) -> SpanEvent:
-    """By the names that OpenTelemetry gives an exception. The record and its key are left out."""
+    """Return a failure by OpenTelemetry's names for an exception, without the record and its key."""
     return SpanEvent(
         failure.time, "exception", {"exception.type": failure.kind, "exception.message": failure.text, "operator": failure.operator}
     )

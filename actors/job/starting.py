@@ -1,4 +1,5 @@
-"""The start of a job in its checkpoint folder: if it continues an unfinished run, and that no other process runs it.
+"""The start of a job in its checkpoint folder: it decides if it continues an unfinished run, and ensures that no other process
+runs it.
 
 Invariant: nothing is claimed before everything that can be checked is checked, and two starts never have the same term.
 """
@@ -25,17 +26,17 @@ from .this_process import runs, this_owner
 _LOG = logging.getLogger(__name__)
 
 LOOK = 1.0
-"""Seconds between two looks for a sign of life."""
+"""Seconds between two checks for a sign of life."""
 
 LONG = 200
-"""Characters of positions that a line of the log holds."""
+"""The most characters of positions in a line of the log."""
 
 _STARTED: set[str] = set()
 """The starts of this process whose jobs have not ended."""
 
 
 class Starting:
-    """`url`: the checkpoint folder of the job of `plan`. `wait(seconds)` passes the time between two looks."""
+    """The start of the job of `plan` in the checkpoint folder `url`. `wait(seconds)` passes the time between two checks."""
 
     def __init__(self, url: str, plan: Plan, wish: Wish, *, detached: bool, wait: Callable[[float], object] | None = None) -> None:
         try:
@@ -48,8 +49,8 @@ class Starting:
     def claim(self) -> RunClaim:
         """Claim the folder's next term, for a new run or to continue one.
 
-        Raises RequestError if another process runs the job, or if there is nothing to continue that is `required`; FlowError if what there
-        is doesn't fit the flow; StoreError if the folder can't be used.
+        Raises RequestError if another process runs the job, or if a `required` run to continue is missing; FlowError if the saved
+        state doesn't match the flow; StoreError if the folder can't be used.
         """
         self._store.check_create_only()
         while True:
@@ -63,7 +64,7 @@ class Starting:
                 self._store.claim(claim.term, claim.to_bytes())
             except FileExistsError:
                 over(claim)
-                continue  # another start was quicker: look who
+                continue  # another start was faster: check whose
             except BaseException:
                 over(claim)
                 raise
@@ -72,12 +73,12 @@ class Starting:
             return claim
 
     def release(self, claim: RunClaim) -> None:
-        """Give a claim back: the job could not be started."""
+        """Give up a claim, because the job could not be started."""
         over(claim)
         try:
             self._store.note(claim.term, ENDED, End.UNSTARTED.encode())
         except OSError as error:
-            _LOG.warning("job `%s`: that it was not started could not be noted: %s", self._plan.name, error)
+            _LOG.warning("job `%s`: its failed start could not be recorded: %s", self._plan.name, error)
 
     def _choose(self, newest: int) -> tuple[RunClaim, Manifest | None]:
         start, me, wish = secrets.token_hex(8), this_owner(detached=self._detached), self._wish
@@ -99,7 +100,7 @@ class Starting:
         return RunClaim(secrets.token_hex(8), start, newest + 1, last, owner=me, nonce=start), None
 
     def _refuse_lost_sources(self) -> None:
-        """Raises FlowError for a source whose positions mean nothing in this process."""
+        """Raise FlowError for a source whose positions are meaningless in this process."""
         for name, source in plan_sources(self._plan).items():
             if source.lost_with_process is not None:
                 raise FlowError(
@@ -125,12 +126,12 @@ class Starting:
         return run, manifest
 
     def _without_claims(self) -> RunClaim | None:
-        """The run of the newest checkpoint in a folder that has no claims: an earlier version wrote it."""
+        """Return the run of the newest checkpoint in a folder without claims, which an earlier version wrote."""
         for number in reversed(self._store.completed()):
             try:
                 return RunClaim(Manifest.from_bytes(self._store.manifest(number)).run)
             except StateError as error:
-                _LOG.warning("checkpoint %d is left out: %s", number, error)
+                _LOG.warning("checkpoint %d is skipped: %s", number, error)
         return None
 
     def _known(self, term: int) -> tuple[RunClaim, Sign]:
@@ -138,7 +139,7 @@ class Starting:
         return claim, Sign.of(self._store.noted(term, BEATING), self._store.noted(term, ENDED))
 
     def _refuse_if_alive(self, claim: RunClaim) -> None:
-        """Raises RequestError if the owner of the newest claim lives. Waits for a sign of life if there is no other way to know."""
+        """Raise RequestError if the owner of the newest claim is alive. Waits for a sign of life if necessary."""
         if self._wish.takeover or claim.owner is None:
             return
         me, waited, first = this_owner(), 0.0, self._known(claim.term)[1]
@@ -155,9 +156,9 @@ class Starting:
         if found is Life.ALIVE:
             ago = max(0.0, this_owner().since - max(sign.at, claim.owner.since))
             raise RequestError(
-                f"job `{self._plan.name}` runs already: {claim.owner}; its last sign of life was {ago:.0f} s ago. Only one run at a time "
-                f"uses the checkpoint folder {self._url}: stop that one, give this flow another name or folder, or take over from it: "
-                "flow.run(takeover=True)"
+                f"job `{self._plan.name}` is already running: {claim.owner}; its last sign of life was {ago:.0f} s ago. Only one run "
+                f"at a time uses the checkpoint folder {self._url}: stop that one, give this flow another name or folder, or take "
+                "over from it: flow.run(takeover=True)"
             )
 
     def _runs(self, claim: RunClaim) -> bool:
@@ -168,7 +169,7 @@ class Starting:
         return owner.machine != me.machine or runs(owner)
 
     def _continues(self, manifest: Manifest) -> str:
-        """One line about the checkpoint that is continued."""
+        """Return one line about the checkpoint that is continued."""
         sources = {stage.name for stage in self._plan.stages if stage.is_source}
         positions = {name: [repr(entry.position) for entry in entries] for name, entries in manifest.tasks.items() if name in sources}
         at = "; ".join(f"{name} at {', '.join(where)}" for name, where in positions.items())
@@ -178,5 +179,5 @@ class Starting:
 
 
 def over(claim: RunClaim) -> None:
-    """Note that the job for which this process claimed a run has ended."""
+    """Record that the job for which this process claimed a run has ended."""
     _STARTED.discard(claim.start)

@@ -1,4 +1,4 @@
-"""The thread in which a job's manifests are written and its sinks commit, one after the other, while everything else goes on."""
+"""The thread that writes a job's manifests and lets its sinks commit, one after the other, while the job continues."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .job_storage import JobStorage
 
 
 class StorageThread:
-    """`answer` is called in this thread, and for the copy of a savepoint in another."""
+    """The storage thread of a job. `answer` is called in this thread, and for the copy of a savepoint in another."""
 
     def __init__(self, job: str, storage: JobStorage, answer: Callable[[StorageAnswer], None]) -> None:
         self._job, self._storage, self._answer = job, storage, answer
@@ -23,11 +23,14 @@ class StorageThread:
         self._thread.start()
 
     def put(self, effect: StorageEffect) -> None:
-        """Carry it out behind those before it."""
+        """Carry out an effect after the earlier ones."""
         self._queue.put(effect)
 
     def close(self, patience: float) -> bool:
-        """End once everything is carried out. Whether it is within `patience` seconds; what takes longer goes on until the process ends."""
+        """End once everything is carried out; return True if that was within `patience` seconds.
+
+        Unfinished work continues until the process ends.
+        """
         self._queue.put(None)
         self._thread.join(timeout=patience)
         return not self._thread.is_alive()

@@ -1,4 +1,4 @@
-"""This process as the owner of a run, and which processes of this machine run.
+"""This process as the owner of a run, and checks if other owners on this machine are alive.
 
 >>> from dataclasses import replace
 >>> me = this_owner()
@@ -19,11 +19,11 @@ from ...scheduler.record.restoring.run_claim import Owner
 
 _BOOT, _NAMESPACE = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"
 _BORN = 19
-"""Behind the name in parentheses, the field of /proc/PID/stat that says when a process began."""
+"""The index of the start time in /proc/PID/stat, after the name in parentheses."""
 
 
 def this_owner(*, detached: bool = False) -> Owner:
-    """This process, now. On systems without /proc it is known by its host and number."""
+    """Return this process as an owner. On systems without /proc, host and process id identify it."""
     boot = namespace = ""
     with suppress(OSError):
         boot = Path(_BOOT).read_text("ascii").strip()
@@ -51,7 +51,7 @@ def _born(pid: int) -> str:
 
 
 def _cluster() -> str:
-    """The address of the Ray cluster that this process has joined, or will join; empty if it starts its own."""
+    """Return the address of the Ray cluster that this process has joined or will join; empty if it starts its own."""
     ray = sys.modules.get("ray")
     if ray is not None and ray.is_initialized():
         return str(ray.get_runtime_context().gcs_address)

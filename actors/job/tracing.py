@@ -1,7 +1,8 @@
-"""Sends the spans of a job to an OpenTelemetry collector, if its environment names one.
+"""Sending of a job's spans to an OpenTelemetry collector, if its environment names one.
 
-Without OTEL_EXPORTER_OTLP_ENDPOINT nothing of OpenTelemetry is imported. Spans are sent by a thread of the SDK's, so a collector that is
-slow or gone costs the job nothing but those spans. The variables that the SDK knows (headers, certificates, service name) hold.
+Without OTEL_EXPORTER_OTLP_ENDPOINT nothing of OpenTelemetry is imported. A thread of the SDK sends spans, so a slow or
+unavailable collector costs the job only those spans. The variables that the SDK knows (headers, certificates, service name)
+apply.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ _LOG = logging.getLogger(__name__)
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 PREFIX = "OTEL_"
-"""Of all variables that the SDK reads."""
+"""The prefix of all variables that the SDK reads."""
 
 PATIENCE = 2.0
 """Seconds for the last spans, once the job has ended."""
 
 
 def variables() -> dict[str, str]:
-    """Those of this process for OpenTelemetry, which its jobs' coordinators get; none if no endpoint is set."""
+    """Return this process's variables for OpenTelemetry, for its jobs' coordinators; none if no endpoint is set."""
     if not any(os.environ.get(name) for name in ENDPOINTS):
         return {}
     return {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
 
 
 class Tracing:
-    """Of the job of that name."""
+    """The traces of the job of that name."""
 
     def __init__(self, job: str, provider: TracerProvider) -> None:
         self._job, self._provider = job, provider
@@ -45,16 +46,16 @@ class Tracing:
         self._spans = Spans()
 
     def passes(self, state: JobState, now: float) -> None:
-        """The job is in this state at time `now`."""
+        """Record the job's state at time `now`."""
         self._spans.passes(state, now)
 
     def add(self, view: JobView) -> None:
-        """What is over since the view before is sent soon."""
+        """Send spans of everything that has ended since the previous view."""
         for span in self._spans.add(view):
             self._send(span)
 
     def close(self) -> None:
-        """Send what is left, for `PATIENCE` at most."""
+        """Send the remaining spans, for `PATIENCE` seconds at most."""
         ending = threading.Thread(target=self._provider.shutdown, name=f"{self._job}/traces", daemon=True)
         ending.start()
         ending.join(PATIENCE)
@@ -62,21 +63,23 @@ class Tracing:
     def _send(self, span: JobSpan) -> None:
         from opentelemetry.trace import Status, StatusCode
 
-        sent = self._tracer.start_span(span.name, attributes=self._named({"job": self._job, **span.attributes}), start_time=_ns(span.begin))
+        otel_span = self._tracer.start_span(
+            span.name, attributes=self._named({"job": self._job, **span.attributes}), start_time=_ns(span.begin)
+        )
         for event in span.events:
-            sent.add_event(event.name, self._named(event.attributes), _ns(event.time))
+            otel_span.add_event(event.name, self._named(event.attributes), _ns(event.time))
         if span.problem is not None:
-            sent.set_status(Status(StatusCode.ERROR, span.problem))
-        sent.end(_ns(span.end))
+            otel_span.set_status(Status(StatusCode.ERROR, span.problem))
+        otel_span.end(_ns(span.end))
 
     @staticmethod
     def _named(attributes: Attributes) -> dict[str, Any]:
-        """Our own names with a prefix; those that OpenTelemetry defines as they are."""
+        """Prefix our own names; names defined by OpenTelemetry are unchanged."""
         return {name if name.startswith("exception.") else f"evenflow.{name}": value for name, value in attributes.items()}
 
 
 def tracing(job: str) -> Tracing | None:
-    """None if no endpoint is set, or the packages are missing, which is a warning."""
+    """Create the traces of a job; None if no endpoint is set, or if the packages are missing, which is logged as a warning."""
     if not variables():
         return None
     try:

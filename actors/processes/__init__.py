@@ -1,1 +1,1 @@
-"""The processes of a job on Ray: coordinator, workers, spares, and where they are placed."""
+"""The processes of a job on Ray: coordinator, workers, spares, and their placement."""

@@ -1,6 +1,6 @@
 """The coordinator: one job on Ray, behind its actor (`coordinator_actor.py`).
 
-Ray's threads call in, and a thread of its own keeps time; the interpreter carries out what the job decides.
+Ray's threads call it, and its own thread keeps time; the interpreter carries out the job's decisions.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ...scheduler.record.restoring.run_claim import RunClaim
 from ...state.errors import EvenflowError
 from ..channels.security import Security
 from ..channels.socket_folder import SocketFolder
-from ..clocks.job_clock import JobClock
+from ..clocks import JobClock
 from ..job.cluster_memory import ClusterMemory
 from ..job.first_manifest import Savepoint
 from ..job.heartbeat import Heartbeat
@@ -45,11 +45,10 @@ from ..job.job_storage import JobStorage, plan_sinks, plan_sources
 from ..job.prometheus import MetricsServer
 from ..job.storage_thread import StorageThread
 from ..task.saved_state import SupersededError
-from .patience import LEAVE_TIMEOUT, STORAGE_PATIENCE
+from .packed_call import unpack_call
 from .placement import lack_of_memory
-from .process import WorkerActor
+from .process import LEAVE_TIMEOUT, STORAGE_PATIENCE, WorkerActor
 from .ray_workers import RayWorkers
-from .sent import received
 from .take_over import TakeOver
 from .worker import Service
 
@@ -57,24 +56,24 @@ _LOG = logging.getLogger(__name__)
 
 TICK = 0.05
 NEWS_PATIENCE = 0.5
-"""Seconds that the driver's question for news waits for some. Between two it looks whether a source has failed."""
+"""Seconds for which the driver's poll waits for news. Between two polls it checks if a source has failed."""
 
 STATUS_PATIENCE, BACK_PATIENCE = 1.0, 10.0
-"""Seconds that a question waits for a coordinator that takes over: for the status, and for what only a job that goes on can answer."""
+"""Seconds that a request waits for a coordinator that takes over: for the status, and for requests that need a running job."""
 
 LINGER_SECONDS = 60.0
-"""How long the coordinator of a detached job stays when that is over: who watches asks every ten seconds."""
+"""Seconds for which the coordinator of a finished detached job stays: watchers poll every ten seconds."""
 
 WATCHERS_PATIENCE = 0.5
-"""Seconds that the coordinator of a job that others watch stays when its owner has closed it, so that they hear how it ended."""
+"""Seconds for which the coordinator of a watched job stays after its owner has closed it, so that watchers learn the outcome."""
 
 
 class Coordinator:
-    """One per job, in the process of its actor.
+    """The coordinator of one job, in the process of its actor.
 
-    `claim`: this start's claim of a run of the job. `savepoint`: the one that the job begins from, if any. `lent`: the driver's processes
-    for workers; the others are this actor's and end with it. `detached`: there is no driver, so this actor stops the sinks and ends itself
-    when the job is over.
+    `claim`: this start's claim of a run of the job. `savepoint`: the one that the job begins from, if any. `lent`: the driver's
+    processes for workers; the others are this actor's and end with it. `detached`: there is no driver, so this actor stops the
+    sinks and ends itself when the job is over.
     """
 
     def __init__(
@@ -104,7 +103,7 @@ class Coordinator:
             again = ray.get_runtime_context().was_current_actor_reconstructed
         self._memory = ClusterMemory(claim.start)
         self._refused: EvenflowError | None = None
-        """Why the job can't begin: what an actor's `__init__` raises would arrive as a text of Ray's."""
+        """The reason why the job can't begin: an error of an actor's `__init__` would arrive as a text of Ray's."""
         self._take_over: TakeOver | None = None
         """The take-over from a lost coordinator; None once this one has begun."""
         if again:
@@ -119,7 +118,7 @@ class Coordinator:
             self._refuse(error)
 
     def _waiting(self, patience: float) -> TakeOver | None:
-        """Wait up to `patience` seconds for the take-over. Return it if it is still under way, else None."""
+        """Wait up to `patience` seconds for the take-over. Return it if it is still in progress, else None."""
         if (waiting := self._take_over) is not None:
             waiting.wait(patience)
         return self._take_over
@@ -139,20 +138,23 @@ class Coordinator:
 
     @property
     def _interpreter(self) -> JobInterpreter:
-        """Raises why the job can't begin, if it can't."""
+        """The job's interpreter. Raises the reason why the job can't begin, if there is one."""
         if self._refused is not None:
             raise self._refused
         return self._made
 
     def _lose(self, error: Exception) -> None:
-        """Give the job up: its coordinator was lost, and this one can't take over. Removes what the lost one left on this machine."""
+        """Give the job up: its coordinator was lost, and this one can't take over.
+
+        Removes what the lost one left on this machine.
+        """
         SocketFolder(self._security.job).remove()
         _LOG.error("job `%s`: its coordinator was lost, and another can't begin in its place", self._plan.name, exc_info=error)
         why = f"job `{self._plan.name}`: its coordinator was lost, and another can't begin in its place: {shown(error)}"
         self._refuse(JobLostError(why))
 
     def _refuse(self, why: EvenflowError) -> None:
-        """Answer every question with this error. Without a driver, end this actor once those who watch have heard of it."""
+        """Answer every request with this error. Without a driver, end this actor once watchers have received it."""
         self._refused, self._take_over = why, None
         self._closed.set()
         if self._detached:
@@ -160,12 +162,12 @@ class Coordinator:
             threading.Thread(target=self._leave, args=(me,), name=f"{self._plan.name}/leave", daemon=True).start()
 
     def deploy(self, me: Any) -> None:
-        """Start the workers and the job; `me` is this actor's handle. Raises ClusterError naming the workers that didn't come up.
+        """Start the workers and the job; `me` is this actor's handle. Raises ClusterError naming the workers that didn't start.
 
-        A job that has ended meanwhile, by what its first workers met, has started: its outcome tells.
+        A job that has ended meanwhile, because its first workers failed, counts as started; its outcome has the error.
         """
         if self._take_over is not None:
-            return  # the coordinator before was lost while it deployed
+            return  # the previous coordinator was lost while it deployed
         core = self._interpreter.core
         with self._beginning:
             if self._over:
@@ -176,7 +178,7 @@ class Coordinator:
         while core.state is JobState.STARTING:
             if time.monotonic() > deadline:
                 raise JobFailedError(
-                    f"job `{self._plan.name}` waits for its sinks: they have not got ready within {self._config.worker.start_timeout}"
+                    f"job `{self._plan.name}` waits for its sinks: they were not ready within {self._config.worker.start_timeout}"
                 )
             time.sleep(TICK / 5)
         if self._workers.not_started is not None:
@@ -194,7 +196,7 @@ class Coordinator:
         threading.Thread(target=self._keep_time, name=f"{self._plan.name}/clock", daemon=True).start()
 
     def _serve_metrics(self) -> None:
-        """Serve metrics if that is possible: a job does not depend on it."""
+        """Serve metrics if possible: a job does not depend on it."""
         name = self._plan.name
         try:
             self._metrics = MetricsServer(name, self._config.metrics.port, self._interpreter)
@@ -206,35 +208,36 @@ class Coordinator:
             self._problems += (problem,)
 
     def _note_state(self) -> None:
-        """Let metrics and traces see the state that the job is in; an error of theirs is noted once."""
+        """Pass the job's state to metrics and traces; an error of theirs is recorded once."""
         if self._metrics is None:
             return
         try:
             self._metrics.collector.passes(self._interpreter.core.state, self._clock())
         except Exception as error:  # noqa: BLE001 -- also what a library for traces raises
-            problem = f"metrics or traces are not complete: {shown(error)}"
+            problem = f"metrics or traces are incomplete: {shown(error)}"
             if problem not in self._problems:
                 _LOG.warning("job `%s`: %s", self._plan.name, problem, exc_info=True)
                 self._problems += (problem,)
 
     def waits_for(self) -> str:
-        """What the job's start waits for, in words."""
+        """Describe what the job's start waits for."""
         names = [task.name for task in self._plan.tasks]
         started = self._workers.pool.started() if self._me is not None else set()
         if missing := [name for name in names if name not in started]:
             return f"the processes of {', '.join(missing)}: {len(names) - len(missing)} of {len(names)} run"
-        return "its workers and sinks to get ready"
+        return "its workers and sinks to become ready"
 
     def report(self, packed: bytes) -> None:
-        """A worker, its attempt, and a numbered report. Those of attempts of a lost coordinator are dropped."""
+        """Handle a worker's numbered report. Those of attempts of a lost coordinator are dropped."""
         if self._take_over is not None or self._refused is not None:
             return
-        self._workers.received(*received(packed))
+        self._workers.received(*unpack_call(packed))
 
     def progress(self, seen: int, incarnation: str) -> Progress:
-        """The job's state and what the sinks deliver from number `seen` of `incarnation` on; all of it, if that was another.
+        """Return the job's state and the sinks' deliveries from number `seen` of `incarnation` on; all of them for another
+        incarnation.
 
-        Waits a while for something to be delivered, or the job to end, so that nobody asks all the time.
+        Waits a while for a delivery or the end of the job, so that the driver needn't poll continuously.
         """
         known, until = incarnation == self._incarnation, time.monotonic() + NEWS_PATIENCE
         if (waiting := self._waiting(NEWS_PATIENCE)) is not None:
@@ -246,7 +249,7 @@ class Coordinator:
             time.sleep(TICK)
 
     def outcome(self, patience: float) -> Outcome:
-        """All that stays once the job has ended; status and figures alone after `patience` seconds, for those who watch."""
+        """Return everything that remains once the job has ended; after `patience` seconds only status and figures, for watchers."""
         if patience:
             self._watched_at = time.monotonic()
         self._closed.wait(patience)
@@ -260,7 +263,7 @@ class Coordinator:
             return Outcome(status, self.figures(), core.record.loads(), {question: self.ask(question) for question in HISTORIES})
 
     def status(self) -> JobStatus:
-        """What `job.status()` shows."""
+        """Return the result of `job.status()`."""
         if (waiting := self._waiting(STATUS_PATIENCE)) is not None:
             return waiting.status()
         with self._interpreter.lock:
@@ -273,13 +276,13 @@ class Coordinator:
             return replace(status, metrics_url=url, places=places, spares=spares, problems=problems)
 
     def figures(self) -> list[WorkerFigures]:
-        """What `job.metrics()` shows."""
+        """Return the result of `job.metrics()`."""
         if self._waiting(BACK_PATIENCE) is not None:
             return []
         return self._interpreter.ask(ShowFigures())
 
     def ask(self, request: Request[Any]) -> Any:
-        """What the job answers. Raises RequestError for what can't be, JobBusyError or JobNotRunningError for what can't be now."""
+        """Answer a request. Raises RequestError if it is invalid, JobBusyError or JobNotRunningError if it is impossible now."""
         if (waiting := self._waiting(BACK_PATIENCE)) is not None:
             waiting.ask(request)
             self._closed.set()
@@ -287,7 +290,7 @@ class Coordinator:
         return self._interpreter.ask(request)
 
     def close(self) -> None:
-        """Returns when all workers are gone; the job has ended or is cancelled by this."""
+        """End the job, cancelling it if necessary; returns when all workers have ended."""
         if self._take_over is not None:
             self._take_over.give_up()
         elif self._refused is None:
@@ -302,7 +305,7 @@ class Coordinator:
         self._memory.forget()
 
     def lingers(self) -> bool:
-        """Whether the job is over, and this actor there only to tell how it ended."""
+        """Return True if the job is over, and this actor remains only to report its outcome."""
         return self._detached and self._closed.is_set()
 
     def _keep_time(self) -> None:
@@ -311,7 +314,7 @@ class Coordinator:
                 self._workers.look_after()
                 self._interpreter.tick()
             except Exception as error:  # noqa: BLE001 -- a job whose clock stands still would neither go on nor end
-                _LOG.exception("job `%s`: its coordinator met an error that it should not", self._plan.name)
+                _LOG.exception("job `%s`: its coordinator met an unexpected error", self._plan.name)
                 self._interpreter.ask(Fail(JobFailedError(f"job `{self._plan.name}`: its coordinator failed: {shown(error)}")))
             self._note_state()
             time.sleep(TICK)
@@ -320,7 +323,7 @@ class Coordinator:
             self._leave(self._me)
 
     def _leave(self, me: Any) -> None:
-        """Do what a driver does when its job is over, give clients time to read the final state, and exit."""
+        """Do a driver's work at the end of a job, give clients time to read the final state, and exit."""
         connectors: list[Source | Sink] = [*plan_sources(self._plan).values(), *plan_sinks(self._plan).values()]
         for connector in connectors:
             connector.stop()
@@ -329,7 +332,7 @@ class Coordinator:
         ray.kill(me)
 
     def _close(self) -> None:
-        """Let storage end what it was told, and take down what the job has on this machine."""
+        """Let storage finish its pending effects, and end the job's processes on this machine."""
         if not self._storage.close(STORAGE_PATIENCE):
             _LOG.warning("job `%s` has ended, but its storage or a sink is still busy after %g s", self._plan.name, STORAGE_PATIENCE)
         if self._heartbeat is not None:
@@ -347,6 +350,6 @@ class Coordinator:
 
 
 def _leave_at_once(why: SupersededError) -> NoReturn:
-    """This process was taken for lost, and Ray made another coordinator: what is left here to be closed or removed is that one's now."""
+    """Exit: this process was considered lost, and another coordinator now owns the resources that it would close or remove."""
     _LOG.warning("%s", why)
     os._exit(1)

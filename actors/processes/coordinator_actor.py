@@ -1,16 +1,15 @@
-"""The actor of a job's coordinator: what others call.
+"""The actor of a job's coordinator: the interface for other processes.
 
-Ray loads the class of an actor in every process that has its handle, and each worker has the coordinator's. So this module loads nothing,
-and what a coordinator does is in `coordinator.py`.
+Ray loads the class of an actor in every process that has its handle, and each worker has the coordinator's. So this module
+imports almost nothing; the implementation is in `coordinator.py`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .loading import uncollected
-from .sent import received
-from .titles import entitle
+from .own_process import entitle, uncollected
+from .packed_call import unpack_call
 
 if TYPE_CHECKING:
     from ...scheduler.load.metrics import WorkerFigures
@@ -19,13 +18,16 @@ if TYPE_CHECKING:
 
 
 class CoordinatorActor:
-    """One per job, named `JOB/coordinator`, made of the arguments of a `Coordinator` in pieces. It has the methods of that."""
+    """The actor of one job, named `JOB/coordinator`.
+
+    It is created from the packed arguments of a `Coordinator`, in pieces, and has the coordinator's methods.
+    """
 
     def __init__(self, *pieces: bytes) -> None:
         with uncollected():
             from .coordinator import Coordinator
 
-            arguments = received(b"".join(pieces))
+            arguments = unpack_call(b"".join(pieces))
         plan, *_ = arguments
         entitle(self, plan.name, "coordinator")
         self._coordinator = Coordinator(*arguments)

@@ -1,4 +1,4 @@
-"""Bringing workers up: each gets a process, its task, the channels to its peers, and begins.
+"""Deployment of workers: each gets a process, its task, the channels to its peers, and begins.
 
 Invariant: no step begins before all workers have finished the previous one, so that no worker sends to one that isn't there.
 """
@@ -22,7 +22,7 @@ from ...scheduler.policies.nodes.placement import NoRoomError
 from ...scheduler.record.restoring.restored_task import RestoredTask
 from ...state.errors import EvenflowError
 from ..channels.address import Address
-from .ended import why_ended
+from .process import why_ended
 from .worker import Service
 from .worker_pool import WorkerPool
 
@@ -32,7 +32,10 @@ Check = Callable[[], None]
 
 
 class Deployment:
-    """`addresses`: where the workers of this attempt are reached. Each step takes a `check` that raises if they are no longer needed."""
+    """The deployment of a job's workers. `addresses`: of the workers of this attempt.
+
+    Each step takes a `check` that raises if the workers are no longer needed.
+    """
 
     def __init__(self, service: Service, config: JobConfig, pool: WorkerPool) -> None:
         self._job, self._token, self._config, self._pool = service.job, service.token, config, pool
@@ -41,11 +44,14 @@ class Deployment:
         self._across_nodes = False
 
     def deadline(self) -> float:
-        """When workers that begin to start now must have started."""
+        """Return the time by which workers that start now must have started."""
         return time.monotonic() + seconds(self._config.worker.start_timeout)
 
     def begin_attempt(self, check: Check) -> None:
-        """All workers are brought up again. Those of a cluster with one node listen on loopback only, and the job stays there for now."""
+        """Begin to deploy all workers again.
+
+        Workers of a cluster with one node listen on loopback only, and the job is confined to it for now.
+        """
         check()
         nodes = _nodes()
         self._across_nodes = len(nodes) > 1
@@ -53,7 +59,7 @@ class Deployment:
         self.addresses = {}
 
     def reach_others(self, deadline: float, check: Check) -> None:
-        """If the cluster has more than one node by now, let the running workers listen to workers on other nodes."""
+        """Let the running workers listen to workers on other nodes, if the cluster has grown to more than one node."""
         if self._across_nodes or len(_nodes()) < 2:
             return
         names = list(self.addresses.keys() & self._pool.processes.keys())
@@ -63,7 +69,7 @@ class Deployment:
         self._pool.confine(None)
 
     def acquire(self, names: Sequence[WorkerId], deadline: float, check: Check) -> None:
-        """A process for each that has none, as soon as there is room. Raises ClusterError if there is none by the deadline."""
+        """Acquire a process for each worker without one, waiting for room. Raises ClusterError if there is none by the deadline."""
         try:
             self._pool.acquire(names, deadline, check)
         except NoRoomError as error:
@@ -82,7 +88,7 @@ class Deployment:
         deadline: float,
         check: Check,
     ) -> None:
-        """A task and channels for each of these, which have processes. Raises ClusterError for those that don't start in time."""
+        """Create tasks and channels in these workers' processes. Raises ClusterError for those that don't start in time."""
         tasks = {task.name: task for task in plan.tasks}
         self._operators |= {name: task.operators for name, task in tasks.items()}
         token, config = self._token, self._config.of_run(self._job)
@@ -98,7 +104,7 @@ class Deployment:
         self._await(connected, names, deadline, "connect to its peers", check)
 
     def start(self, attempt: Attempt, names: Sequence[WorkerId], deadline: float, check: Check) -> None:
-        """Let them begin to work."""
+        """Let the workers begin to work."""
         self._await(
             [worker.start.remote(self._token, attempt) for worker in self._handles(names).values()], names, deadline, "begin", check
         )
@@ -106,25 +112,25 @@ class Deployment:
     def _deployed(
         self, deploy: Callable[[WorkerId, Any], Any], names: Sequence[WorkerId], deadline: float, check: Check
     ) -> dict[WorkerId, Address]:
-        """Where the workers are reached. One whose node was lost before its process could start gets another process."""
-        asked = {name: deploy(name, worker) for name, worker in self._handles(names).items()}
+        """Return the workers' addresses. One whose node was lost before its process could start gets another process."""
+        deployed = {name: deploy(name, worker) for name, worker in self._handles(names).items()}
         while True:
             try:
-                return dict(zip(asked, self._await(list(asked.values()), list(asked), deadline, "start", check), strict=True))
+                return dict(zip(deployed, self._await(list(deployed.values()), list(deployed), deadline, "start", check), strict=True))
             except (ActorUnschedulableError, JobFailedError) as error:
-                lost = [name for name, ref in asked.items() if self._lost_its_node(name, ref)]
+                lost = [name for name, ref in deployed.items() if self._lost_its_node(name, ref)]
                 if not lost and isinstance(error, JobFailedError):
                     raise
                 if time.monotonic() > deadline:
                     raise ClusterError(f"job `{self._job}`: {error}") from None
                 for process in self._pool.let_go(lost):
                     process.end()
-                time.sleep(_PATIENCE)  # Ray tells of nodes a moment late
+                time.sleep(_PATIENCE)  # Ray reports nodes a moment late
                 self.acquire(lost, deadline, check)
-                asked |= {name: deploy(name, worker) for name, worker in self._handles(lost).items()}
+                deployed |= {name: deploy(name, worker) for name, worker in self._handles(lost).items()}
 
     def _lost_its_node(self, name: WorkerId, ref: Any) -> bool:
-        """Whether the worker can't answer because the node of its process is gone; Ray may have put it there without knowing that yet."""
+        """Return True if the worker can't answer because its node was lost, even if Ray placed it there without knowing that."""
         if _fails(ref, ActorUnschedulableError):
             return True
         process = self._pool.processes.get(name)
@@ -138,7 +144,8 @@ class Deployment:
         return {name: there[name].handle for name in names}
 
     def _await(self, refs: Sequence[Any], names: Sequence[WorkerId], deadline: float, what: str, check: Check) -> list[Any]:
-        """What the workers answer. Raises ClusterError for those that don't by the deadline, and as soon as the job has ended.
+        """Return the workers' answers. Raises ClusterError for those that don't answer by the deadline, and as soon as the job
+        has ended.
 
         Raises ActorUnschedulableError if the node of a process was lost before it could start.
         """
@@ -171,7 +178,7 @@ class Deployment:
 
 
 def _fails(ref: Any, kind: type[RayError]) -> bool:
-    """Whether the worker that was to answer can't, for a reason of this kind."""
+    """Return True if the worker's answer failed with an error of this kind."""
     try:
         ray.get(ref, timeout=0)
     except kind:
@@ -182,5 +189,5 @@ def _fails(ref: Any, kind: type[RayError]) -> bool:
 
 
 def _nodes() -> list[str]:
-    """The nodes that are alive."""
+    """List the nodes that are alive."""
     return [node["NodeID"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]

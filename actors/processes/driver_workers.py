@@ -1,7 +1,8 @@
-"""The worker processes of a driver: it starts those of its jobs' first workers beside the coordinator, and keeps them for its next job.
+"""The worker processes of a driver: it starts those of its jobs' first workers, in parallel with the coordinator, and keeps them
+for its next job.
 
-A process takes seconds of a processor to start. Those that a coordinator starts, for scaling and in place of lost ones, end with it.
-Invariant: a process is lent to one job, or idle, or ended.
+Starting a process takes seconds of processor time. Those that a coordinator starts, for scaling and to replace lost ones, end
+with it. Invariant: a process is lent to one job, or idle, or ended.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from .placement import cluster_nodes
 from .process import WorkerActor, start_process
 
 REST_PATIENCE = 0.5
-"""Seconds that a process which ends its last run has to be ready for the next job, before that starts another."""
+"""Seconds that a process which is ending its last run has to be ready for the next job, before that starts another."""
 
 LOOK_SECONDS = 1.0
-"""Time between two looks at which processes have waited for long enough."""
+"""Seconds between two checks for processes that have waited long enough."""
 
 WATCHER = "evenflow-kept-processes"
 """The name of the thread that ends them in time."""
@@ -37,7 +38,7 @@ WATCHER = "evenflow-kept-processes"
 
 @dataclass(frozen=True, slots=True)
 class _Idle:
-    """`rested`: a call that returns when the process has ended its last run. `until`: when it is to be ended, by the monotonic clock."""
+    """An idle process. `rested`: a call that returns when it has ended its last run. `until`: its end by the monotonic clock."""
 
     process: WorkerActor
     rested: Any
@@ -45,7 +46,7 @@ class _Idle:
 
 
 class DriverWorkers:
-    """Its methods may be called by any thread of a process that is connected to Ray."""
+    """The processes of one driver. Its methods may be called by any thread of a process that is connected to Ray."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -55,10 +56,10 @@ class DriverWorkers:
         atexit.register(self._close)
 
     def lend(self, plan: Plan, config: WorkerConfig) -> dict[WorkerId, WorkerActor]:
-        """A process for each worker of the plan: an idle one, if such are to be kept, or a new one.
+        """Lend a process to each worker of the plan: an idle one, if such are kept, or a new one.
 
-        None at all if CPUs are to be set aside for them: the coordinator waits for these, and says if there are none. Nor for a driver that
-        is a Ray Client: it is not on the cluster, and knows too little of it.
+        Lends none if CPUs are reserved for them: the coordinator waits for these, and reports if there are none. Nor for a driver
+        that is a Ray Client: it is not on the cluster, and knows too little of it.
         """
         if config.cpus or ray_client.is_connected():  # type: ignore[no-untyped-call]
             return {}
@@ -71,13 +72,13 @@ class DriverWorkers:
             for worker, node in zip(workers, nodes, strict=True):
                 if worker not in lent:
                     lent[worker] = start_process(plan.name, worker, config.cpus, node)
-        except BaseException:  # Ctrl-C among them: no job will give these back
+        except BaseException:  # including Ctrl-C: no job will return these
             self.take_back(lent.values(), config)
             raise
         return lent
 
     def take_back(self, processes: Iterable[WorkerActor], config: WorkerConfig) -> None:
-        """The job is over, its coordinator too: keep its processes for a while, or end them."""
+        """Keep the processes of a finished job for a while, or end them."""
         if not seconds(config.keep):
             for process in processes:
                 ray.kill(process.handle)
@@ -88,13 +89,13 @@ class DriverWorkers:
             self._look_later()
 
     def idle(self) -> tuple[str, ...]:
-        """The names, in Ray, of those that wait for a job."""
+        """Return the names, in Ray, of the processes that wait for a job."""
         with self._lock:
             self._look()
             return tuple(idle.process.name for idle in self._idle)
 
     def _take(self, job: str, wanted: Mapping[WorkerId, str]) -> dict[WorkerId, WorkerActor]:
-        """Idle processes for these workers, each on its node: if it may be, the one that has the worker's name."""
+        """Take idle processes for these workers, each on its node, preferably the one with the worker's name."""
         if self._idle:
             ray.wait([idle.rested for idle in self._idle], num_returns=len(self._idle), timeout=REST_PATIENCE)
         ready = [idle for idle in self._idle if _has_rested(idle)]
@@ -109,14 +110,14 @@ class DriverWorkers:
         return taken
 
     def _look_later(self) -> None:
-        """See in a while which have waited for long enough, as long as there are any; one thread at a time does."""
+        """Start a thread, unless there is one, that ends processes which have waited long enough."""
         if self._idle and not self._watched and not self._closed:
             timer = threading.Timer(LOOK_SECONDS, self._expire)
             timer.name, timer.daemon, self._watched = WATCHER, True, True
             timer.start()
 
     def _close(self) -> None:
-        """This process ends, and Ray ends the others: a question to Ray after that would start another cluster."""
+        """Stop, because this process is ending and Ray ends the others: a later call to Ray would start another cluster."""
         with self._lock:
             self._closed = True
 
@@ -128,7 +129,7 @@ class DriverWorkers:
                 self._look_later()
 
     def _look(self) -> None:
-        """End those whose time is over, and forget those that are gone: with their cluster, or by themselves."""
+        """End processes whose time is over, and drop those that were lost."""
         context = ray.get_runtime_context()
         cluster = f"{context.gcs_address} {context.get_job_id()}"
         if cluster != self._cluster:
@@ -144,7 +145,7 @@ def _has_rested(idle: _Idle) -> bool:
 
 
 def _is_lost(idle: _Idle) -> bool:
-    """Whether the process is gone, or could not end its last run."""
+    """Return True if the process was lost, or could not end its last run."""
     if not _has_rested(idle):
         return False
     try:

@@ -1,6 +1,6 @@
-"""Finds the cluster for a process that names none: of this user's clusters on this machine, the one that runs the job.
+"""Search for a cluster if the process names none: the one of this user's clusters on this machine that runs the job.
 
-Invariant: a cluster that another user started is never among them, and between several that fit nothing is guessed.
+Invariant: clusters of other users are ignored, and if several clusters match, none is chosen.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from .process import NAMESPACE
 from .ray_internals import heads_on_this_machine, named_actors
 
 PATIENCE = 5.0
-"""Seconds within which a cluster must say which jobs it has."""
+"""Seconds within which a cluster must list its jobs."""
 
 COORDINATOR = "/coordinator"
 """The suffix of the name of a job's coordinator."""
 
 
 def jobs_of(actors: Sequence[tuple[str, str]]) -> list[str]:
-    """The jobs among the actors, which are namespaces with names.
+    """Return the jobs among the actors, which are pairs of namespace and name.
 
     >>> jobs_of([("evenflow", "delays/coordinator"), ("evenflow", "delays/count-0"), ("mine", "other/coordinator")])
     ['delays']
@@ -30,7 +30,7 @@ def jobs_of(actors: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def meant(job: str | None, say: Callable[[str], None]) -> str:
-    """Return the head of the cluster that runs `job`, or any job if it is None. A single cluster is returned whatever it runs.
+    """Return the head of the cluster that runs `job`, or any job if it is None. A single cluster is returned even without the job.
 
     `say` gets a line if one was chosen of several. Raises ClusterError that lists the clusters.
     """

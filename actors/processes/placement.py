@@ -1,7 +1,7 @@
 """The cluster's nodes as Ray tells of them, and asking its autoscaler for more: what `scheduler/policies/nodes/placement.py` plans with.
 
-Ray's view of what is free is a moment old. CPUs of processes that were just started are taken off here; of those that have just ended it
-learns a little later, so a search that finds no room is repeated for `ROOM_PATIENCE`.
+Ray's view of free resources is a moment old. CPUs of processes that were just started are subtracted here; Ray learns of those
+that have just ended a little later, so a search that finds no room is repeated for `ROOM_PATIENCE`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from .process import WorkerProcess
 from .ray_internals import free_resources
 
 ROOM_PATIENCE = 2.0
-"""Seconds until a node that is full is believed to be so."""
+"""Seconds for which a node without room is checked again."""
 
 _JUST = 1.0
 """Seconds for which Ray may not count a new process yet."""
 
 
 def cluster_nodes(processes: Iterable[WorkerProcess], cpus: float) -> list[Node]:
-    """The nodes that are alive, with the job's processes, each of which has set `cpus` aside, as their workers."""
+    """List the nodes that are alive; their workers are the job's processes, and each worker has reserved `cpus`."""
     there = list(processes)
     workers = Counter(process.node for process in there)
     recent = Counter(process.node for process in there if time.monotonic() - process.begun < _JUST)
@@ -59,7 +59,7 @@ def lack_of_memory(workers: int) -> str | None:
 
 
 class RoomRequest:
-    """What one job asks of Ray's autoscaler; without one it has no effect. Ray keeps only the newest request of a cluster."""
+    """A job's request to Ray's autoscaler; without one it has no effect. Ray keeps only the newest request of a cluster."""
 
     def __init__(self) -> None:
         self._asked: list[dict[str, float]] = []
@@ -69,7 +69,7 @@ class RoomRequest:
         self._request([{"CPU": cpus or 1.0}] * workers)
 
     def withdraw(self) -> None:
-        """The job needs it no more."""
+        """Withdraw the request."""
         self._request([])
 
     def _request(self, bundles: list[dict[str, float]]) -> None:

@@ -1,17 +1,18 @@
-"""A worker's process: an actor that its driver or its coordinator has started, and what the coordinator that it serves knows of it.
+"""A worker's process: an actor that its driver or its coordinator has started, the coordinator's knowledge of it, and why it ended.
 
 Ray can't rename an actor, so a process keeps the name that it was started with: `JOB/WORKER`, or `JOB/spare-N`.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import ray
-from ray.exceptions import ActorAlreadyExistsError, RayError
+from ray.exceptions import ActorAlreadyExistsError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ...engine.errors import ClusterError
@@ -19,16 +20,33 @@ from .worker import Service, Worker
 
 NAMESPACE = "evenflow"
 
+LEAVE_TIMEOUT = 5.0
+"""Seconds that workers have to leave after the end of the job; a user's function that takes longer is cut off."""
+
+STORAGE_PATIENCE = 10.0
+"""Seconds that storage has, once the job has ended, to carry out pending effects."""
+
 _MOST_NAMES = 1000
-"""How many processes of one name there may be at a time before something must be wrong."""
+"""The number of concurrent processes of one name that indicates an error."""
 
 _WORKER: Any = ray.remote(Worker)
-"""Made once: whatever Ray is given to run it keeps for good, here and in the cluster."""
+"""Created once, because Ray keeps every actor class that it is given for ever, here and in the cluster."""
+
+
+UNEXPECTED = "a function of yours called os._exit, a library crashed, or the system killed it, perhaps because memory ran out"
+
+IMPORTS = (
+    "; what a flow's functions import must be on the Python path of all workers: install it there, "
+    "or begin with ray.init(runtime_env={'working_dir': ...})"
+)
+
+_EXIT_CODE = re.compile(r"exit(?:ed with)? code[ =:]+(-?\d+)")
+_ABOUT_THE_ACTOR = re.compile(r"\s*(The actor (died|experienced) .*|class_name|actor_id|pid|name|namespace|ip)(: .*)?")
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerActor:
-    """An actor of class `Worker` with its name in Ray. `node`: where it was put. `new`: it may not have begun yet."""
+    """An actor of class `Worker` with its name in Ray. `node`: where it was placed. `new`: it may not have begun yet."""
 
     name: str
     handle: Any
@@ -38,10 +56,11 @@ class WorkerActor:
 
 @dataclass(slots=True, eq=False)
 class WorkerProcess:
-    """One that serves a coordinator, with its name in Ray. `node`: where it was put, and once it has started where it is.
+    """A process that serves a coordinator, with its name in Ray. `node`: where it was placed, and once it has started where it
+    is.
 
-    `join`: a call that returns when it ends. `lent`: it is the driver's, who takes it back when the job is over. `new`: it was lent before
-    it had begun, and no attempt has used it yet.
+    `join`: a call that returns when it ends. `lent`: it belongs to the driver, which takes it back when the job is over. `new`:
+    it was lent before it had begun, and no attempt has used it yet.
     """
 
     name: str
@@ -56,15 +75,15 @@ class WorkerProcess:
     started: bool = False
 
     def look(self) -> bool:
-        """Whether it has started; from then on `node` is by its own words."""
+        """Return True if it has started; `node` is then reported by the process."""
         if not self.started and ray.wait([self.where], timeout=0)[0]:
-            with suppress(RayError):  # it was lost before it could tell
+            with suppress(RayError):  # it was lost before it could report
                 self.node, self.started = ray.get(self.where), True
         return self.started
 
     @property
     def lost(self) -> bool:
-        """Whether it has ended."""
+        """True if it has ended."""
         return bool(ray.wait([self.join], timeout=0)[0])
 
     def end(self) -> None:
@@ -73,12 +92,14 @@ class WorkerProcess:
 
 
 def start_process(job: str, label: str, cpus: float, node: str) -> WorkerActor:
-    """Start the actor `JOB/LABEL` on `node` and nowhere else. Raises ClusterError if there are a thousand of it.
+    """Start the actor `JOB/LABEL` on exactly this `node`. Raises ClusterError if there are a thousand of it.
 
-    If the node is lost meanwhile its calls raise ActorUnschedulableError, or RayActorError if Ray still took it for alive. With a soft
-    affinity Ray would put the actor on another node; but then it puts one that sets nothing aside on any node at all.
+    If the node is lost meanwhile, its calls raise ActorUnschedulableError, or RayActorError if Ray still considered it alive.
+    With a soft affinity Ray would place the actor on another node; but then it places one that reserves no resources on any node
+    at all.
 
-    While an actor has the name, the new one is `JOB/LABEL~2`, and so on: the one before may end slowly, or work for another job now.
+    While an actor has the name, the new one is `JOB/LABEL~2`, and so on: the previous one may end slowly, or work for another
+    job.
     """
     for number in range(1, _MOST_NAMES):
         name = f"{job}/{label}" if number == 1 else f"{job}/{label}~{number}"
@@ -100,3 +121,16 @@ def engage(process: WorkerActor, service: Service, *, lent: bool) -> WorkerProce
     process.handle.serve.options(num_returns=0).remote(service)
     where, join = process.handle.where.remote(service.token), process.handle.join.remote(service.token)
     return WorkerProcess(process.name, process.handle, process.node, service.token, where, join, lent, lent and process.new)
+
+
+def why_ended(error: RayActorError) -> str:
+    """Return the cause, without Ray's description of the actor, its advice, and tracebacks that only passed the error on."""
+    text = str(error).strip()
+    if error.actor_init_failed:
+        last = text.splitlines()[-1]
+        return f"its process could not start: {last}{IMPORTS if last.startswith(('ModuleNotFoundError', 'ImportError')) else ''}"
+    if "Worker exit type: SYSTEM_ERROR" in text:
+        code = _EXIT_CODE.search(text)
+        return f"its process ended unexpectedly{f' with exit code {code[1]}' if code is not None else ''}: {UNEXPECTED}"
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not _ABOUT_THE_ACTOR.fullmatch(line)]
+    return lines[0] if lines else text.splitlines()[0]

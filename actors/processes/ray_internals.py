@@ -1,7 +1,7 @@
-"""All that evenflow takes of Ray's insides, because Ray has no public way to it.
+"""All uses of Ray's internals, for which Ray has no public interface.
 
-Invariant: no other module imports `ray._private`; each function says what the public way lacks. `docs/decisions/017-inside-ray.md` has
-more.
+Invariant: no other module imports `ray._private`; each function says what the public interface lacks.
+`docs/decisions/017-inside-ray.md` has more.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ray.core.generated import gcs_service_pb2
 _HEAD_FLAG = "--gcs-address"
 
 JOINING_LOG = "ray._private.authentication.authentication_token_setup"
-"""The logger that tells of tokens whenever a process joins a cluster."""
+"""The logger that reports tokens whenever a process joins a cluster."""
 
 
 def head_address(address: str | None) -> str | None:
-    """The head that `ray.init(address)` would join; None if it would start one. Raises ConnectionError or ValueError.
+    """Return the head that `ray.init(address)` would join; None if it would start one. Raises ConnectionError or ValueError.
 
-    `ray.init` finds it and joins it in one, and waits for a head that is gone for minutes.
+    `ray.init` finds and joins it in one step, and waits for an unreachable head for minutes.
     """
     canonical: Any = services.canonicalize_bootstrap_address
     found: str | None = canonical(address)
@@ -35,7 +35,7 @@ def head_address(address: str | None) -> str | None:
 
 
 def heads_on_this_machine() -> list[str]:
-    """The heads of this user's clusters that have a node on this machine. Ray's own list has those of all users."""
+    """List the heads of this user's clusters with a node on this machine. Ray's own list has those of all users."""
     found = set[str]()
     internals: Any = services
     is_raylet = internals._is_raylet_process  # noqa: SLF001
@@ -48,7 +48,7 @@ def heads_on_this_machine() -> list[str]:
 
 
 def named_actors(head: str, timeout: float) -> list[tuple[str, str]]:
-    """The namespaces and names of a cluster's actors, asked without joining it: a process can join one cluster only.
+    """List the namespaces and names of a cluster's actors without joining it: a process can join one cluster only.
 
     Raises RayError or grpc.RpcError.
     """
@@ -62,30 +62,30 @@ def named_actors(head: str, timeout: float) -> list[tuple[str, str]]:
 
 
 def channel_to(head: str) -> AbstractContextManager[Any]:
-    """A gRPC channel to a cluster's head, with the certificates and the token that Ray uses; a plain one would know neither.
+    """Open a gRPC channel to a cluster's head, with the certificates and the token that Ray uses; a plain one would have neither.
 
     Raises RayError if the token can't be read.
     """
-    # Who has a token shows it, unless told otherwise. Not in Ray's older versions.
+    # A process with a token shows it by default. Older versions of Ray lack this.
     getattr(authentication_token_setup, "maybe_enable_token_auth_if_token_available", lambda **_: None)(warn_if_disabled=False)
     channel: AbstractContextManager[Any] = create_gcs_channel(head)
     return channel
 
 
 def free_resources() -> Mapping[str, Mapping[str, float]]:
-    """What is free, by node; `ray.available_resources()` gives the cluster's sum only, `ray.nodes()` what a node has in all."""
+    """Return free resources by node; `ray.available_resources()` has only the cluster's sum, `ray.nodes()` only totals."""
     free: Mapping[str, Mapping[str, float]] = available_resources_per_node()  # type: ignore[no-untyped-call]
     return free
 
 
 def references() -> int:
-    """How many objects and actors this process refers to; for benchmarks that look for leaks."""
+    """Return how many objects and actors this process refers to; for benchmarks that look for leaks."""
     process: Any = worker.global_worker
     return len(process.core_worker.get_all_reference_counts())
 
 
 def object_store(head: str) -> tuple[int, int]:
-    """Objects in the cluster's object store, and their bytes, as `ray memory` prints them; for benchmarks that look for leaks."""
+    """Return the number of objects in the cluster's object store and their bytes, as `ray memory` does; for leak benchmarks."""
     state = get_state_from_address(head)  # type: ignore[no-untyped-call]
     reply = get_memory_info_reply(state)  # type: ignore[no-untyped-call]
     return reply.store_stats.num_local_objects, reply.store_stats.object_store_bytes_used

@@ -1,6 +1,7 @@
-"""The workers of a job on Ray, as its interpreter needs them: deployed, spawned and retired in threads, told by actor calls, and watched.
+"""The workers of a job on Ray, as its interpreter needs them: deployed, spawned and retired in threads, commanded by actor calls,
+and watched.
 
-Invariant: one deployment is under way at a time, and it gives up as soon as a later attempt is wanted or the job has ended.
+Invariant: one deployment is in progress at a time, and it gives up as soon as a later attempt is wanted or the job has ended.
 """
 
 from __future__ import annotations
@@ -29,22 +30,20 @@ from ...state.errors import EvenflowError
 from ..job.job_interpreter import JobInterpreter
 from ..job.job_storage import JobStorage
 from .deployment import Deployment
-from .ended import why_ended
-from .patience import LEAVE_TIMEOUT
 from .pings import Pings
 from .placement import ROOM_PATIENCE
-from .process import WorkerActor, WorkerProcess
+from .process import LEAVE_TIMEOUT, WorkerActor, WorkerProcess, why_ended
 from .worker import Service
 from .worker_pool import WorkerPool
 
 _LOG = logging.getLogger(__name__)
 
 VIEW_SECONDS = 1.0
-"""How old the list of nodes may be that a look at the cluster shows: Ray is asked for it."""
+"""The greatest age of the list of nodes in a view of the cluster, which Ray supplies."""
 
 
 class RayWorkers:
-    """The workers of one job; there are none before `attend`. The interpreter's lock guards everything here."""
+    """The workers of one job; there are none before `attend`. The interpreter's lock guards all attributes."""
 
     def __init__(self, plan: Plan, config: JobConfig, storage: JobStorage) -> None:
         self._plan, self._config, self._storage = plan, config, storage
@@ -57,10 +56,12 @@ class RayWorkers:
         self._seen_at, self._attended = -VIEW_SECONDS, False
         self._wanted: SimpleQueue[Deploy | None] = SimpleQueue()
         self.not_started: EvenflowError | None = None
-        """Why the first attempt could not be brought up."""
+        """The reason why the first attempt could not be deployed."""
 
     def attend(self, interpreter: JobInterpreter, service: Service, lent: Mapping[WorkerId, WorkerActor]) -> None:
-        """Have the job of this interpreter; workers serve and report to the coordinator of `service`. `lent`: processes that there are."""
+        """Serve the job of this interpreter; workers serve and report to the coordinator of `service`. `lent`: existing
+        processes.
+        """
         self._interpreter, self._token = interpreter, service.token
         self.pool = WorkerPool(service, self._config, interpreter.lock, lent, self._warm)
         self._deployment = Deployment(service, self._config, self.pool)
@@ -68,7 +69,7 @@ class RayWorkers:
         threading.Thread(target=self._deploy_wanted, name=f"{self._plan.name}/deploy", daemon=True).start()
 
     def tell(self, worker: WorkerId, command: Command) -> None:
-        if not self._attended:  # a job that is given up before it could start has no worker to tell
+        if not self._attended:  # a job that is given up before it could start has no worker
             return
         number = self._numbers.get(worker, 0)
         self._numbers[worker] = number + 1
@@ -105,7 +106,7 @@ class RayWorkers:
         self.pool.ask(workers)
 
     def view(self, *, nodes: bool) -> ClusterView:
-        """Places and spares as they are; nodes as they were `VIEW_SECONDS` ago at most; nothing before `attend`."""
+        """Return the present places and spares, and nodes at most `VIEW_SECONDS` old; nothing before `attend`."""
         if not self._attended:
             return ClusterView()
         now = time.monotonic()
@@ -114,18 +115,18 @@ class RayWorkers:
         return ClusterView(self._nodes if nodes else (), self.pool.places(), self.pool.reserved())
 
     def received(self, worker: WorkerId, attempt: Attempt, number: int, report: Report) -> None:
-        """A worker's numbered report; these may arrive in any order. Those of an attempt that is over are dropped."""
+        """Handle a worker's numbered report; these may arrive in any order. Those of a finished attempt are dropped."""
         with self._interpreter.lock:
             if attempt == self._interpreter.core.attempt:
                 for due in self._inboxes.setdefault(worker, InOrder()).put(number, report):
                     self._interpreter.report(worker, attempt, due)
 
     def look_after(self) -> None:
-        """A worker whose join has returned while the job runs is lost, and so is one that doesn't answer for `heartbeat_timeout`.
+        """Report workers as lost whose join has returned while the job runs, or that don't answer for `heartbeat_timeout`.
 
-        While workers are deployed the deployment itself waits for their answers, and a spare would only be in their way.
+        During a deployment, the deployment itself waits for the workers' answers, and a spare would only be in their way.
         """
-        with self._interpreter.lock:  # a worker that leaves is told so and taken out of `_joins` at one time
+        with self._interpreter.lock:  # a leaving worker gets the command and is removed from `_joins` in one step
             core = self._interpreter.core
             if core.deploying:
                 return
@@ -155,7 +156,7 @@ class RayWorkers:
                 lost[name] = "it left before the job ended"
             except RayActorError as error:
                 lost[name] = why_ended(error)
-        watched = set(self._joins.values())  # one that starts is not silent yet
+        watched = set(self._joins.values())  # a starting worker is not silent yet
         return lost | self._pings.silent({name: process.handle for name, process in self.pool.processes.items() if name in watched})
 
     def _deploy_wanted(self) -> None:
@@ -173,14 +174,14 @@ class RayWorkers:
                     self._interpreter.not_deployed(wanted.attempt, error)
 
     def _deploy(self, wanted: Deploy) -> None:
-        """Bring every task of the plan up in attempt `wanted.attempt`, in the processes there are and others for those that are gone."""
+        """Deploy every task of the plan in attempt `wanted.attempt`, in the existing processes and in new ones for lost ones."""
         deployment, attempt = self._deployment, wanted.attempt
 
         def check() -> None:
             """Raises JobFailedError if the job has failed or goes back again; it may finish before all know that they began."""
             core = self._interpreter.core
             if core.attempt != attempt or core.state in (JobState.FAILED, JobState.CANCELLED):
-                raise core.error or JobFailedError(f"job `{self._plan.name}`: attempt {attempt} is over before it has begun")
+                raise core.error or JobFailedError(f"job `{self._plan.name}`: attempt {attempt} ended before it began")
 
         check()
         deadline = deployment.deadline()
@@ -199,7 +200,7 @@ class RayWorkers:
         self._begun(names, attempt)
 
     def _spawn(self, wanted: Spawn) -> None:
-        """Start workers beside those that run, and tell the job when they have."""
+        """Start workers in addition to the running ones, and tell the job when they have started."""
         deployment, names = self._deployment, wanted.workers
 
         def check() -> None:
@@ -220,7 +221,7 @@ class RayWorkers:
             self._begun(names, wanted.attempt)
 
     def _begun(self, names: Sequence[WorkerId], attempt: Attempt) -> None:
-        """These work now; from now on the end of one is a loss."""
+        """Record that these workers are working, so that their end counts as a loss."""
         with self._interpreter.lock:
             if attempt != self._interpreter.core.attempt:
                 return
@@ -230,20 +231,20 @@ class RayWorkers:
                 self._interpreter.ready(name, attempt)
 
     def _forget(self, names: Sequence[WorkerId]) -> None:
-        """The end of these processes is no loss any more."""
+        """Stop treating the end of these processes as a loss."""
         self._joins = {ref: name for ref, name in self._joins.items() if name not in names}
         for name in names:
             self._pings.forget(name)
 
     def _warm(self, spare: WorkerProcess) -> None:
-        """Let a spare load now what a task of the job needs."""
+        """Let a spare load the modules that a task of the job needs."""
         if self._tasks is None:
             self._tasks = ray.put([task for task in self._plan.tasks if task.index == 0])
         spare.handle.warm.remote(self._tasks)
 
 
 def _end(processes: Sequence[WorkerProcess], joins: list[Any]) -> None:
-    """End workers that have left; they get a moment to close what they have."""
+    """End workers that have left; they get a moment to close their resources."""
     if joins:
         ray.wait(joins, num_returns=len(joins), timeout=LEAVE_TIMEOUT)
     for process in processes:

@@ -1,7 +1,7 @@
 """Warm spares: started processes without a task, kept ready so that a new worker doesn't wait for a process.
 
-Invariant: `count` are there or on their way whenever the cluster has room; who is taken has started, and another is started in its place
-a little later.
+Invariant: `count` are ready or starting whenever the cluster has room; a spare that is taken has started, and is replaced a
+little later.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ ROOM_INTERVAL = 1.0
 """Seconds after which a spare for which there was no room is tried again."""
 
 REPLACE_AFTER = 3.0
-"""Seconds after one was taken until another is started: its start would take the CPU from those that go back to their checkpoint."""
+"""Seconds from taking a spare to its replacement, whose start would take the CPU from workers that restore their checkpoint."""
 
 
-class Process(Protocol):
-    """What a spare must be; a `WorkerProcess` is."""
+class SpareProcess(Protocol):
+    """The methods that a spare needs; a `WorkerProcess` has them."""
 
     node: str
 
@@ -28,11 +28,11 @@ class Process(Protocol):
     def end(self) -> None: ...
 
 
-P = TypeVar("P", bound=Process)
+P = TypeVar("P", bound=SpareProcess)
 
 
 class Spares(Generic[P]):
-    """`start(label)` starts a process, or gives None where there is no room. Used under the coordinator's lock."""
+    """The spares of one job. `start(label)` starts a process, or returns None without room. Used under the coordinator's lock."""
 
     def __init__(self, count: int, start: Callable[[str], P | None]) -> None:
         self._count, self._start = count, start
@@ -47,16 +47,16 @@ class Spares(Generic[P]):
 
     @property
     def ready(self) -> int:
-        """How many have started."""
+        """The number of spares that have started."""
         return sum(process.look() for process in self.processes)
 
     @property
     def complete(self) -> bool:
-        """Whether all that are wanted have started."""
+        """True if all wanted spares have started."""
         return self.ready >= self._count + self._extra
 
     def take(self, allowed: Callable[[str], bool]) -> P | None:
-        """One that has started, on an allowed node; it is a spare no more."""
+        """Remove and return a started spare on an allowed node."""
         for process in self.processes:
             if process.look() and not process.lost and allowed(process.node):
                 self.processes.remove(process)
@@ -82,7 +82,7 @@ class Spares(Generic[P]):
             self.processes.append(started)
 
     def close(self) -> None:
-        """End them all."""
+        """End all spares."""
         for process in self.processes:
             process.end()
         self.processes, self._count, self._extra = [], 0, 0

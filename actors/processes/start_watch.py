@@ -1,4 +1,4 @@
-"""Says what a start waits for, once it has taken a second: on a terminal's stderr, elsewhere as a line of the log."""
+"""Messages about a slow start: what it waits for, on a terminal's stderr, elsewhere as a line of the log."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Self
 _LOG = logging.getLogger(__name__)
 
 SILENT = 1.0
-"""Seconds that a start may take without a word, and between two looks at what it waits for."""
+"""Seconds that a start may take without a message, and between two checks of what it waits for."""
 
 
 class StartWatch:
-    """While its context lasts, a thread calls `waits_for` every `SILENT` seconds and says what has changed.
+    """A context in which a thread calls `waits_for` every `SILENT` seconds and prints changes.
 
-    The context ends when the thread has, so that no question to Ray is under way when this process ends: `waits_for` has a second.
+    The context ends when the thread has, so that no call to Ray is in progress when this process ends: `waits_for` has a second.
     """
 
     def __init__(self, job: str, waits_for: Callable[[], str]) -> None:

@@ -1,6 +1,6 @@
-"""A coordinator that takes over from a lost one, while the store of its checkpoints doesn't answer: it tries again, and tells why.
+"""A coordinator's take-over from a lost one while the store of its checkpoints doesn't answer: it tries again, and reports why.
 
-Ray restarts an actor whose process is lost, and not one whose `__init__` raises. So the process stays, and tries in another thread.
+Ray restarts an actor whose process is lost, but not one whose `__init__` raises. So the process stays, and tries in another thread.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ FIRST_DELAY, LONGEST_DELAY = 0.5, 15.0
 """Seconds between two tries."""
 
 REFUSED_PATIENCE = 300.0
-"""Seconds for which it tries while the store refuses it: rights and credentials are sometimes renewed too late."""
+"""Seconds for which it tries while the store rejects it: rights and credentials are sometimes renewed too late."""
 
 
 class TakeOver:
-    """`begin` takes over, or raises OSError if the store doesn't answer. `lose` is called with an error that is final."""
+    """A take-over. `begin` takes over, or raises OSError if the store doesn't answer. `lose` is called with a final error."""
 
     def __init__(self, job: str, begin: Callable[[], None], lose: Callable[[Exception], None]) -> None:
         self._job, self._begin, self._lose = job, begin, lose
@@ -35,7 +35,7 @@ class TakeOver:
         self._given_up, self._over = threading.Event(), threading.Event()
 
     def start(self) -> None:
-        """Begin to try."""
+        """Start to try."""
         threading.Thread(target=self._run, name=f"{self._job}/takeover", daemon=True).start()
 
     def wait(self, patience: float) -> None:
@@ -47,11 +47,11 @@ class TakeOver:
         return JobState.CANCELLED if self._given_up.is_set() else JobState.RESTARTING
 
     def status(self) -> JobStatus:
-        """The status of the job meanwhile."""
+        """Return the status of the job meanwhile."""
         return JobStatus(self._job, self.state, None, (), 0, 0.0, problems=(f"waits for its store: {self._waits_for}",))
 
     def progress(self, incarnation: str) -> Progress:
-        """The news for the driver meanwhile: there are none."""
+        """Return the driver's news meanwhile, which are empty."""
         return Progress(self.state, None, (), incarnation)
 
     def ask(self, request: Request[object]) -> None:
@@ -82,7 +82,7 @@ class TakeOver:
                     self._lose(error)
                     return
                 self._waits_for = str(error)
-                _LOG.warning("job `%s`: its coordinator was lost, and the next one can't go on yet: %s", self._job, error)
+                _LOG.warning("job `%s`: its coordinator was lost, and the next one can't continue yet: %s", self._job, error)
                 self._given_up.wait(delay)
                 delay = min(2 * delay, LONGEST_DELAY)
             except Exception as error:  # noqa: BLE001 -- who follows the job must hear of it

@@ -1,4 +1,4 @@
-"""Which operator of a plan can't be sent to workers, which function of it, and which of the function's variables."""
+"""The search for the operator of a plan that can't be pickled, the function of it, and the function's variable."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ...engine.plan.physical import Plan
 _dumps: Any = cloudpickle.dumps
 
 _DEEPEST = 8
-"""Levels of functions and objects within each other that are looked into."""
+"""The depth to which functions and objects within each other are searched."""
 
 
 def refusal(plan: Plan) -> FlowError | None:
-    """What to tell of a plan that can't be pickled; None if every operator can be."""
+    """Return the error for a plan that can't be pickled; None if every operator can be."""
     for stage in plan.stages:
         for chained in stage.chain:
             operator: Any = chained.operator
@@ -30,13 +30,13 @@ def refusal(plan: Plan) -> FlowError | None:
                 way, what = _culprit(configured, [], 0) or ([], configured)
                 return FlowError(
                     f"operator `{chained.name}` can't be sent to workers: {_path(way)}{_kind(what)}, which can't be pickled ({problem}); "
-                    "make it where it is used: inside the function, or in __call__ of an object that keeps it once it is there"
+                    "create it where it is used: inside the function, or in __call__ of an object that keeps it afterwards"
                 )
     return None
 
 
 def _problem(value: Any) -> str | None:
-    """Why the value can't be pickled; None if it can be."""
+    """Return why the value can't be pickled; None if it can be."""
     try:
         _dumps(value)
     except Exception as error:  # noqa: BLE001 -- a user's __reduce__ may raise anything
@@ -45,7 +45,7 @@ def _problem(value: Any) -> str | None:
 
 
 def _culprit(value: Any, way: list[str], depth: int) -> tuple[list[str], Any] | None:
-    """The innermost part of the value that can't be pickled, and how to get to it; None if the value can be."""
+    """Return the innermost part of the value that can't be pickled, and the path to it; None if the value can be."""
     if _problem(value) is None:
         return None
     if depth < _DEEPEST:
@@ -56,7 +56,7 @@ def _culprit(value: Any, way: list[str], depth: int) -> tuple[list[str], Any] | 
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """What is pickled with the value, with its name in a message."""
+    """Yield everything that is pickled with the value, with its name in a message."""
     if inspect.ismethod(value):
         yield f"the object of the method `{value.__qualname__}`", value.__self__
     elif inspect.isfunction(value):
@@ -76,7 +76,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _variables(function: Any) -> Iterator[tuple[str, Any]]:
-    """A function's closure, defaults and the globals that it uses."""
+    """Yield a function's closure, defaults and the globals that it uses."""
     place, variables = f"of the function `{function.__qualname__}`", inspect.getclosurevars(function)
     yield from ((f"the variable `{name}` {place}", part) for name, part in variables.nonlocals.items())
     yield from ((f"the global `{name}` {place}", part) for name, part in variables.globals.items() if not inspect.ismodule(part))
@@ -85,7 +85,7 @@ def _variables(function: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _path(way: list[str]) -> str:
-    """The first step is an attribute of the operator's, which is not the user's word for it."""
+    """Return the path as text, without its first step: an attribute of the operator, whose name users don't know."""
     return f"{', in it '.join(way[1:])} is " if way[1:] else "it has "
 
 

@@ -1,6 +1,6 @@
-"""The worker actor: a process that runs one task of a job, the next attempt's after it, and later perhaps a task of another job.
+"""The worker actor: a process that runs one task of a job, then the next attempt's, and later perhaps a task of another job.
 
-Ray calls arrive on Ray's threads; a run of the task has a thread of its own.
+Ray calls arrive on Ray's threads; a run of the task has its own thread.
 """
 
 from __future__ import annotations
@@ -25,23 +25,22 @@ from ..channels.address import Address
 from ..channels.security import Security
 from ..channels.stale_folders import sweep_stale_folders
 from .heap import give_back_freed_memory, keep_freed_memory
-from .loading import uncollected
-from .sent import sent
-from .titles import RESTING, entitle
+from .own_process import RESTING, entitle, uncollected
+from .packed_call import pack_call
 
 if TYPE_CHECKING:
     from ..task.task_run import TaskRun
 
 END_PATIENCE = 3.0
-"""Seconds that a run of an attempt that is over has to end; a user's function that takes longer costs the process."""
+"""Seconds that a run of a finished attempt has to end; a user's function that takes longer costs the process."""
 
 SERVE_PATIENCE = 10.0
-"""Seconds that a call may come before the one that says for whom it is: Ray keeps no order of calls to an actor with several threads."""
+"""Seconds that a call may precede the one that names its coordinator: Ray keeps no order of calls to a threaded actor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Whom a worker works for: the coordinator with this `token`, which no other has, not even another one of the same job."""
+    """The coordinator that a worker serves, with a `token` that is unique even among coordinators of the same job."""
 
     token: str
     job: str
@@ -50,10 +49,12 @@ class Service:
 
 
 class Worker:
-    """Made for a job, by its driver or its coordinator. `serve`, `deploy`, `connect` and `start` are called in this order, each awaited.
+    """The worker of a job, created by its driver or its coordinator. `serve`, `deploy`, `connect` and `start` are called in this
+    order, each awaited.
 
-    The latter three again for every attempt. An attempt that fails is no longer awaited: what was asked for it may come behind what the
-    next one asks, and is refused then. So is what a coordinator asked that is served no more. `rest` comes when the job is over.
+    The latter three are repeated for every attempt. A failed attempt is no longer awaited: its calls may arrive after those of
+    the next one, and are then rejected. So are those of a coordinator that is no longer served. `rest` is called when the job is
+    over.
     """
 
     def __init__(self, job: str) -> None:
@@ -69,13 +70,13 @@ class Worker:
         _raise_file_limit()
         keep_freed_memory()
         with uncollected():
-            from ..task import task_run  # here: those who only have a worker's handle don't need it
+            from ..task import task_run  # here, because processes with a worker's handle don't need it
 
             self._task_run = task_run
         threading.Thread(target=self._load_arrow, name="evenflow-load-arrow", daemon=True).start()  # while it waits for its first task
 
     def serve(self, service: Service) -> None:
-        """Work for this coordinator and for no other from now on. Raises JobTimeoutError if a run for the one before doesn't end."""
+        """Work for this coordinator only. Raises JobTimeoutError if a run for the previous one doesn't end."""
         with self._deploying:
             self._leave_others(service.token)
             with self._serving:
@@ -86,13 +87,15 @@ class Worker:
         sweep_stale_folders()
 
     def where(self, token: str) -> str:
-        """The node that this process is on, once it serves that coordinator. Raises JobFailedError if it serves another."""
+        """Return this process's node, once it serves that coordinator. Raises JobFailedError if it serves another."""
         self._served_by(token)
         node: str = ray.get_runtime_context().get_node_id()
         return node
 
     def rest(self) -> None:
-        """Work for nobody: the job is over, and this process waits for the next. Raises JobTimeoutError if a run doesn't end."""
+        """Work for no coordinator: the job is over, and this process waits for the next. Raises JobTimeoutError if a run doesn't
+        end.
+        """
         with self._deploying:
             self._leave_others(None)
         entitle(self, self._job, RESTING)
@@ -102,7 +105,7 @@ class Worker:
             self._task_run.load_arrow()
 
     def _leave_others(self, token: str | None) -> None:
-        """Serve no coordinator any more but the one with this token, whose `join` may have come."""
+        """Stop serving every coordinator except the one with this token, whose `join` may have arrived."""
         with self._serving:
             self._service = None
             for other, over in self._over.items():
@@ -111,16 +114,16 @@ class Worker:
         self._end_run(self._job)
 
     def warm(self, tasks: Sequence[TaskSpec]) -> None:
-        """Called for a spare: that the tasks came means that what they need is loaded now."""
+        """Load the modules of tasks in a spare: receiving the tasks has loaded them."""
         self._task_run.load_arrow()
 
     def deploy(
         self, token: str, attempt: Attempt, spec: TaskSpec, config: RunConfig, restored: RestoredTask | None, *, across_nodes: bool
     ) -> Address:
-        """End the run of the attempt before, if there is one, and make the next; returns where this worker can be reached.
+        """End the run of the previous attempt, if any, and create the next; return this worker's address.
 
-        It binds to more than loopback only if the job has workers on other nodes. Raises JobTimeoutError if the run before doesn't end,
-        JobFailedError if a later attempt has begun here.
+        It binds to more than loopback only if the job has workers on other nodes. Raises JobTimeoutError if the previous run
+        doesn't end, JobFailedError if a later attempt has begun here.
         """
         self._served_by(token)
         with self._deploying:
@@ -133,17 +136,17 @@ class Worker:
             host = ray.util.get_node_ip_address() if across_nodes else "127.0.0.1"  # type: ignore[no-untyped-call]
 
             def report(attempt: Attempt, number: int, report: Report) -> None:
-                service.coordinator.report.options(num_returns=0).remote(sent(spec.name, attempt, number, report))
+                service.coordinator.report.options(num_returns=0).remote(pack_call(spec.name, attempt, number, report))
 
             self._current = self._task_run.TaskRun(self._job, attempt, spec, config, restored, service.security, report, host)
             return self._current.address
 
     def listen(self) -> Address:
-        """Let workers on other nodes connect from now on; where. Raises JobError if the worker is too busy to, or can't."""
+        """Let workers on other nodes connect, and return the new address. Raises JobError if the worker is too busy to, or can't."""
         return self._run().listen(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]
 
     def connect(self, token: str, attempt: Attempt, addresses: Mapping[WorkerId, Address], channels: tuple[ChannelSpec, ...]) -> None:
-        """Open the channels: `channels` are those that begin or end here. Raises JobFailedError if the attempt is over."""
+        """Open the channels that begin or end here. Raises JobFailedError if the attempt is over."""
         self._served_by(token)
         self._run(attempt).connect(addresses, channels)
 
@@ -153,18 +156,18 @@ class Worker:
         self._run(attempt).start(self._over_for(token).set)
 
     def command(self, token: str, attempt: Attempt, number: int, command: Command) -> None:
-        """Command `number` of `attempt` from the coordinator; they may arrive in any order. Those of another attempt are dropped."""
+        """Handle command `number` of `attempt`; they may arrive in any order. Those of another attempt are dropped."""
         service, current = self._service, self._current
         if service is not None and service.token == token and current is not None and current.attempt == attempt:
             current.command(number, command)
 
     def ping(self) -> None:
-        """Answers as long as the process lives. Raises JobFailedError if it can't be used any more."""
+        """Return as long as the process lives. Raises JobFailedError if it can no longer be used."""
         if self._stuck:
-            raise JobFailedError(f"job `{self._job}`: a run of an attempt that is over goes on in this process")
+            raise JobFailedError(f"job `{self._job}`: a run of a finished attempt is still active in this process")
 
     def join(self, token: str) -> None:
-        """Returns when the worker is over for this coordinator. While it runs, a call of it tells that the process lives."""
+        """Return when the worker has finished for this coordinator. While the call runs, the process is alive."""
         self._over_for(token).wait()
 
     def _over_for(self, token: str) -> threading.Event:
@@ -172,17 +175,17 @@ class Worker:
             return self._over.setdefault(token, threading.Event())
 
     def _served_by(self, token: str) -> Service:
-        """Raises JobFailedError if this worker doesn't work for the coordinator of that token."""
+        """Raise JobFailedError if this worker doesn't work for the coordinator of that token."""
         with self._serving:
             if token in self._over and self._over[token].is_set():
-                raise JobFailedError(f"job `{self._job}`: this process works for the coordinator that asks no more")
+                raise JobFailedError(f"job `{self._job}`: this process no longer works for the calling coordinator")
             self._serving.wait_for(lambda: self._service is not None and self._service.token == token, SERVE_PATIENCE)
             if self._service is None or self._service.token != token:
-                raise JobFailedError(f"job `{self._job}`: this process doesn't work for the coordinator that asks")
+                raise JobFailedError(f"job `{self._job}`: this process doesn't work for the calling coordinator")
             return self._service
 
     def _end_run(self, name: str) -> None:
-        """End the run that there is, and free its state before another takes as much. Raises JobTimeoutError if it doesn't end."""
+        """End the present run, and free its state before another takes as much. Raises JobTimeoutError if it doesn't end."""
         run, self._current = self._current, None
         if run is None:
             return
@@ -190,7 +193,7 @@ class Worker:
             self._stuck = True
             raise JobTimeoutError(f"worker {name}: attempt {run.attempt} did not end within {END_PATIENCE:g} s")
         del run
-        # A run is a cycle of objects that was frozen as it began: no round of the collector would ever find it.
+        # A run is a cycle of objects that was frozen at its start: the collector would never find it.
         gc.unfreeze()
         gc.collect()
         give_back_freed_memory()
@@ -205,6 +208,6 @@ class Worker:
 
 
 def _raise_file_limit() -> None:
-    """Let this process have as many files open as it may: every connection to it takes one, and ZeroMQ aborts a process without any."""
+    """Raise this process's limit of open files: every connection takes one, and ZeroMQ aborts a process without any."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

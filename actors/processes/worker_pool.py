@@ -1,7 +1,7 @@
 """The processes of a job: one for each worker that has a task, and the spares.
 
-Invariant: a process is in one place, with a worker's name, among the spares, or handed to the caller who is to end it; none is forgotten.
-Which nodes the job may use is decided here and nowhere else. Every method may be called by any thread.
+Invariant: a process is in one place: with a worker's name, among the spares, or passed to the caller who must end it. This module
+alone decides which nodes the job may use. Every method may be called by any thread.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from .spares import Spares
 from .worker import END_PATIENCE, Service
 
 PING_PATIENCE = 2.0
-"""Seconds that a worker has to answer before an attempt does without it."""
+"""Seconds that a worker has to answer before an attempt replaces its process."""
 
 REST_PATIENCE = END_PATIENCE + 1.0
 """Seconds that a process has to end its last run, when the job is over."""
 
 _AGAIN = 0.1
-"""Seconds until what can't be had yet is asked for again."""
+"""Seconds between two attempts to get a process."""
 
 
 class WorkerPool:
-    """For the coordinator of `service`. `lent`: processes that the driver has started. `warm(process)` lets a new spare get ready."""
+    """The processes for the coordinator of `service`. `lent`: started by the driver. `warm(process)` lets a new spare get ready."""
 
     def __init__(
         self,
@@ -53,19 +53,20 @@ class WorkerPool:
 
     @property
     def processes(self) -> Mapping[WorkerId, WorkerProcess]:
-        """Those with a task, by the worker's name."""
+        """The processes with a task, by the worker's name."""
         with self._lock:
             return dict(self._processes)
 
     def handle(self, worker: WorkerId) -> Any:
-        """The worker's actor; None if it has no process."""
+        """Return the worker's actor; None if it has no process."""
         process = self._processes.get(worker)
         return None if process is None else process.handle
 
     def acquire(self, workers: Sequence[WorkerId], patience: float, check: Callable[[], None]) -> None:
-        """A process for each of the workers that has none: a spare, or a new one on the node that the job's strategy says.
+        """Acquire a process for each of the workers without one: a spare, or a new one on the node chosen by the job's strategy.
 
-        Raises NoRoomError if the cluster has had no room until `patience`, and what `check` raises if the workers are no longer needed.
+        Raises NoRoomError if the cluster has had no room until `patience`, and the error of `check` if the workers are no longer
+        needed.
         """
         missing = [worker for worker in workers if worker not in self._processes]
         while missing:
@@ -86,9 +87,9 @@ class WorkerPool:
             return [self._processes.pop(worker) for worker in workers if worker in self._processes]
 
     def end_unusable(self, wanted: Collection[WorkerId]) -> list[WorkerId]:
-        """End the processes that don't answer, are where the job is not to be, or whose worker is not wanted; whose they were.
+        """End processes that don't answer, are on a forbidden node, or whose worker is not wanted; return the workers.
 
-        One that was lent a moment ago is still to start, and not asked.
+        One that was lent a moment ago has not started yet, and is not checked.
         """
         there = self.processes
         usable = {name: process for name, process in there.items() if name in wanted and self.allowed(process.node)}
@@ -103,29 +104,29 @@ class WorkerPool:
         return unusable
 
     def allowed(self, node: str) -> bool:
-        """Whether the job may use the node."""
+        """Return True if the job may use the node."""
         return node not in self._avoided and (self._within is None or node in self._within)
 
     def confine(self, nodes: Collection[str] | None) -> None:
-        """Workers can talk to those on these nodes only, None for all."""
+        """Confine the workers to these nodes, None for all."""
         with self._lock:
             self._within = None if nodes is None else frozenset(nodes)
 
     def avoid(self, nodes: Collection[str]) -> None:
-        """These nodes get no process any more, and spares there are ended."""
+        """Start no process on these nodes, and end spares there."""
         self._avoided = frozenset(nodes)
 
     def prefer(self, nodes: Collection[str]) -> None:
-        """New processes go to these nodes only; if there are none, where the job's strategy says."""
+        """Start new processes on these nodes only; if there are none, where the job's strategy says."""
         self._preferred = frozenset(nodes)
 
     def nodes(self) -> list[Node]:
-        """The nodes that are alive, with the job's processes on them."""
+        """List the nodes that are alive, with the job's processes on them."""
         with self._lock:
             return cluster_nodes(self._all(), self._config.worker.cpus)
 
     def ask(self, workers: int) -> None:
-        """Ask Ray's autoscaler, where there is one, for room for `workers` more workers."""
+        """Ask Ray's autoscaler, if there is one, for room for `workers` more workers."""
         with self._lock:
             self._room.ask(len(self._all()) + workers, self._config.worker.cpus)
 
@@ -136,19 +137,19 @@ class WorkerPool:
             self.spares.want(count)
 
     def reserved(self) -> bool:
-        """Whether all spares have started."""
+        """Return True if all spares have started."""
         with self._lock:
             return self.spares.complete
 
     def places(self) -> dict[WorkerId, Place]:
-        """Where each worker is, or is to be if its process is still starting."""
+        """Return the place of each worker, planned if its process is still starting."""
         with self._lock:
             for process in self._processes.values():
                 process.look()
             return {worker: Place(process.name, process.node) for worker, process in self._processes.items()}
 
     def started(self) -> set[WorkerId]:
-        """The workers whose processes have started."""
+        """Return the workers whose processes have started."""
         with self._lock:
             return {worker for worker, process in self._processes.items() if process.look()}
 
@@ -158,7 +159,7 @@ class WorkerPool:
             self.spares.tick(self.allowed)
 
     def close(self) -> None:
-        """End all processes but those that are lent: these end their runs, and the driver takes them back."""
+        """End all processes except lent ones, which end their runs and are taken back by the driver."""
         with self._lock:
             self.spares.close()
             self._room.withdraw()
@@ -171,7 +172,7 @@ class WorkerPool:
                 process.end()
 
     def _acquire(self, missing: list[WorkerId]) -> None:
-        """Removes the workers that have a process now from `missing`. Raises NoRoomError."""
+        """Acquire processes, removing their workers from `missing`. Raises NoRoomError."""
         while missing and (spare := self.spares.take(self._chosen)) is not None:
             self._processes[missing.pop(0)] = spare
         for node in self._plan(len(missing)):
@@ -205,7 +206,7 @@ class WorkerPool:
 
 
 def _answered(ref: Any) -> bool:
-    """Whether a worker says that it can be used."""
+    """Return True if a worker has answered that it can be used."""
     try:
         ray.get(ref, timeout=0)
     except RayError:

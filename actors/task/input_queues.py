@@ -1,12 +1,12 @@
-"""What has come in for a task and waits for its turn, by channel: the channel that is furthest behind in event time goes first.
+"""Elements that wait to be processed by a task, by channel: the channel that is furthest behind in event time goes first.
 
-A task's event time is the minimum over its channels. What comes on a channel ahead of the others must be kept until they have caught up. In
-order of arrival a source that happens to be read faster would run away from the others, and the task would come to keep most of its stream.
-Here those ahead wait while there is more than the task can take: they run out of credit, and their senders slow down. As nothing waits for
-what has not come, an idle input stops nobody.
+A task's event time is the minimum over its channels. Elements of a channel ahead of the others must be kept until these have
+caught up. In order of arrival a source that is read faster would run away from the others, and the task would have to keep most
+of its stream. Here the channels ahead wait while there is more than the task can process: they run out of credit, and their
+senders slow down. As elements only wait for others that have arrived, an idle input blocks no channel.
 
-Invariants: each channel is first in, first out. A signal at the head of its channel goes before all batches. Of any `TURNS` elements at
-least one is the one that has waited longest, so that no channel is passed over for long.
+Invariants: each channel is first in, first out. A signal at the head of its channel goes before all batches. At least one of any
+`TURNS` elements is the one that has waited longest, so that no channel is skipped for long.
 
 >>> queues = InputQueues()
 >>> for channel, element in [(1, Watermark(70)), (2, Watermark(50)), (1, LatencyMark(0)), (2, LatencyMark(0))]:
@@ -27,24 +27,24 @@ from ...engine.protocol.elements import MIN_TIME, Element, End, LatencyMark, Rew
 from ...engine.protocol.ids import ChannelId
 
 TURNS = 4
-"""Of this many elements one is taken in order of arrival, whatever its channel's event time."""
+"""One of this many elements is taken in order of arrival, independent of its channel's event time."""
 
 WAITS = Batch, LatencyMark
-"""What doesn't go before batches: it tells nothing, and is to wait as long as records do."""
+"""Elements that don't precede batches: a latency mark must wait as long as records do."""
 
 Place: TypeAlias = tuple[bool, int, int]
-"""Whether the head of a channel waits, the channel's event time, and the number of the head's arrival: the smallest goes first."""
+"""True if the head of a channel waits, the channel's event time, and the number of the head's arrival: the smallest goes first."""
 
 MOST_TAKEN = 4
-"""The heap of places holds at most so many entries for each channel."""
+"""The most entries of the heap of places for each channel."""
 
 
 class InputQueues:
-    """Used by one thread. A channel without any watermark counts as behind all others."""
+    """The queues of one task. Used by one thread. A channel without any watermark counts as behind all others."""
 
     def __init__(self) -> None:
         self._queues: dict[ChannelId, deque[tuple[int, Element]]] = {}
-        """Those that are not empty; each element with the number of its arrival."""
+        """The queues that are not empty; each element with the number of its arrival."""
         self._times: dict[ChannelId, int] = {}
         self._arrived = self._taken = 0
         self._by_place: list[tuple[Place, ChannelId]] = []
@@ -55,7 +55,7 @@ class InputQueues:
         return self._arrived - self._taken
 
     def put(self, channel: ChannelId, element: Element) -> None:
-        """An element has come in."""
+        """Add an element."""
         queue = self._queues.setdefault(channel, deque())
         queue.append((self._arrived, element))
         self._arrived += 1
@@ -63,7 +63,7 @@ class InputQueues:
             self._note_head(channel)
 
     def take(self) -> tuple[ChannelId, Element]:
-        """The element whose turn it is, and its channel; there must be one."""
+        """Remove and return the next element and its channel; there must be one."""
         self._taken += 1
         channel = self._longest_waiting() if self._taken % TURNS == 0 else self._first_in_place()
         queue = self._queues[channel]
@@ -79,14 +79,14 @@ class InputQueues:
         return channel, element
 
     def batches(self) -> Iterator[Batch]:
-        """The batches that wait."""
+        """Yield the waiting batches."""
         return (element for queue in self._queues.values() for _, element in queue if type(element) is Batch)
 
     def _note_head(self, channel: ChannelId) -> None:
         arrival, head = self._queues[channel][0]
         heappush(self._by_place, ((isinstance(head, WAITS), self._times.get(channel, MIN_TIME), arrival), channel))
         heappush(self._by_arrival, (arrival, channel))
-        if len(self._by_place) > MOST_TAKEN * len(self._queues):  # heads taken in order of arrival, behind those of channels further behind
+        if len(self._by_place) > MOST_TAKEN * len(self._queues):  # stale entries of heads that were taken in order of arrival
             self._by_place = [entry for entry in self._by_place if self._is_head(entry[0][2], entry[1])]
             heapify(self._by_place)
 

@@ -1,8 +1,8 @@
 """The meter: how a worker spends its time, window by window.
 
-Every moment of a worker belongs to one of five: useful, waiting for input, waiting for credit, ready without a CPU, or its own bookkeeping
-(what is left). A wait ends when there is something to do; what it then lasts until the thread has a CPU is measured wait by wait. The rest
-of the time without a CPU is known for a whole window only, and left out of its useful part and of its bookkeeping alike.
+Every moment of a worker belongs to one of five: useful, waiting for input, waiting for credit, ready without a CPU, or its own
+bookkeeping (the rest). A wait ends when there is something to do; the time from then until the thread has a CPU is measured wait
+by wait. The other time without a CPU is known for a whole window only, and subtracted from useful time and bookkeeping alike.
 """
 
 from __future__ import annotations
@@ -19,23 +19,26 @@ from ...engine.source import SourceReader
 from ...engine.task.core import TaskCore
 from ...scheduler.load.batch_costs import BatchCosts
 from ...scheduler.load.window import WorkerWindow
-from ..clocks.job_clock import JobClock
+from ..clocks import JobClock
 from .run_queue import RunQueue, Spent
 
 CLOCK = JobClock()
-"""The wall clock as this process saw it first, so that windows of several processes begin together; if it is set back or forward meanwhile,
-windows go on as before."""
+"""The wall clock as this process first saw it, so that windows of several processes begin together.
+
+If the wall clock is changed meanwhile, windows continue undisturbed.
+"""
 
 HOTTEST = 16
 
 SHARED = 0.002
-"""Seconds of useful time that are shared out over key groups at once."""
+"""Seconds of useful time that are distributed over key groups at once."""
 
 
 class Meter:
-    """Measures one worker; used by its thread. `length`: seconds of a window, which begins at a multiple of it, by this process's `CLOCK`.
+    """The meter of one worker; used by its thread. `length`: seconds of a window, which begins at a multiple of it, by this
+    process's `CLOCK`.
 
-    `samples`: windows tell some of the records that were left out.
+    `samples`: windows contain some of the dropped records.
     """
 
     def __init__(self, task: TaskCore, length: float, run_queue: RunQueue | None = None, *, samples: bool = True) -> None:
@@ -51,9 +54,9 @@ class Meter:
         self._begin(CLOCK())
 
     def add_useful(self, elapsed: float) -> None:
-        """The task worked for `elapsed` seconds; shared out over the key groups of the records that it took, once some are counted.
+        """Add `elapsed` seconds of work; they are distributed over the key groups of the task's records, once some are counted.
 
-        Small batches are shared out together: to share out costs as much as they do.
+        Small batches are distributed together, because that costs as much as they do.
         """
         self.useful += elapsed
         self._unshared += elapsed
@@ -74,7 +77,7 @@ class Meter:
 
     @contextmanager
     def waiting(self, *, for_credit: bool) -> Iterator[None]:
-        """The context is a wait, for credit or for input."""
+        """Count the time of the context as a wait, for credit or for input."""
         begun, ready = time.monotonic(), self._run_queue.so_far().waiting
         yield
         late = self._run_queue.so_far().waiting - ready
@@ -90,12 +93,13 @@ class Meter:
         self.latencies.append(milliseconds)
 
     def due(self) -> bool:
-        """Whether the window is over."""
+        """Return True if the window is over."""
         return CLOCK() >= self._end
 
     def take(self, queued: int, queued_rows: int, refused: int, reader: SourceReader | None = None, skipped: int = 0) -> WorkerWindow:
-        """The window's figures, with the batches that wait, their rows, what the source's reader tells, and the records that it has
-        skipped; the next window begins.
+        """Return the window's figures and begin the next one.
+
+        The figures include waiting batches and rows, the figures of the source's reader, and the records that it skipped.
         """
         self._share()
         now, task = CLOCK(), self.task
@@ -148,7 +152,7 @@ class Meter:
 
 
 def own_share(busy: float, spent: Spent) -> float:
-    """The part of a thread's `busy` seconds, 0 to 1, in which it was not merely ready for a CPU; at least that which it was on one.
+    """Return the part of a thread's `busy` seconds, 0 to 1, without those in which it waited for a CPU; at least the part on a CPU.
 
     >>> own_share(1.0, Spent(on_cpu=0.4, waiting=0.5)), own_share(0.1, Spent(on_cpu=0.05, waiting=0.4))
     (0.5, 0.5)

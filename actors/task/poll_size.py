@@ -1,7 +1,7 @@
-"""Sizes the polls of a source: what is read at once leaves its worker in a bounded time, because nothing that comes later can overtake it.
+"""The size of a source's polls: the rows of one poll are sent in a bounded time, because no later element can overtake them.
 
-While the size is below the maximum, what was read leaves at once. Otherwise several reads would wait together for the linger of a buffer,
-and none of them would be seen to be held back.
+While the size is below the maximum, the rows are sent at once. Otherwise several reads would wait together for the linger of a
+buffer, and the delay of each would not be noticed.
 
 Invariants: at least 1 and at most what the job's settings say; without any waiting the size grows to that within a few reads.
 
@@ -16,7 +16,7 @@ Invariants: at least 1 and at most what the job's settings say; without any wait
 from __future__ import annotations
 
 LEAVES_WITHIN = 0.25
-"""Seconds in which what was read at once should have left."""
+"""Seconds within which the rows of one poll should have been sent."""
 
 FIRST = 1_024
 
@@ -27,15 +27,15 @@ class PollSize:
     def __init__(self, most: int) -> None:
         self._most = most
         self.rows = min(FIRST, most)
-        """How many rows to read next."""
+        """The number of rows to read next."""
 
     @property
     def limited(self) -> bool:
-        """Whether polls are smaller than the settings allow."""
+        """True if polls are smaller than the settings allow."""
         return self.rows < self._most
 
     def read(self, rows: int, held_back: float) -> None:
-        """`rows` were read, have left, and waited `held_back` seconds for credit; 0 rows change nothing."""
+        """Record that `rows` were read and sent, and waited `held_back` seconds for credit; 0 rows change nothing."""
         if not rows:
             return
         if held_back > LEAVES_WITHIN:

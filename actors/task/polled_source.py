@@ -1,6 +1,6 @@
 """The source of a source task: its reader, which is paused, replaced and closed while the job is rescaled.
 
-Invariant: there is at most one open reader, and a task of a worker that joined a running source has none before it is given its splits.
+Invariant: there is at most one open reader, and a task of a worker that joined a running source has none before it gets its splits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...engine.source import Source, SourceReader
 
 
 class PolledSource:
-    """`reader` is None for a task that reads no source."""
+    """The source of a task. `reader` is None for a task that reads no source."""
 
     def __init__(self, spec: TaskSpec) -> None:
         self._spec = spec
@@ -22,23 +22,24 @@ class PolledSource:
         self.paused = False
 
     def open(self) -> None:
-        """Open the reader if the task has a source. Raises whatever the source raises that can't be read."""
+        """Open the reader if the task has a source. Raises any error of a source that can't be read."""
         head, spec = self._spec.chain[0].operator, self._spec
         if isinstance(head, Read) and not spec.joining:
             self.reader = head.source.reader(spec.index, spec.parallelism)
 
     def seek(self, position: Any) -> None:
-        """Go on from `position`; None: from the beginning."""
+        """Continue from `position`; None: from the beginning."""
         if self.reader is not None and position is not None:
             self.reader.seek(position)
 
     @property
     def position(self) -> Any:
-        """Where it is, None without a reader."""
+        """The reader's position, None without a reader."""
         return self.reader.position() if self.reader is not None else None
 
     def take(self, index: int, parallelism: int, position: Any) -> int:
-        """Read on from `position` as reader `index` of `parallelism`; the earliest event time of what is left, in microseconds.
+        """Continue from `position` as reader `index` of `parallelism`; return the earliest event time of the remaining rows, in
+        microseconds.
 
         Raises ProtocolError if the task reads no source.
         """

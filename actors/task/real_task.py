@@ -9,9 +9,9 @@ from ...engine.time.duration import seconds
 from ...scheduler.configs.run import RunConfig
 from ...scheduler.record.restoring.restored_task import RestoredTask
 from ...state.store import CheckpointStore
-from ..clocks.system_clock import SystemClock
+from ..clocks import SystemClock
+from .background_work import BackgroundThreads
 from .meter import Meter
-from .outside_work import OutsideWork
 from .pacing import Pacing
 from .state_writer import StateWriter
 from .task_interpreter import TaskInterpreter
@@ -30,6 +30,6 @@ def real_task(
         partial(Meter, length=seconds(config.metrics.window), samples=config.metrics.samples),
         StateWriter(CheckpointStore(config.store_url), spec.name) if config.store_url is not None else None,
         CheckpointStore(restored.url) if restored is not None else None,
-        OutsideWork(spec.name) if any(chained.operator.works_outside for chained in spec.chain) else None,
+        BackgroundThreads(spec.name) if any(chained.operator.works_outside for chained in spec.chain) else None,
     )
     return TaskInterpreter(spec, ports, restored)

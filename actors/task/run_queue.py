@@ -1,8 +1,9 @@
-"""How long a thread was ready to run while others had the CPUs, as Linux counts it for each thread.
+"""The time that a thread was ready to run without a CPU, as Linux counts it for each thread.
 
-A worker's useful time is what its records cost. On a busy machine the clock says more than that: DS2 would then find that each further
-worker makes all of them slower, and never settle. Processor time says less: a function that waits for a service is busy too. What is to be
-left out is exactly the time in the run queue (`/proc/PID/task/TID/schedstat`: nanoseconds on a CPU, nanoseconds ready without one).
+A worker's useful time is the cost of its records. On a busy machine wall-clock time is more than that: DS2 would find that each
+further worker makes all of them slower, and never settle. Processor time is less: a function that waits for a service is busy
+too. So exactly the time in the run queue is subtracted (`/proc/PID/task/TID/schedstat`: nanoseconds on a CPU, nanoseconds ready
+without one).
 
 Invariant: if the system doesn't count it, the waiting time is 0.
 
@@ -30,20 +31,20 @@ class Spent:
 
 
 class RunQueue:
-    """The calling thread's, from its first question on: always asked by the same one."""
+    """The times of the calling thread, from its first call on; always called by the same thread."""
 
     def __init__(self) -> None:
         self._file: int | None = None
         self._before = Spent(0.0, 0.0)
 
     def take(self) -> Spent:
-        """What was spent since it was last asked; nothing at the first time."""
+        """Return the time spent since the last call; zeros at the first."""
         now = self.so_far()
         before, self._before = self._before, now
         return Spent(now.on_cpu - before.on_cpu, now.waiting - before.waiting)
 
     def so_far(self) -> Spent:
-        """What the thread has spent in all; takes about a microsecond."""
+        """Return the total time that the thread has spent; takes about a microsecond."""
         if self._file is None:
             self._file = open_schedstat(Path(f"/proc/self/task/{threading.get_native_id()}/schedstat"))
             self._before = read_schedstat(self._file)
@@ -55,7 +56,7 @@ class RunQueue:
 
 
 def open_schedstat(path: Path) -> int:
-    """A descriptor of the file, -1 if there is none: another system."""
+    """Return a descriptor of the file, -1 if it doesn't exist, on other systems."""
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -63,7 +64,7 @@ def open_schedstat(path: Path) -> int:
 
 
 def read_schedstat(file: int) -> Spent:
-    """What the file says, in seconds; nothing if it doesn't: a kernel that doesn't count."""
+    """Return the file's content in seconds; zeros if a kernel doesn't count."""
     try:
         on_cpu, waiting, _ = os.pread(file, 96, 0).split()
         return Spent(int(on_cpu) * NANOSECONDS, int(waiting) * NANOSECONDS)

@@ -1,6 +1,6 @@
-"""A job's checkpoints as they lie on disk: writing and reading manifests, retention, savepoints.
+"""A job's checkpoints on disk: writing and reading manifests, retention, savepoints.
 
-Used by one thread at a time; only a savepoint is copied in a thread of its own.
+Used by one thread at a time; only a savepoint is copied in a separate thread.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ...state.errors import CorruptStateError, StoreError, StoreUnavailableError
 from ...state.store import CheckpointStore
 
 SAVEPOINT = 0
-"""The number under which a store that is a savepoint keeps what it has, or a checkpoint's folder that is used as one."""
+"""The number of the checkpoint in a store that is a savepoint, or in a checkpoint's folder that is used as one."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -39,12 +39,12 @@ class TakenOverError(SupersededError):
 
 
 def stop_here(why: SupersededError) -> NoReturn:
-    """The usual end of a coordinator that is superseded: an error, wherever it was."""
+    """Raise the error, which usually ends a superseded coordinator."""
     raise why
 
 
 def fitting_manifest(path: str, plan: Plan, allowed: Allowed) -> Manifest:
-    """The manifest of a savepoint (or of a checkpoint's folder). Raises FlowError if it can't be read, or `plan` can't restore it."""
+    """Read the manifest of a savepoint (or of a checkpoint's folder). Raises FlowError if `plan` can't restore it."""
     try:
         manifest = Manifest.from_bytes(CheckpointStore(path).manifest(SAVEPOINT))
     except CorruptStateError as error:
@@ -54,9 +54,10 @@ def fitting_manifest(path: str, plan: Plan, allowed: Allowed) -> Manifest:
 
 
 class SavedState:
-    """`url`: where the job's checkpoints go; None for a job that doesn't save its state. `claim`: its run, one of several in the folder.
+    """A job's saved state. `url`: of its checkpoints; None for a job that doesn't save its state. `claim`: its run, one of
+    several in the folder.
 
-    `leave` is called when a later coordinator of this start of the program is found to have begun, and must not return.
+    `leave` is called when a later coordinator of this start of the program has begun, and must not return.
     """
 
     def __init__(self, url: str | None, kept: int, claim: RunClaim, leave: Callable[[SupersededError], NoReturn] | None = None) -> None:
@@ -65,7 +66,7 @@ class SavedState:
         self._kept, self._claim, self._run = kept, claim, claim.run
         self._from: tuple[Manifest, str] | None = None
         self._copying: list[CheckpointNumber] = []
-        """Checkpoints of which savepoints are being made."""
+        """Checkpoints that are being copied to savepoints."""
         self._vain: set[int] = set()
         """Checkpoints that failed since the last complete one; a lost worker may still write a file of one."""
         self._doubtful: set[CheckpointNumber] = set()
@@ -84,7 +85,7 @@ class SavedState:
 
     @property
     def term(self) -> int:
-        """The term of this coordinator: how many processes have run the job in this folder before it."""
+        """The term of this coordinator: the number of processes that have run the job in this folder before it."""
         return self._terms.term
 
     def continued(self) -> Manifest | None:
@@ -93,7 +94,7 @@ class SavedState:
         return self.newest()
 
     def begin(self) -> Manifest | None:
-        """Begin in the term that the start of the program has claimed; the checkpoint that it continues, if it does. Raises OSError."""
+        """Begin in the term that the start of the program has claimed; return the checkpoint to continue, if any. Raises OSError."""
         term, newest = self._claim.term, None
         if self._store is None:
             return None
@@ -106,15 +107,16 @@ class SavedState:
         return newest
 
     def take_over(self, after: int = 0) -> Manifest | None:
-        """Begin the next term of this run, which is above `after`, in place of a coordinator that was lost; the checkpoint to go on from.
+        """Begin the next term of this run, above `after`, replacing a lost coordinator; return the checkpoint to resume from.
 
-        What earlier ones should still save behind that does not count. Raises OSError, and TakenOverError if another start has the folder.
+        Checkpoints that earlier coordinators may still save do not count. Raises OSError, and TakenOverError if another start
+        owns the folder.
         """
         term = max(after, self.term) + 1
         if self._store is None:
             self._terms = Terms(term)
             return None
-        while True:  # before the look: what is complete later was saved by one that is to find this claim
+        while True:  # before the search: a later checkpoint is saved by a coordinator that finds this claim
             try:
                 self._store.claim(term, self._claim.of_term(term).to_bytes())
                 break
@@ -122,7 +124,7 @@ class SavedState:
                 other = RunClaim.from_bytes(term, self._store.claim_of(term) or b"")
                 if other.start != self._claim.start:
                     raise self._taken_over(other) from None
-                term += 1  # of a coordinator that was lost before it was noted anywhere else
+                term += 1  # of a coordinator that was lost before it was recorded elsewhere
         self._remember(term)
         newest = self.newest()
         self._terms = self._terms.followed_by(term, newest.checkpoint if newest is not None else 0)
@@ -130,7 +132,7 @@ class SavedState:
         return newest
 
     def _remember(self, before: int) -> None:
-        """Read where the terms of this run before term `before` began. The newest note tells of all."""
+        """Read where the terms of this run before term `before` began. The newest note covers all."""
         assert self._store is not None
         for term in reversed([term for term in self._store.claims() if term < before]):
             note = self._store.noted(term, BEGUN)
@@ -140,21 +142,21 @@ class SavedState:
                 try:
                     self._terms = Terms.from_bytes(note)
                 except ValueError as error:
-                    _LOG.warning("%s: a note of a coordinator that began before is left out: %s", self._store.url, error)
+                    _LOG.warning("%s: a note of an earlier coordinator is skipped: %s", self._store.url, error)
                     continue
             return
 
     def stay_in_charge(self) -> None:
-        """Returns if no later process has claimed the folder: to be called before anything that the whole run sees.
+        """Return if no later process has claimed the folder; to be called before every change that the whole run sees.
 
-        Raises OSError, and TakenOverError if it was another start of the program.
+        Raises OSError, and TakenOverError if the claim is of another start of the program.
         """
         if self._store is None or not self._store.claimed(self.term + 1):
             return
         other = RunClaim.from_bytes(self.term + 1, self._store.claim_of(self.term + 1) or b"")
         if other.start != self._claim.start:
             raise self._taken_over(other)
-        why = f"{self._store.url}: this coordinator, of term {self.term}, was taken for lost, and another has begun"
+        why = f"{self._store.url}: this coordinator, of term {self.term}, was considered lost, and another has begun"
         self._leave(SupersededError(why))
 
     def _taken_over(self, other: RunClaim) -> TakenOverError:
@@ -163,28 +165,28 @@ class SavedState:
         return TakenOverError(f"{self._store.url}: {who}, has taken this job over: this process has lost it, and commits nothing more")
 
     def beat(self, sign: Sign) -> None:
-        """Give a sign of life. Raises OSError."""
+        """Write a sign of life. Raises OSError."""
         if self._store is not None and self.term:
             self._store.note(self.term, BEATING, sign.to_bytes())
 
     def note_end(self, end: End) -> None:
-        """Store how this process's part of the run ended. Raises OSError."""
+        """Record how this process's part of the run ended. Raises OSError."""
         if self._store is not None and self.term:
             self._store.note(self.term, ENDED, end.encode())
 
     def declare_void(self, after: int) -> None:
-        """Declare this run's checkpoints after `after` void: no job restores them again. Raises OSError."""
+        """Declare this run's checkpoints after `after` void, so that no job restores them. Raises OSError."""
         if self._store is not None:
             self._store.declare_void(max(after, self._claim.after))
 
     def open_savepoint(self, path: str, plan: Plan, allowed: Allowed) -> Manifest:
-        """The manifest of a savepoint (or of a checkpoint's folder). Raises FlowError if it can't be read, or state of it fits nowhere."""
+        """Read the manifest of a savepoint (or of a checkpoint's folder). Raises FlowError if it can't be read, or doesn't fit."""
         manifest = fitting_manifest(path, plan, allowed)
         self._from = manifest, path
         return manifest
 
     def restored(self, manifest: Manifest | None, plan: Plan) -> dict[WorkerId, RestoredTask]:
-        """What each worker of `plan` restores of `manifest`, which lies here or in the savepoint that the job began from."""
+        """Return the state that each worker of `plan` restores from `manifest`, which is here or in the job's savepoint."""
         if manifest is None:
             return {}
         if self._from is not None and self._from[0] is manifest:
@@ -193,9 +195,9 @@ class SavedState:
         return restored_tasks(manifest, plan, self._store.url if self._store is not None else "", manifest.checkpoint)
 
     def complete(self, manifest: Manifest) -> str | None:
-        """Write the manifest, then remove what is no longer kept; why it can't be written, or None.
+        """Write the manifest, then remove checkpoints that are no longer kept; return why it can't be written, or None.
 
-        A coordinator that is superseded leaves, before it has written it or afterwards.
+        A coordinator that is superseded leaves, before or after writing it.
         """
         if self._store is None:
             return "the job has no folder for checkpoints"
@@ -204,10 +206,10 @@ class SavedState:
         try:
             self.stay_in_charge()
             self._write(number, data)
-            self.stay_in_charge()  # a coordinator that began meanwhile may not have seen this checkpoint: then it must not be committed
+            self.stay_in_charge()  # a coordinator that began meanwhile may not know this checkpoint, which then must not be committed
         except SupersededError:
             raise
-        except FileExistsError as error:  # a coordinator's that was taken for lost: it stays, since it is not known who needs it
+        except FileExistsError as error:  # of a coordinator that was considered lost: it stays, because another may need it
             return f"{type(error).__name__}: {error}"
         except Exception as error:  # noqa: BLE001 -- whatever it is, the job must hear of it
             self._doubtful.add(number)
@@ -219,7 +221,7 @@ class SavedState:
         return None
 
     def _write(self, number: CheckpointNumber, data: bytes) -> None:
-        """Write a manifest. It is also written if only the reply was lost."""
+        """Write a manifest. It counts as written even if only the reply was lost."""
         assert self._store is not None
         try:
             self._store.complete(number, data)
@@ -241,7 +243,7 @@ class SavedState:
             self._doubtful.discard(number)
 
     def newest(self, below: CheckpointNumber | None = None) -> Manifest | None:
-        """This run's newest complete checkpoint (numbered below `below`) whose manifest can be read."""
+        """Return this run's newest complete checkpoint (below `below`) whose manifest can be read."""
         if self._store is None:
             return None
         for number in map(CheckpointNumber, reversed(self._own(self._store.completed()))):
@@ -252,7 +254,7 @@ class SavedState:
         return None
 
     def reached(self) -> CheckpointNumber:
-        """The newest checkpoint of this run that sinks may have committed, as its manifest, which may be damaged, shows. Raises OSError."""
+        """Return this run's newest checkpoint that sinks may have committed, by manifests, even damaged ones. Raises OSError."""
         for number in map(CheckpointNumber, reversed(self._own(self._store.completed() if self._store is not None else []))):
             manifest = self._manifest(number)
             if manifest is None or (manifest.run == self._run and self._terms.counts(number, manifest.attempt)):
@@ -260,11 +262,16 @@ class SavedState:
         return NO_CHECKPOINT
 
     def _own(self, checkpoints: Iterable[int]) -> list[int]:
-        """Return the checkpoints newer than the start of this run. Another run may have added some before it found this run's claim."""
+        """Return the checkpoints newer than the start of this run. Another run may have added some before it found this run's
+        claim.
+        """
         return [number for number in checkpoints if number > self._claim.after]
 
     def committables(self) -> list[Any] | None:
-        """What complete checkpoints here say is to be committed, of any run; None if one of them can't be read. Raises OSError."""
+        """Return the committables of all complete checkpoints here, of any run; None if a manifest can't be read.
+
+        Raises OSError.
+        """
         found: list[Any] = []
         for number in self._store.completed() if self._store is not None else []:
             manifest = self._manifest(number)
@@ -278,7 +285,7 @@ class SavedState:
         try:
             return Manifest.from_bytes(self._store.manifest(number))
         except CorruptStateError as error:
-            _LOG.warning("checkpoint %d is left out: %s", number, error)
+            _LOG.warning("checkpoint %d is skipped: %s", number, error)
             return None
 
     def discard(self, number: int) -> None:
@@ -286,7 +293,7 @@ class SavedState:
         if self._store is None:
             return
         try:
-            self.stay_in_charge()  # a later coordinator may have given the number to a checkpoint of its own
+            self.stay_in_charge()  # a later coordinator may have reused the number
         except OSError as error:
             _LOG.warning("files of checkpoint %d, which failed, stay: %s", number, error)
         else:
@@ -295,9 +302,9 @@ class SavedState:
                 self._store.discard(each)
 
     def discard_unfinished(self, committed: int = 0) -> None:
-        """As `discard`, of whatever lies behind the newest complete checkpoint: the process that began it is gone.
+        """Discard everything after the newest complete checkpoint: the process that began it was lost.
 
-        Checkpoints up to `committed` were complete, though their manifests may be gone: somebody may put those back.
+        Checkpoints up to `committed` were complete, though their manifests may be missing: a user may restore those.
         """
         if self._store is None:
             return
@@ -308,7 +315,7 @@ class SavedState:
             _LOG.warning("files of checkpoints that were never complete could not be removed: %s", error)
 
     def _sweep(self, store: CheckpointStore, newest: Manifest) -> None:
-        """Remove the files of this run that are no longer kept. If it isn't known which those are, nothing is removed."""
+        """Remove the files of this run that are no longer kept, or nothing if that is unknown."""
         copying = set(self._copying)
         self._needed[newest.checkpoint] = Needs.of(newest)
         try:
@@ -335,20 +342,20 @@ class SavedState:
         return Needs.of(manifest) if manifest is not None and self._terms.counts(number, manifest.attempt) else None
 
     def hold(self, number: CheckpointNumber) -> None:
-        """Checkpoint `number` is being copied: its files stay until `let_go`."""
+        """Keep the files of checkpoint `number`, which is being copied, until `let_go`."""
         self._copying.append(number)
 
     def let_go(self, number: CheckpointNumber) -> None:
-        """Checkpoint `number` is copied."""
+        """Release checkpoint `number`, which was copied."""
         self._copying.remove(number)
 
     def copy(self, manifest: Manifest, path: str) -> str | None:
-        """Make a savepoint in the folder `path` of a complete checkpoint that is held; why it can't be made, or None. For any thread."""
+        """Copy a held, complete checkpoint to a savepoint in the folder `path`; return why it fails, or None. For any thread."""
         assert self._store is not None
         try:
             target = CheckpointStore(path)
             if target.occupied:
-                return f"{path} is not empty: give the savepoint a folder of its own"
+                return f"{path} is not empty: give the savepoint its own folder"
             self._store.copy(manifest.checkpoint, manifest.files, target, SAVEPOINT)
             target.complete(SAVEPOINT, manifest.as_savepoint().to_bytes())
         except Exception as error:  # noqa: BLE001 -- a file system's library may raise anything, and somebody waits for the savepoint

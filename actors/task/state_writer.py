@@ -1,7 +1,7 @@
-"""Writes a worker's part of a checkpoint in a thread of its own, so that no batch waits for a disk.
+"""Writing of a worker's part of a checkpoint in a separate thread, so that no batch waits for a disk.
 
-Chunks come from the worker's thread while the stream goes on; once the last has been written, the report that the task is prepared, with
-the files, is there to be taken. A failure to write is a report too: the job decides what it means.
+Chunks arrive from the worker's thread while the stream continues; once the last has been written, the report that the task is
+prepared, with the files, can be taken. A failure to write is a report too: the job decides what to do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ...state.files import encoded
 from ...state.store import CheckpointStore
 
 MOST_WAITING = 16 << 20
-"""Bytes that may wait to be written before the task makes no more chunks, which may be small."""
+"""The bytes waiting to be written at which the task makes no more chunks, which may be small."""
 
 FLUSH_TIMEOUT = 300.0
 
@@ -36,7 +36,7 @@ class _Piece:
 
 
 class StateWriter:
-    """`name`: what files are called after. All methods but the thread's own are for the worker's thread."""
+    """A writer of state files. `name`: the prefix of file names. Public methods are for the worker's thread."""
 
     def __init__(self, store: CheckpointStore, name: str) -> None:
         self._store, self._name = store, name
@@ -50,7 +50,7 @@ class StateWriter:
 
     @property
     def busy(self) -> bool:
-        """Whether enough waits to be written."""
+        """True if enough bytes wait to be written."""
         return self._given - self._taken >= MOST_WAITING
 
     def write(self, checkpoint: CheckpointNumber, chunk: Batch) -> None:
@@ -60,12 +60,12 @@ class StateWriter:
         self._queue.put(_Piece(checkpoint, data, chunk.num_rows))
 
     def finish(self, prepared: Prepared) -> None:
-        """The chunks before it were all; `take` gives it back with its files, or as a failure."""
+        """End a checkpoint's chunks; `take` returns `prepared` with its files, or a failure."""
         self._waiting += 1
         self._queue.put(prepared)
 
     def take(self) -> list[Prepared | CheckpointFailed]:
-        """What has been written whole, or failed, since the last call."""
+        """Return checkpoints that were written completely, or failed, since the last call."""
         found = []
         while self._waiting and not self._done.empty():
             found.append(self._done.get())
@@ -73,7 +73,7 @@ class StateWriter:
         return found
 
     def flush(self) -> list[Prepared | CheckpointFailed]:
-        """As `take`, but waits for what is under way. Raises JobTimeoutError if that takes too long."""
+        """Wait for pending writes and return them as `take` does. Raises JobTimeoutError if that takes too long."""
         found = []
         while self._waiting:
             try:
@@ -86,7 +86,7 @@ class StateWriter:
         return found
 
     def close(self) -> None:
-        """End the thread once it is done with the file at hand; what is not finished is left behind and doesn't count."""
+        """End the thread after the current file; unfinished checkpoints are abandoned."""
         while not self._queue.empty():
             self._queue.get()
         self._queue.put(None)
@@ -106,7 +106,7 @@ class StateWriter:
         return item
 
     def _write_file(self, first: _Piece) -> Prepared | CheckpointFailed | None:
-        """Write chunks until the report comes that they were all, or pass over those that can't be written; None if closed before."""
+        """Write chunks until the final report, or skip those that can't be written; return None if closed before."""
         item: _Piece | Prepared | None = first
         try:
             with self._store.writing(first.checkpoint, self._name) as file:
@@ -114,7 +114,7 @@ class StateWriter:
                     file.append(item.data, item.keys)
                     item = self._take()
         except Exception as error:  # noqa: BLE001 -- a file system's library may raise anything, and the job must hear of it
-            while isinstance(item, _Piece):  # what could not be written may be only the end of the file, behind the last chunk
+            while isinstance(item, _Piece):  # the failed write may be the end of the file, after the last chunk
                 item = self._take()
             if item is None:
                 return None

@@ -1,9 +1,9 @@
-"""The interpreter of a task: it hands events to a `TaskCore` and turns the effects into calls on ports.
+"""The interpreter of a task: passes events to a `TaskCore` and turns the effects into calls on ports.
 
 Ray, the local runtime and the simulation run their tasks through it; they differ only in the ports that they supply.
 
-Invariant: an error in the task or its source is reported once, as `Failed`. After that the interpreter is `over` and does nothing more.
-A task that has finished is `over` too, but still answers rescales and requests for state.
+Invariant: an error in the task or its source is reported once, as `Failed`. After that the interpreter is `over` and does nothing
+more. A task that has finished is `over` too, but still answers rescales and requests for state.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ from ...scheduler.record.restoring.restored_task import RestoredTask
 from ...state.errors import CorruptCheckpointError, CorruptStateError, EvenflowError, StateBackendError
 from .pacing import IDLE, SAVE_SECONDS
 from .polled_source import PolledSource
-from .task_ports import SavedState, TaskPorts
+from .task_ports import CheckpointReader, TaskPorts
 
 
 class TaskInterpreter:
-    """Used by one thread."""
+    """The interpreter of one task. Used by one thread."""
 
     def __init__(self, spec: TaskSpec, ports: TaskPorts, restored: RestoredTask | None = None) -> None:
         self.spec, self._restored = spec, restored
         self._channels, self._reports, self._writer, self._saved = ports.channels, ports.reports, ports.writer, ports.saved
-        self._outside = ports.outside
+        self._background = ports.background
         self._now, self._timestamp = ports.clock.now, ports.clock.timestamp
         self.task = TaskCore(spec, self._timestamp() // 1_000 - round(self._now() * 1_000_000))
         self.source = PolledSource(spec)
@@ -68,7 +68,7 @@ class TaskInterpreter:
         self.over = False
 
     def open(self) -> None:
-        """Open the reader and the operators, and restore what they go on from."""
+        """Open the reader and the operators, and restore their state."""
         try:
             self.task.open()
             self.source.open()
@@ -86,7 +86,7 @@ class TaskInterpreter:
                 raise CorruptCheckpointError(self.spec.name, restored.checkpoint, str(error)) from error
         self.source.seek(restored.position)
 
-    def _restore_state(self, restored: RestoredTask, keys: RestoredKeys, saved: SavedState) -> None:
+    def _restore_state(self, restored: RestoredTask, keys: RestoredKeys, saved: CheckpointReader) -> None:
         for chain in restored.chains:
             for chunk in resolved(saved.chunks(restored.checkpoint, file) for file in reversed(chain.files)):
                 self.task.install(Batch(chunk), keys, chain.worker, restored.change)
@@ -95,11 +95,11 @@ class TaskInterpreter:
 
     @property
     def is_source(self) -> bool:
-        """Whether it has a source to poll now."""
+        """True if it has a source to poll now."""
         return self.source.reader is not None and not self.over and not self.source.paused and not self.task.stopped
 
     def receive(self, channel: ChannelId, element: Element) -> None:
-        """Take an element that has come in."""
+        """Process a received element."""
         self._bring()
         if self.task.finished:
             self._answer(self.task.receive, channel, element)
@@ -144,19 +144,19 @@ class TaskInterpreter:
         return effects + self.task.exhausted(now) if reader.finished else effects
 
     def idle(self) -> None:
-        """Send what waits in the buffers: there is nothing else to do."""
+        """Send buffered rows, because there is nothing else to do."""
         self._bring()
         if self.task.outputs.wait or self.task.chain.ticks:
             self._work(self.task.idle)
 
     def _bring(self) -> None:
-        """Bring the task what has been done outside of its thread."""
-        if self._outside is not None and not self.over:
-            for position, outcome in self._outside.take():
+        """Pass results of background work to the task."""
+        if self._background is not None and not self.over:
+            for position, outcome in self._background.take():
                 self._work(partial(self.task.brought, position, outcome))
 
     def flush_if_due(self) -> None:
-        """Send what waits in the buffers if a row has waited for longer than `linger`."""
+        """Send buffered rows if a row has waited for longer than `linger`."""
         if self.task.outputs.due(self._now()):
             self._work(self.task.idle)
 
@@ -205,7 +205,7 @@ class TaskInterpreter:
             self._report_all(self._writer.take())
 
     def command(self, command: Command) -> None:
-        """Carry out a command from the coordinator; one that comes too late changes nothing."""
+        """Carry out a command from the coordinator; one that arrives too late changes nothing."""
         match command:
             case Attach() | Detach() | ExpectRewind() | PauseSource() | TakeSource() | ResumeSource():
                 self._answer(lambda now: self._rescale(command, now))
@@ -232,7 +232,7 @@ class TaskInterpreter:
         return []
 
     def _rescale(self, command: Rescaling, now: float) -> list[Effect]:
-        """The answer goes behind the effects, except that of a source, which has none."""
+        """Carry out a rescaling command. The answer follows the effects; a source has none."""
         task = self.task
         match command:
             case Attach():
@@ -264,7 +264,7 @@ class TaskInterpreter:
         return self.task.rewind(earliest, share.own_times, now)
 
     def fail(self, error: BaseException) -> None:
-        """The worker can't go on: report the error, unless the task is over."""
+        """Report the error, unless the task is over: the worker can't continue."""
         if not self.over:
             self.over = True
             self._reports(Failed(own_error(error, self.spec.name)))
@@ -275,17 +275,17 @@ class TaskInterpreter:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-        if self._outside is not None:
-            self._outside.close()
+        if self._background is not None:
+            self._background.close()
         self.source.close()
 
     def _work(self, step: Callable[..., Iterable[Effect]], *what: Any) -> None:
-        """Have the task do something, unless it is over. `step(*what, now)` does it."""
+        """Run a step of the task, `step(*what, now)`, unless it is over."""
         if not self.over:
             self._answer(step, *what)
 
     def _answer(self, step: Callable[..., Iterable[Effect]], *what: Any) -> None:
-        """Have the task do something, also if it is over: others wait for it."""
+        """Run a step of the task even if it is over, because other workers wait for it."""
         begun = self._now()
         try:
             for effect in step(*what, begun):
@@ -317,8 +317,8 @@ class TaskInterpreter:
                 self.over = True
                 self._reports(replace(effect, position=self.source.position))
             case Work():
-                assert self._outside is not None
-                self._outside.begin(effect.position, effect.run)
+                assert self._background is not None
+                self._background.begin(effect.position, effect.run)
             case Switched() | Arrived() | Rewound() | OperatorProblem():
                 self._reports(effect)
             case _:
@@ -337,7 +337,7 @@ class TaskInterpreter:
 
 
 def own_error(error: BaseException, worker: WorkerId) -> EvenflowError:
-    """The error as one of evenflow's own, which any process can read. What is not expected of a worker is the cause of a JobFailedError."""
+    """Return the error as an EvenflowError, which any process can read. An unexpected error is the cause of a JobFailedError."""
     if isinstance(error, EvenflowError) and is_own(error):
         return judged(error)
     trace = "".join(traceback.format_exception(error))

@@ -1,7 +1,7 @@
-"""The ports of a task: all that its interpreter needs of the world around it.
+"""The ports of a task: everything outside it that its interpreter needs.
 
-Ray, the local runtime and the simulation each supply these, and share everything else. One thread uses all ports of a task, and no call may
-block it, except `CheckpointWriter.flush` and `close`, and reading what a checkpoint holds.
+Ray, the local runtime and the simulation each supply these, and share everything else. One thread uses all ports of a task, and
+no call may block it, except `CheckpointWriter.flush` and `close`, and reading a checkpoint.
 """
 
 from __future__ import annotations
@@ -29,70 +29,72 @@ class Channels(Protocol):
     """The channels that begin or end at this task."""
 
     def send(self, channel: ChannelId, element: Element, /) -> None:
-        """Called for each element that leaves, in order. What can't leave yet is kept here."""
+        """Send an element, or keep it until it can be sent. Called for each element, in order."""
 
     def consumed(self, channel: ChannelId, batch: Batch, /) -> None:
-        """Called once the task has processed a batch that it received: its credit may go back to the sender."""
+        """Return the credit of a received batch to its sender. Called once the task has processed it."""
 
 
 class TaskClock(Protocol):
     """The time, for the callers of the task."""
 
     def now(self) -> float:
-        """Seconds; never goes back."""
+        """Return seconds that never go back."""
 
     def timestamp(self) -> int:
-        """Nanoseconds since the epoch, which other processes understand too."""
+        """Return nanoseconds since the epoch, for other processes."""
 
 
 class Reports(Protocol):
-    """The way to the coordinator."""
+    """The channel to the coordinator."""
 
     def __call__(self, report: Report, /) -> None:
-        """Called for each report. The coordinator sees them in this order."""
+        """Send a report. The coordinator receives them in this order."""
 
 
 class CheckpointWriter(Protocol):
-    """Writes this worker's part of checkpoints, a file for each, while the stream goes on. It keeps the order of its calls."""
+    """A writer of this worker's part of checkpoints, a file for each, while the stream continues. It keeps the order of its
+    calls.
+    """
 
     @property
     def busy(self) -> bool:
-        """Whether so much waits to be written that the task makes no more chunks for now."""
+        """True if so many bytes wait to be written that the task makes no more chunks for now."""
 
     def write(self, checkpoint: CheckpointNumber, chunk: Batch) -> None:
-        """Called with each chunk of the state that `checkpoint` holds."""
+        """Write a chunk of the state in `checkpoint`."""
 
     def finish(self, prepared: Prepared) -> None:
-        """Called behind the last chunk of a checkpoint: `take` or `flush` gives `prepared` back with its files, or a failure."""
+        """End a checkpoint's chunks: `take` or `flush` returns `prepared` with its files, or a failure."""
 
     def take(self) -> Iterable[Prepared | CheckpointFailed]:
-        """What has been written since the last call, or has failed, in the order in which it was finished."""
+        """Return checkpoints that were written, or failed, since the last call, in the order in which they were finished."""
 
     def flush(self) -> Iterable[Prepared | CheckpointFailed]:
-        """Called when the task has finished: as `take`, after everything is written."""
+        """Write everything and return as `take` does. Called when the task has finished."""
 
     def close(self) -> None:
-        """Called once at the end, also after an error: leave what is not written yet."""
+        """Abandon unwritten chunks. Called once at the end, also after an error."""
 
 
-class SavedState(Protocol):
-    """Reads what the task's checkpoint holds."""
+class CheckpointReader(Protocol):
+    """A reader of the task's checkpoint."""
 
     def chunks(self, checkpoint: CheckpointNumber, entry: StateFile) -> Iterable[pa.RecordBatch]:
-        """The chunks of a file. Raises CorruptStateError if it is gone or is not what was written."""
+        """Yield the chunks of a file. Raises CorruptStateError if it is missing or damaged."""
 
 
-class Outside(Protocol):
-    """Does work outside of the task's thread, one piece after the other for each position."""
+class BackgroundWork(Protocol):
+    """A runner of work outside the task's thread, one piece after the other for each position."""
 
     def begin(self, position: int, run: Callable[[], Any]) -> None:
-        """Called with work of the operator at `position`."""
+        """Start work of the operator at `position`."""
 
     def take(self) -> Iterable[tuple[int, Outcome]]:
-        """Called often: the work that has ended since the last call, by the position of its operator."""
+        """Return the work that has ended since the last call, by the position of its operator. Called often."""
 
     def close(self) -> None:
-        """Called once at the end, also after an error: nobody wants what is still under way."""
+        """Abandon work in progress. Called once at the end, also after an error."""
 
 
 class TaskMeter(Protocol):
@@ -128,5 +130,5 @@ class TaskPorts:
     pacing: Pacing
     meter: Callable[[TaskCore], TaskMeter]
     writer: CheckpointWriter | None = None
-    saved: SavedState | None = None
-    outside: Outside | None = None
+    saved: CheckpointReader | None = None
+    background: BackgroundWork | None = None

@@ -1,7 +1,7 @@
-"""A worker's life in one attempt of its job: one task, its sockets, and the thread that runs them.
+"""A worker's run of one attempt of its job: one task, its sockets, and the thread that runs them.
 
-Calls from other threads only fill an inbox; one thread of its own does all the rest, so that neither the task nor a socket is ever used by
-two.
+Calls from other threads only fill an inbox; the run's own thread does all the rest, so that neither the task nor a socket is ever
+used by two threads.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from .poll_size import PollSize
 from .real_task import real_task
 
 TURN = 64
-"""Elements that a worker takes at most before it looks at its sockets and commands again..."""
+"""The most elements that a worker takes before it checks its sockets and commands again..."""
 
 TURN_SECONDS = 0.005
-"""...and the time after which it takes no more, so that commands and other workers' requests don't wait behind a backlog of records."""
+"""...and the seconds after which it takes no more, so that commands and other workers' requests don't wait behind many records."""
 
 LONGEST_SLEEP = 0.1
 
@@ -45,22 +45,22 @@ LISTEN_PATIENCE = 10.0
 
 @dataclass(frozen=True, slots=True)
 class _Listen:
-    """Of this process's own: listen on `host` too, and say when that is so."""
+    """An internal command: listen on `host` too, and signal `done`."""
 
     host: str
     done: threading.Event = field(default_factory=threading.Event)
 
 
 def load_arrow() -> None:
-    """Let Arrow load what it takes a quarter of a second for where pandas is installed, the first time in a process."""
+    """Load the parts of Arrow that take a quarter of a second if pandas is installed, the first time in a process."""
     pa.array([0]).dictionary_encode()
 
 
 class TaskRun:
-    """`report(number, report)` tells the coordinator. Made, then `connect`, then `start`, each once.
+    """A run of a task. `report(number, report)` reports to the coordinator. Created, then `connect`, then `start`, each once.
 
-    A task that goes on from a checkpoint begins at once to take its state, while other workers' processes still start; it says nothing and
-    takes nothing from its inputs before `start`.
+    A task that resumes from a checkpoint begins at once to restore its state, while other workers' processes still start; it
+    sends nothing and takes no input before `start`.
     """
 
     def __init__(
@@ -94,18 +94,17 @@ class TaskRun:
         self._thread: threading.Thread | None = None
         self._go = threading.Event()
         self._held: list[Report] | None = []
-        """What is to be reported once the run has started."""
+        """Reports to send once the run has started."""
         self._over: Callable[[], None] = lambda: None
         if restored is not None:
             self._begin()
 
     @property
     def address(self) -> Address:
-        """Where its peers connect to."""
         return self._transport.address
 
     def connect(self, addresses: Mapping[WorkerId, Address], channels: tuple[ChannelSpec, ...]) -> None:
-        """Open the channels: `channels` are those that begin or end here."""
+        """Open the channels that begin or end here."""
         for channel in channels:
             if channel.receiver == self.spec.name:
                 self._transport.accept(channel.id, f"{self._job}/{channel.sender}")
@@ -113,7 +112,7 @@ class TaskRun:
                 self._transport.connect(channel.id, addresses[channel.receiver], paced=not channel.state)
 
     def start(self, over: Callable[[], None]) -> None:
-        """Begin to work; `over` is called when the run has ended by itself: after a shutdown, or because its thread could not go on."""
+        """Begin to work; `over` is called when the run ends itself: after a shutdown, or because its thread could not continue."""
         self._over = over
         self._go.set()
         if self._thread is None:
@@ -125,7 +124,7 @@ class TaskRun:
         self._thread.start()
 
     def end(self, patience: float) -> bool:
-        """Leave everything as it is and end; whether the thread did within `patience` seconds."""
+        """End without cleaning up; return True if the thread ended within `patience` seconds."""
         self._ended = True
         self._go.set()
         if self._thread is None:
@@ -136,13 +135,16 @@ class TaskRun:
         return not self._thread.is_alive()
 
     def command(self, number: int, command: Command) -> None:
-        """Command `number` from the coordinator; they may arrive in any order."""
+        """Handle command `number` from the coordinator; they may arrive in any order."""
         with self._lock:
             self._inbox.extend(self._order.put(number, command))
         self._transport.wake()
 
     def listen(self, host: str) -> Address:
-        """Let workers on other nodes connect, at `host`; where. Raises JobTimeoutError if the run doesn't come to it, between two turns."""
+        """Let workers on other nodes connect, at `host`; return the new address.
+
+        Raises JobTimeoutError if the run is too busy, because it handles this between two turns.
+        """
         wanted = _Listen(host)
         self._inbox.append(wanted)
         self._transport.wake()
@@ -165,7 +167,7 @@ class TaskRun:
         # The tables of keyed state exist now, still empty: kept out of the garbage collector's rounds, they don't stop the stream for a
         # visit of a million keys that hold nothing to collect.
         gc.freeze()
-        self._go.wait()  # for `start` or `end`, one of which the coordinator calls, or else it is lost and ends this process
+        self._go.wait()  # for `start` or `end`; if the coordinator calls neither, it is lost and this process ends
         held, self._held = self._held or [], None
         for report in held:
             self._report(report)
@@ -185,7 +187,7 @@ class TaskRun:
                 self._over()
 
     def _obey(self) -> bool:
-        """Carry out the commands that have come; False after a shutdown or `end`."""
+        """Carry out the received commands; return False after a shutdown or `end`."""
         while self._inbox and not self._ended:
             command = self._inbox.popleft()
             if isinstance(command, _Listen):
@@ -205,7 +207,7 @@ class TaskRun:
         return not self._ended
 
     def _open(self, attach: Attach) -> None:
-        """Take and open the channels of workers that join."""
+        """Accept and open the channels of joining workers."""
         self._state_channels |= {peer.incoming for peer in attach.peers}
         self._to_peers.update((peer.index, peer.outgoing) for peer in attach.peers)
         for channel in attach.accept:
@@ -214,7 +216,7 @@ class TaskRun:
             self._transport.connect(channel.id, attach.addresses[channel.receiver], paced=not channel.state)
 
     def _forget_peers(self, detach: Detach) -> None:
-        """A request for state may have been in flight to a worker that has left; its credit will never be returned."""
+        """Abandon the channels to workers that have left, whose credit for a request in flight will never be returned."""
         for index in detach.peers:
             if index in self._to_peers:
                 self._transport.abandon(self._to_peers.pop(index))
@@ -239,7 +241,7 @@ class TaskRun:
             self._rest = task.sleep_for()
 
     def _read(self) -> bool:
-        """Poll the source for no more than soon leaves; whether it gave something."""
+        """Poll the source for as many rows as are sent soon; return True if it had any."""
         blocked = self._transport.blocked_seconds
         if blocked > self._blocked_before or not self._task.task.outputs.wait:
             self._poll_size.read(self._rows_read, blocked - self._blocked_before)
@@ -267,7 +269,10 @@ class TaskRun:
         self._sort(received)
 
     def _sort(self, received: list[tuple[ChannelId, Element]]) -> None:
-        """Records wait for their turn. State does not: two workers that wait for each other's credit must still take each other's state."""
+        """Queue records, and process state at once.
+
+        Two workers that wait for each other's credit must still take each other's state.
+        """
         for channel, element in received:
             if channel in self._state_channels:
                 self._task.receive(channel, element)

@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 import evenflow as ef
 
 from ...connectors.kafka.cluster import KafkaCluster
-from ...connectors.kafka.encoding import Encoding
 from ...connectors.kafka.sink import KafkaSink
-from ...connectors.staging import Place, StagedFile
+from ...connectors.kafka.values.encoding import Encoding
+from ...connectors.staged.staging import StagedFile, StagingPlace
 from .. import machine
 from ..errors import BenchmarkError
 from ..process import run_system
@@ -31,7 +31,7 @@ class CountedSink(KafkaSink):
 
     staged = 0
 
-    def write_staged(self, checkpoint: int, place: Place, files: Sequence[StagedFile]) -> None:
+    def write_staged(self, checkpoint: int, place: StagingPlace, files: Sequence[StagedFile]) -> None:
         self.staged += sum(file.size for file in files)
         super().write_staged(checkpoint, place, files)
 

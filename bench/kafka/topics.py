@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ...connectors.kafka.cluster import KafkaCluster
-from ...connectors.kafka.encoding import Encoding
+from ...connectors.kafka.values.encoding import Encoding
 from ..errors import BenchmarkError
 
 PARTITIONS = 4
@@ -47,8 +47,8 @@ def topics(bootstrap: str, names: Sequence[str], partitions: int = PARTITIONS) -
 def produce(bootstrap: str, topic: str, batches: Iterable[pa.RecordBatch], key: str | None = None, partitions: int = PARTITIONS) -> int:
     """Rows as JSON objects; returns how many.
 
-    With `key`, a column, the rows of a key are in one partition; without it batches go to the partitions in turn. Either way the rows of a
-    partition are in the order of the batches. Raises BenchmarkError if the broker doesn't take them.
+    With `key`, a column, the rows of a key are in one partition; without it batches go to the partitions in turn. Either way the
+    rows of a partition are in the order of the batches. Raises BenchmarkError if the broker doesn't take them.
     """
     producer = cluster_at(bootstrap).producer(
         acks="all", enable_idempotence=True, linger_ms=20, partitioner="murmur2_random", queue_buffering_max_kbytes=MEMORY_KILOBYTES

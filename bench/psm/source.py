@@ -1,7 +1,8 @@
 """The streams of the price search machine: rows are functions of their number.
 
-A visitor takes one *turn* after the other: each is a search, and a click or an impression. Of two turns in a row one has a click and the
-other an impression, at random, so there are as many of both, and twice as many searches. The product of each is drawn uniformly.
+A visitor takes one *turn* after the other: each is a search, and a click or an impression. Of two turns in a row one has a click
+and the other an impression, at random, so there are as many of both, and twice as many searches. The product of each is drawn
+uniformly.
 
 >>> reader = visits("click", turns=4).reader(0, 1)
 >>> reader.poll(10).rows["seq"].to_pylist()
@@ -19,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...connectors.numbered import NumberedRows, NumberedSource
-from ...connectors.random_bits import below, random_bits
+from ...connectors.generated.numbered import NumberedRows, NumberedSource
+from ...connectors.generated.random_bits import below, random_bits
 from ...engine.batch import Batch
 
 StreamName = Literal["click", "impression", "search"]
@@ -54,9 +55,9 @@ def visits(
 ) -> NumberedSource:
     """A stream of `turns` turns, or without end; `rate` turns a second, paced by `clock`, or as fast as the job takes them.
 
-    Event time passes 1 s per `turn_rate` turns (default: `rate`, else 1,000). Columns: `timestamp` (ms, UTC), `category`, `product`; clicks
-    also have `owner` and `price` (float64), searches `rank` (from 0 to 199); `seq` (int64) is the number of the turn. A product has one
-    category and one owner. `created` adds the time (wall clock, nanoseconds) at which the row was due.
+    Event time passes 1 s per `turn_rate` turns (default: `rate`, else 1,000). Columns: `timestamp` (ms, UTC), `category`,
+    `product`; clicks also have `owner` and `price` (float64), searches `rank` (from 0 to 199); `seq` (int64) is the number of the
+    turn. A product has one category and one owner. `created` adds the time (wall clock, nanoseconds) at which the row was due.
     """
     rows = VisitRows(stream, turn_rate or rate or TURNS_PER_SECOND, products, seed)
     share = 1.0 if stream == "search" else 0.5

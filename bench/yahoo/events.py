@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...connectors.numbered import NumberedRows, NumberedSource
-from ...connectors.random_bits import below, random_bits
+from ...connectors.generated.numbered import NumberedRows, NumberedSource
+from ...connectors.generated.random_bits import below, random_bits
 from ...engine.batch import Batch
 
 CAMPAIGNS, ADS_PER_CAMPAIGN = 100, 10
@@ -50,9 +50,10 @@ def ad_events(
 ) -> NumberedSource:
     """`events` events, or without end; `rate` events a second, or as fast as the job takes them.
 
-    Event time begins at `base_time` (ms since 1970) and passes 1 s per `event_rate` events (default: `rate`, else 10,000). `punctual`, with
-    a rate: an event is due when the wall clock shows its event time, so that a latency is the clock's time less an event time. Columns:
-    `user_id`, `page_id`, `ad_id`, `ad_type`, `event_type`, `ip_address` (strings, drawn uniformly), `event_time` (ms, UTC).
+    Event time begins at `base_time` (ms since 1970) and passes 1 s per `event_rate` events (default: `rate`, else 10,000).
+    `punctual`, with a rate: an event is due when the wall clock shows its event time, so that a latency is the clock's time less
+    an event time. Columns: `user_id`, `page_id`, `ad_id`, `ad_type`, `event_type`, `ip_address` (strings, drawn uniformly),
+    `event_time` (ms, UTC).
     """
     rows = AdEvents(event_rate or rate or EVENTS_PER_SECOND, base_time, seed)
     begun = base_time / 1000.0 if punctual else None

@@ -1,8 +1,9 @@
 """The Yahoo streaming benchmark on Ray: events a second at full speed, and the latency of windows at fixed rates.
 
-The benchmark's latency is that of a window: the time of its last write, less its end. Here a window's count of a campaign is written once,
-when the watermark has passed the window's end; events are due when the wall clock shows their event time. What is not measured: Kafka,
-decoding JSON, and Redis, into which the original writes. The counts go into Parquet files, and must be those of DuckDB.
+The benchmark's latency is that of a window: the time of its last write, less its end. Here a window's count of a campaign is
+written once, when the watermark has passed the window's end; events are due when the wall clock shows their event time. What is
+not measured: Kafka, decoding JSON, and Redis, into which the original writes. The counts go into Parquet files, and must be those
+of DuckDB.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import pyarrow.parquet as pq
 
 import evenflow as ef
 
-from ...connectors.numbered import NumberedSource
+from ...connectors.generated.numbered import NumberedSource
 from .. import machine
 from ..conditions import record
 from ..errors import BenchmarkError

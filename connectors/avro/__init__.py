@@ -1,1 +1,1 @@
-"""Avro: schemas as Arrow types, what one schema makes of rows of another, and the registry that knows schemas by their numbers."""
+"""Avro: schemas as Arrow types, the resolution of one schema by another, and the schema registry."""

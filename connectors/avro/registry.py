@@ -1,6 +1,6 @@
-"""A schema registry that speaks the REST API of Confluent's: schemas by their number, and by the subject under which they are registered.
+"""A client of a schema registry with Confluent's REST API, which finds schemas by number and by subject.
 
-The first five bytes of a value say which schema wrote it: a zero, and the schema's number.
+The first five bytes of a value name the schema that wrote it: a zero, and the schema's number.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...engine.errors import ConnectorError, FlowError
 from .schema import AvroSchema, SchemaError
 
 ANSWER_SECONDS = 10.0
-"""How long to wait for an answer."""
+"""The deadline of a request."""
 
 HEADER_BYTES = 5
 
@@ -27,25 +27,25 @@ _FORMAT = "application/vnd.schemaregistry.v1+json"
 
 
 class UnknownSchemaError(Exception):
-    """The registry has no schema of that number, or one that can't be read by; the text says which."""
+    """The registry has no schema with this number, or one that can't be used; the text says which."""
 
 
 def header_of(number: int) -> bytes:
-    """What stands before a value that the schema of this number wrote."""
+    """Return the bytes that precede a value written by the schema with this number."""
     return _MAGIC + number.to_bytes(HEADER_BYTES - 1, "big")
 
 
 def number_of(value: bytes) -> int | None:
-    """The number of the schema that wrote a value, None if the value doesn't say it."""
+    """Return the number of the schema that wrote a value, or None if the value has no such header."""
     if value[:1] != _MAGIC or len(value) < HEADER_BYTES:
         return None
     return int.from_bytes(value[1:HEADER_BYTES], "big")
 
 
 class SchemaRegistry:
-    """`url` may have a user and a password: `https://user:password@host`. Picklable. Raises FlowError for what is no such address.
+    """A client of the registry at `url`, which may contain a user and a password: `https://user:password@host`. Picklable.
 
-    Its methods raise ConnectorError if the registry can't be asked or refuses the user.
+    Raises FlowError for a malformed address. The methods raise ConnectorError if the registry doesn't answer or rejects the user.
     """
 
     def __init__(self, url: str, operator: str) -> None:
@@ -60,8 +60,8 @@ class SchemaRegistry:
             self._headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
 
     def schema(self, number: int) -> AvroSchema:
-        """The schema of this number. Raises UnknownSchemaError if there is none that can be used."""
-        found = self._asked(f"/schemas/ids/{number}")
+        """Fetch the schema with this number. Raises UnknownSchemaError if there is none that can be used."""
+        found = self._request(f"/schemas/ids/{number}")
         if found is None:
             raise UnknownSchemaError(f"the registry {self.url} has no schema {number}; is it the one that the producer asks?")
         try:
@@ -70,8 +70,8 @@ class SchemaRegistry:
             raise UnknownSchemaError(f"schema {number} of the registry {self.url} can't be used: {error}") from error
 
     def newest(self, subject: str) -> tuple[int, AvroSchema]:
-        """Number and schema of a subject's newest version. Raises ConnectorError if there is none that can be used."""
-        found = self._asked(f"/subjects/{quote(subject, safe='')}/versions/latest")
+        """Fetch number and schema of a subject's newest version. Raises ConnectorError if there is none that can be used."""
+        found = self._request(f"/subjects/{quote(subject, safe='')}/versions/latest")
         if found is None:
             raise self._error(f"has no subject `{subject}`; register a schema under it, or give one in schema=")
         try:
@@ -80,10 +80,10 @@ class SchemaRegistry:
             raise self._error(f"has a schema under `{subject}` that can't be used: {error}; give another in schema=") from error
 
     def register(self, subject: str, schema: AvroSchema) -> int:
-        """The number of a schema, which is registered under the subject unless it is."""
-        found = self._asked(f"/subjects/{quote(subject, safe='')}/versions", {"schema": schema.text})
+        """Register a schema under the subject, unless it is registered already, and return its number."""
+        found = self._request(f"/subjects/{quote(subject, safe='')}/versions", {"schema": schema.text})
         if found is None:
-            raise self._error(f"has no way to register a schema under `{subject}`; check the address")
+            raise self._error(f"can't register a schema under `{subject}`; check the address")
         return int(found["id"])
 
     def _schema(self, found: dict[str, Any]) -> AvroSchema:
@@ -95,18 +95,18 @@ class SchemaRegistry:
         return AvroSchema(found["schema"], list(others.values()))
 
     def _gather(self, found: dict[str, Any], others: dict[str, str]) -> None:
-        """Add the schemas to which this one refers, each behind those to which it refers itself."""
+        """Add the schemas that this one refers to, each after the schemas that it refers to itself."""
         for reference in found.get("references") or ():
             subject, version = reference["subject"], reference["version"]
             if f"{subject} {version}" not in others:
-                other = self._asked(f"/subjects/{quote(subject, safe='')}/versions/{version}")
+                other = self._request(f"/subjects/{quote(subject, safe='')}/versions/{version}")
                 if other is None:
-                    raise SchemaError(f"it refers to version {version} of `{subject}`, which is gone")
+                    raise SchemaError(f"it refers to version {version} of `{subject}`, which no longer exists")
                 self._gather(other, others)
                 others[f"{subject} {version}"] = other["schema"]
 
-    def _asked(self, path: str, body: dict[str, str] | None = None) -> dict[str, Any] | None:
-        """The registry's answer, None if it has no such thing."""
+    def _request(self, path: str, body: dict[str, str] | None = None) -> dict[str, Any] | None:
+        """Send a request and return the registry's answer, or None if the registry has no such schema or subject."""
         data = None if body is None else json.dumps(body).encode()
         request = Request(self.url + path, data, self._headers)  # noqa: S310 -- the constructor takes http and https only
         try:
@@ -117,15 +117,15 @@ class SchemaRegistry:
                 self._check(error)
             return None
         except ValueError as error:
-            raise self._error("answers with something else than JSON; check that it is the address of a schema registry") from error
+            raise self._error("answers with something other than JSON; check that it is the address of a schema registry") from error
         except (OSError, http.client.HTTPException) as error:
             raise self._error(f"doesn't answer: {error}; check the address, and that a registry listens there") from error
         if not isinstance(found, dict):
-            raise self._error("answers with something else than a JSON object; check that it is the address of a schema registry")
+            raise self._error("answers with something other than a JSON object; check that it is the address of a schema registry")
         return found
 
     def _check(self, error: HTTPError) -> None:
-        """Raises ConnectorError, unless it says that there is no such schema or subject."""
+        """Raise ConnectorError, unless the error means that there is no such schema or subject."""
         said = error.read(2_000).decode(errors="replace")
         if error.code in (401, 403):
             raise self._error("refuses the user or the password; give them in the address: https://user:password@host") from error

@@ -1,7 +1,7 @@
-"""What the reader's schema makes of rows that another schema wrote, where Avro's resolution alone would give wrong values.
+"""Checks of a reader's schema against the writer's, for cases in which Avro's resolution alone would give wrong values.
 
-fastavro matches fields, promotes numbers and fills in defaults. It doesn't compare logical types, which aren't in the bytes: a time in
-milliseconds would be read as one in microseconds. And it takes the text of a default of bytes for its value.
+fastavro matches fields, promotes numbers and fills in defaults. It doesn't compare logical types, which aren't in the bytes: a
+time in milliseconds would be read as one in microseconds. It also uses the text of a default for bytes as the value.
 
 >>> millis, micros = ({"type": "long", "logicalType": f"timestamp-{unit}"} for unit in ("millis", "micros"))
 >>> misread(millis, micros)
@@ -17,7 +17,7 @@ from .types import is_null, without_null
 
 
 def misread(writer: Any, reader: Any, path: str = "") -> str | None:
-    """What would be read wrongly, by expanded schemas; None if nothing would."""
+    """Return a description of a value that would be read wrongly under these expanded schemas, or None if all are read correctly."""
     writer, reader = without_null(writer), without_null(reader)
     if isinstance(writer, list):
         return next((problem for part in writer if (problem := misread(part, reader, path)) is not None), None)

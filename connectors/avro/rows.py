@@ -1,4 +1,4 @@
-"""Columns that are to be Avro values: which types fit, where nulls are that have no place, and what fastavro is given.
+"""Conversion of columns to Avro values: which types fit, and where nulls aren't allowed.
 
 >>> refuses(pa.int64(), pa.int32()), refuses(pa.string(), pa.int32())
 (None, 'give it that type with cast() or map()')
@@ -29,13 +29,13 @@ _SAME: tuple[_Test, ...] = (
     lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
     lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind),
 )
-"""Types of one kind become each other, if their values fit."""
+"""Groups of types that convert into each other, if the values fit."""
 
 _ADVICE = "give it that type with cast() or map()"
 
 
 def refuses(kind: pa.DataType, wanted: pa.DataType) -> str | None:
-    """Why columns of type `kind` can't become `wanted`, the type of a schema; None if they can where the values fit."""
+    """Return why columns of type `kind` can't become `wanted`, the type of a schema, or None if they can when the values fit."""
     if pa.types.is_dictionary(kind):
         return refuses(kind.value_type, wanted)
     if pa.types.is_null(kind) or any(same(kind) and same(wanted) for same in _SAME):
@@ -53,7 +53,7 @@ def refuses(kind: pa.DataType, wanted: pa.DataType) -> str | None:
 
 
 def stored_type(kind: pa.DataType) -> pa.DataType:
-    """The type of what is in the bytes: times are numbers there."""
+    """Return the type of the encoded values: times are stored as numbers."""
     if pa.types.is_date32(kind) or pa.types.is_time32(kind):
         return pa.int32()
     if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
@@ -66,13 +66,13 @@ def stored_type(kind: pa.DataType) -> pa.DataType:
 
 
 def holes(column: pa.Array, kind: Any) -> int | None:
-    """The place of the first value with a null where the expanded Avro type has none, None if there is none. fastavro lets some pass."""
+    """Return the row of the first null that the expanded Avro type doesn't allow, or None. fastavro accepts some of these."""
     bad = _holes(column, kind)
     return None if bad is None else int(np.flatnonzero(bad)[0])
 
 
 def _holes(column: pa.Array, kind: Any) -> np.ndarray[Any, np.dtype[np.bool_]] | None:
-    """Which values have such a null, None if none has."""
+    """Return a mask of the values that contain such a null, or None if no value does."""
     nullable = is_null(kind) or (isinstance(kind, list) and any(map(is_null, kind)))
     kind = without_null(kind)
     nulls = column.is_null().to_numpy(zero_copy_only=False)

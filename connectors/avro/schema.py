@@ -1,4 +1,4 @@
-"""An Avro schema: as the user or a registry gave it, as fastavro reads and writes by it, and the columns that it stands for.
+"""An Avro schema in its three forms: as given by a user or a registry, as fastavro needs it, and as columns.
 
 >>> schema = AvroSchema({"type": "record", "name": "Click", "fields": [{"name": "at", "type": {"type": "long", "logicalType": "date"}}]})
 >>> schema.columns.names
@@ -18,7 +18,7 @@ from ...engine.errors import FlowError
 from .types import VALUE, AvroTypeError, arrow_type
 
 AvroLike: TypeAlias = str | Mapping[str, Any]
-"""A schema as JSON text, or what such a text means."""
+"""A schema as JSON text or as the parsed value."""
 
 
 class SchemaError(Exception):
@@ -26,10 +26,10 @@ class SchemaError(Exception):
 
 
 class AvroSchema:
-    """Picklable. `others`: the schemas that it refers to by name, in an order in which each refers to those before it.
+    """A parsed Avro schema. Picklable. `others`: the schemas that it refers to by name, each after those it refers to itself.
 
-    `plain` is for fastavro, which then gives and takes times as the numbers that are in the bytes; `expanded` has a type in place of each
-    name of one. Raises SchemaError for what is no schema.
+    `plain` is for fastavro, which then reads and writes times as numbers; `expanded` replaces each name by the type that it names.
+    Raises SchemaError for an invalid schema.
     """
 
     def __init__(self, schema: AvroLike, others: Sequence[AvroLike] = ()) -> None:
@@ -46,7 +46,10 @@ class AvroSchema:
         self.text = json.dumps(parts[-1])
 
     def checked(self) -> AvroSchema:
-        """Itself. Raises SchemaError if it has no columns; values that it wrote may still have some in the schema of a reader."""
+        """Return this schema. Raises SchemaError if it has no columns.
+
+        Values written by a schema without columns may still be readable with a reader's schema.
+        """
         try:
             names = self.columns.names
         except AvroTypeError as error:
@@ -57,12 +60,12 @@ class AvroSchema:
 
     @cached_property
     def row_type(self) -> pa.DataType:
-        """The type of its values: a struct, if it is a record."""
+        """The type of its values: a struct for a record."""
         return arrow_type(self.expanded)
 
     @property
     def is_record(self) -> bool:
-        """Whether its fields are the columns; a value of any other type is the column `value`."""
+        """True if its fields are the columns; values of any other type form the column `value`."""
         return bool(pa.types.is_struct(self.row_type))
 
     @property
@@ -72,7 +75,7 @@ class AvroSchema:
 
 
 def given_schema(schema: Any, operator: str) -> AvroSchema:
-    """The schema that a user gave. Raises FlowError if it is none."""
+    """Parse the schema that a user gave. Raises FlowError if it is invalid."""
     try:
         return AvroSchema(schema).checked()
     except SchemaError as error:
@@ -80,7 +83,7 @@ def given_schema(schema: Any, operator: str) -> AvroSchema:
 
 
 def check_installed(operator: str) -> None:
-    """Raises FlowError if the library isn't there."""
+    """Raise FlowError if fastavro is missing."""
     try:
         import fastavro  # noqa: F401 -- whether it can be imported is the question
     except ImportError as error:
@@ -88,7 +91,10 @@ def check_installed(operator: str) -> None:
 
 
 def _without_times(schema: Any) -> Any:
-    """The schema without logical types but decimals: Arrow makes times of numbers, and has more years than Python's datetime."""
+    """Return the schema without logical types other than decimals.
+
+    Arrow converts the numbers to times, and covers more years than Python's datetime.
+    """
     if isinstance(schema, list):
         return [_without_times(part) for part in schema]
     if not isinstance(schema, dict):

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 VALUE = "value"
-"""The one column of a schema that isn't a record."""
+"""The only column of a schema that isn't a record."""
 
 _PRIMITIVES = {
     "null": pa.null(),
@@ -34,10 +34,10 @@ TIMES: dict[tuple[str, Any], pa.DataType] = {
     **{("long", f"timestamp-{unit}"): pa.timestamp(short, "UTC") for unit, short in (("millis", "ms"), ("micros", "us"), ("nanos", "ns"))},
     **{("long", f"local-timestamp-{unit}"): pa.timestamp(short) for unit, short in (("millis", "ms"), ("micros", "us"), ("nanos", "ns"))},
 }
-"""Logical types that are numbers in the bytes."""
+"""Logical types that are encoded as numbers."""
 
 MOST_DIGITS = 76
-"""Of a decimal of Arrow's."""
+"""The most digits of an Arrow decimal."""
 
 
 class AvroTypeError(Exception):
@@ -45,11 +45,11 @@ class AvroTypeError(Exception):
 
 
 def arrow_type(kind: Any, path: str = "") -> pa.DataType:
-    """The Arrow type of an expanded Avro type; `path`: where in the schema it is. Raises AvroTypeError if there is none."""
+    """Return the Arrow type of an expanded Avro type. `path`: its place in the schema. Raises AvroTypeError if there is none."""
     kind = without_null(kind)
     if isinstance(kind, list):
         raise AvroTypeError(
-            f"{_field(path)} is a union of {', '.join(map(_name, kind))}, and a column has one type beside null; "
+            f"{_field(path)} is a union of {', '.join(map(_name, kind))}, and a column has one type and null; "
             "read it with a schema that names one of them"
         )
     if isinstance(kind, dict):
@@ -81,7 +81,7 @@ def _arrow_type(kind: Mapping[str, Any], path: str) -> pa.DataType:
 
 
 def without_null(kind: Any) -> Any:
-    """A union of one type and null as that type."""
+    """Return the only other type of a union with null, and any other type unchanged."""
     if not isinstance(kind, list):
         return kind
     others = [part for part in kind if not is_null(part)]
@@ -89,7 +89,7 @@ def without_null(kind: Any) -> Any:
 
 
 def is_null(kind: Any) -> bool:
-    """Whether it is the type of nulls."""
+    """Return True for the type of nulls."""
     return bool(kind == "null" or (isinstance(kind, dict) and kind["type"] == "null"))
 
 

@@ -1,4 +1,4 @@
-"""The log of a Delta Lake table, version by version: which files each adds, and what it does to rows that were there.
+"""The log of a Delta Lake table: for each version, the files that it adds and the changes that it makes to existing rows.
 
 >>> import tempfile, deltalake, pyarrow as pa
 >>> folder = tempfile.mkdtemp()
@@ -26,15 +26,16 @@ from ...engine.errors import ConnectorError
 LOG = "_delta_log"
 
 CAN_READ = frozenset({"timestampNtz", "appendOnly", "invariants", "v2Checkpoint", "vacuumProtocolCheck"})
-"""The features of tables whose files hold just the table's rows."""
+"""The features of tables whose files contain exactly the table's rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """`added`: files with new rows, relative to the table. `rewrites`: whether it deletes or changes rows that were there.
+    """One version of a table.
 
-    `operation`: what it says that it is. `columns`: the table's from here on, and `configuration`: its properties, None if they stay.
-    `features`: what a reader must know from here on.
+    `added`: files with new rows, relative to the table. `rewrites`: True if it deletes or changes existing rows. `operation`: its
+    name in the log. `columns` and `configuration`: the table's columns and properties from this version on, None if unchanged.
+    `features`: features that a reader must support from this version on.
     """
 
     number: int
@@ -48,22 +49,25 @@ class Version:
 
 
 class DeltaLog:
-    """Of the table in the folder `path`."""
+    """The log of the table in the folder `path`."""
 
     def __init__(self, path: str, operator: str) -> None:
         self.path, self._operator = path, operator
 
     def version(self, number: int) -> Version | None:
-        """The version of this number; None if the table has not come to it. Raises ConnectorError if it is gone, or can't be read."""
+        """Read the version with this number; return None if the table hasn't reached it.
+
+        Raises ConnectorError if its log entry was removed or can't be read.
+        """
         file = Path(self.path, LOG, _name(number))
         try:
             lines = file.read_bytes()
         except FileNotFoundError:
             later = self._later_than(number)
-            if later is None or file.exists():  # it may have come meanwhile, and another one behind it
+            if later is None or file.exists():  # it may have appeared meanwhile, followed by another
                 return None
             raise ConnectorError(
-                f"operator `{self._operator}`: version {number} of {self.path} is gone from the table's log, which goes on to version "
+                f"operator `{self._operator}`: version {number} of {self.path} is missing from the table's log, which continues to version "
                 f"{later}; it was removed before it was read (delta.logRetentionDuration): begin without the checkpoint, and keep the log "
                 "for longer"
             ) from None
@@ -76,7 +80,7 @@ class DeltaLog:
         try:
             names = os.listdir(Path(self.path, LOG))  # noqa: PTH208 -- names are all that is needed of a long log
         except FileNotFoundError:
-            raise ConnectorError(f"operator `{self._operator}`: {self.path} is no Delta table any more: its log is gone") from None
+            raise ConnectorError(f"operator `{self._operator}`: {self.path} is no longer a Delta table: its log was removed") from None
         numbers = [int(name[:20]) for name in names if name[:20].isdigit()]
         newest = max(numbers, default=-1)
         return newest if newest > number else None
@@ -100,7 +104,7 @@ def _version(number: int, actions: list[dict[str, Any]]) -> Version:
         number,
         tuple(sorted(unquote(file["path"]) for file in changing["add"])),
         bool(changing["remove"]),
-        str(found.get("commitInfo", [{}])[-1].get("operation", "it says not what it does")),
+        str(found.get("commitInfo", [{}])[-1].get("operation", "it has no operation")),
         _columns(metadata["schemaString"]) if metadata else None,
         tuple(metadata.get("partitionColumns", ())),
         metadata.get("configuration") or {},

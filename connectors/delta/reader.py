@@ -1,11 +1,13 @@
 """Reads the files that the versions of a Delta Lake table add, each once, in the order of the versions.
 
-A version's log entry never changes, so all readers see the same files of it. A hash of its name says whose a file is, as for other followed
-files: bucket `b` belongs to reader `b % parallelism`. A reader knows for each of its buckets the next version that it has not listed; a
-version is listed when all before it were read. Its position has these numbers, and the files that it has listed and not read to the end.
+A version's log entry never changes, so all readers see the same files. As for other followed files, a hash of a file's name
+assigns it to a reader: bucket `b` belongs to reader `b % parallelism`. For each of its buckets a reader knows the next version to
+list; a version is listed when all earlier ones have been read. Its position has these numbers, and the listed files that it has
+not read to the end.
 
-Event time: a row may be `max_delay` behind the newest time in the versions before its own. So the newest time of the files of the listed
-versions, less `max_delay`, bounds the files of all later ones. Each reader looks into the files of the others for it, without reading them.
+Event time: a row may be `max_delay` behind the newest time in earlier versions. So the newest time in the files of the listed
+versions, less `max_delay`, bounds the files of all later ones. To know it, each reader examines the other readers' files without
+reading them.
 """
 
 from __future__ import annotations
@@ -18,15 +20,15 @@ from typing import Any, Protocol
 from ...engine.errors import ConnectorError
 from ...engine.protocol.elements import MIN_TIME
 from ...engine.time.event_time import EventTime
+from ..files.split_position import PartlyRead
+from ..files.splits import OpenSplit, Split
 from ..followed.arrived import BUCKETS, bucket_of, digest_of
 from ..followed.files_in_turn import MOST_LOOKED_AT, FilesInTurn
 from ..followed.follow import shared
-from ..split_position import PartlyRead
-from ..splits import OpenSplit, Split
 
 
 class FollowedTable(Protocol):
-    """The table of a source, as the reader needs it."""
+    """The part of a Delta source that its reader needs."""
 
     name: str
 
@@ -35,14 +37,19 @@ class FollowedTable(Protocol):
         """The version at which reading begins, and its files."""
 
     def added(self, version: int) -> Sequence[str] | None:
-        """The files with new rows of a version; None if the table has not come to it. Raises ConnectorError if it can't be read."""
+        """List the files with new rows of a version; return None if the table hasn't reached it.
+
+        Raises ConnectorError if the version can't be read.
+        """
 
     def peek(self, file: str) -> Split:
-        """The file as a split, with what is known of its event times. Raises ConnectorError if it is gone."""
+        """Return the file as a split with its known event times. Raises ConnectorError if the file was removed."""
 
 
 class DeltaReader(FilesInTurn[tuple[int, str]]):
-    """Reads the files of one worker's buckets, each with its version. `poll_every`: seconds between two looks for a new version."""
+    """A reader of the files in one worker's buckets, each with its version. `poll_every`: seconds between looks for a new
+    version.
+    """
 
     def __init__(
         self,
@@ -78,7 +85,7 @@ class DeltaReader(FilesInTurn[tuple[int, str]]):
         }
 
     def _bound_of_later_files(self, event_time: EventTime) -> int:
-        """Also of listed ones that nobody has looked into."""
+        """Bound also the listed files that no reader has examined yet."""
         return MIN_TIME if self._listed or self._newest == MIN_TIME else self._newest - event_time.max_delay
 
     def _begin(self, file: tuple[int, str], read: PartlyRead | None) -> tuple[int, str]:
@@ -88,7 +95,7 @@ class DeltaReader(FilesInTurn[tuple[int, str]]):
         self._know(file[0], newest)
 
     def _look(self) -> None:
-        """Take what is listed, else list versions, until one has files of this reader's, or there is no later one."""
+        """Queue listed files; list versions until one has files for this reader, or there is no later version."""
         if self._listed or self._others:
             self._take(self._listed, self._others)
             self._listed, self._others = [], []
@@ -117,7 +124,10 @@ class DeltaReader(FilesInTurn[tuple[int, str]]):
                 self._know(version, self._table.peek(file).max_time)
 
     def _know(self, version: int, newest: int | None) -> None:
-        """Take note of the newest event time in a file. It counts when there is no unlisted version before: `self._newest` bounds that."""
+        """Note the newest event time in a file.
+
+        It counts once no earlier version is unlisted: `self._newest` bounds those.
+        """
         if newest is not None:
             self._ahead.append((version, newest))
         first = min(self._next.values(), default=version + 1)
@@ -126,7 +136,7 @@ class DeltaReader(FilesInTurn[tuple[int, str]]):
 
 
 def share_out_versions(positions: Sequence[Any], parallelism: int, operator: str) -> list[Any]:
-    """Positions of `parallelism` readers that together continue where the readers at `positions` were."""
+    """Return positions of `parallelism` readers that together continue where the readers at `positions` were."""
     upcoming = {bucket: version for position in positions for version, buckets in position["next"] for bucket in buckets}
     listed, partly = ([file for position in positions for file in position[kind]] for kind in ("listed", "partly"))
     return [
@@ -145,5 +155,5 @@ def _is_of(file: str, index: int, parallelism: int) -> bool:
 
 
 def _runs(versions: dict[int, int]) -> list[list[Any]]:
-    """`[version, its buckets]` for each version."""
+    """Group the buckets as a list of `[version, its buckets]`."""
     return [[version, sorted(bucket for bucket in versions if versions[bucket] == version)] for version in sorted({*versions.values()})]

@@ -1,7 +1,7 @@
-"""The sink into a Delta Lake table: the files of a checkpoint become part of the table in one version of it.
+"""The sink into a Delta Lake table: the files of a checkpoint become part of the table in one version.
 
-The version's log entry also has the checkpoint's number, as a transaction of the run that wrote the files. So whoever repeats a commit
-finds there that nothing is left to do, and each row is in the table once.
+The version's log entry also contains the checkpoint's number, as a transaction of the run that wrote the files. So a repeated
+commit finds the work done, and each row is in the table once.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...engine.errors import ConnectorError
-from ..file_sink import Encoder, FileSink
+from ..files.file_sink import Encoder, FileSink
 from ..spark.sink import SparkEncoder
 from ..spark.types import spark_refuses
 from .log import LOG
-from .table import check_installed, opened
+from .table import check_installed, open_table
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
@@ -29,22 +29,24 @@ if TYPE_CHECKING:
 
 
 def write_delta(path: str | Path, *, name: str = "write_delta") -> DeltaSink:
-    """Rows into the Delta Lake table in the folder `path`, exactly once: each checkpoint that has rows is a version of the table.
+    """Write rows into the Delta Lake table in the folder `path`, exactly once: each checkpoint with rows becomes a version of the
+    table.
 
         counts.write(ef.write_delta("/data/counts"))
 
-    A table that isn't there is made, with the columns of the first rows; rows are added to one that is. New columns are added to the table.
-    A column that has another type there is a ConnectorError, and so is a type that Spark's Parquet reader lacks. Timestamps are written in
-    microseconds. Spark, DuckDB, Polars and others read the table while the job runs, each checkpoint whole or not at all.
+    A missing table is created with the columns of the first rows; rows are appended to an existing one. New columns are added to
+    the table. Raises ConnectorError for a column that has another type in the table, and for a type that Spark's Parquet reader
+    lacks. Timestamps are written in microseconds. Spark, DuckDB, Polars and others can read the table while the job runs; they
+    see a checkpoint whole or not at all.
 
-    All workers and the coordinator reach `path` as a local folder. Needs `pip install 'evenflow[delta]'`.
+    All workers and the coordinator access `path` as a local folder. Needs `pip install 'evenflow[delta]'`.
     """
     check_installed(name)
     return DeltaSink(path, name)
 
 
 class DeltaSink(FileSink):
-    """See `write_delta`."""
+    """The sink that `write_delta` creates."""
 
     guarantee = "exactly once (a version of the table appears when the checkpoint that holds its rows completes)"
     extension = ".parquet"
@@ -55,7 +57,7 @@ class DeltaSink(FileSink):
     def start(self) -> None:
         super().start()
         if (self.folder / LOG).exists():
-            table = opened(str(self.folder), self.name)
+            table = open_table(str(self.folder), self.name)
             partitions = table.metadata().partition_columns
             if partitions:
                 raise ConnectorError(
@@ -77,14 +79,14 @@ class DeltaSink(FileSink):
         return []
 
     def retract(self, after: int) -> list[Any]:
-        """Take the files of later checkpoints out of the table, then remove them. Readers keep rows that they have read."""
+        """Remove the files of later checkpoints from the table, then delete them. Readers keep the rows that they have read."""
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
         from deltalake.transaction import RemoveAction
 
         path, later = str(self.folder), {file.name for file in self.later_than(after)}
         if later and DeltaTable.is_deltatable(path):
-            table = opened(path, self.name)
+            table = open_table(path, self.name)
             there = later.intersection(Path(uri).name for uri in table.file_uris())
             now = time.time_ns() // 1_000_000
             removed: list[AddAction | RemoveAction] = [RemoveAction(name, True, now) for name in sorted(there)]
@@ -93,11 +95,11 @@ class DeltaSink(FileSink):
                     written = _properties(self.whole_run, after)
                     table.create_write_transaction(removed, "append", table.schema(), [], commit_properties=written)
             except DeltaError as error:
-                raise ConnectorError(f"operator `{self.name}`: rows can't be taken out of {path}: {error}") from error
+                raise ConnectorError(f"operator `{self.name}`: rows can't be removed from {path}: {error}") from error
         return super().retract(after)
 
     def _add(self, run: str, checkpoint: int, names: Sequence[str]) -> None:
-        """Add files of a run to the table, unless they are in it."""
+        """Add files of a run to the table, unless it contains them."""
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
         from deltalake.transaction import create_table_with_add_actions
@@ -109,12 +111,12 @@ class DeltaSink(FileSink):
             if not DeltaTable.is_deltatable(path):
                 create_table_with_add_actions(path, _delta(schema), actions, partition_by=[], commit_properties=written)
                 return
-            table = opened(path, self.name)
+            table = open_table(path, self.name)
             done = table.transaction_version(_app(run))
             if done is not None and done >= checkpoint:
                 return
             self._fit(table, schema)
-            opened(path, self.name).create_write_transaction([*actions], "append", _delta(schema), [], commit_properties=written)
+            open_table(path, self.name).create_write_transaction([*actions], "append", _delta(schema), [], commit_properties=written)
         except DeltaError as error:
             raise ConnectorError(f"operator `{self.name}`: checkpoint {checkpoint} can't become a version of {path}: {error}") from error
 
@@ -125,7 +127,8 @@ class DeltaSink(FileSink):
         for name, field in ours.items():
             if name in there and there[name].type != field.type:
                 raise ConnectorError(
-                    f"operator `{self.name}`: column `{name}` is {_told(there[name])} in {self.folder}, and {_told(field)} in the rows; "
+                    f"operator `{self.name}`: column `{name}` is {_description(there[name])} in {self.folder}, and "
+                    f"{_description(field)} in the rows; "
                     "cast() it to the table's type"
                 )
         new = [field for name, field in ours.items() if name not in there]
@@ -161,7 +164,7 @@ def _properties(run: str, checkpoint: int) -> CommitProperties:
 
 
 def _app(run: str) -> str:
-    """The name of a run in the table's log."""
+    """Return the name of a run in the table's log."""
     return f"evenflow-{run}"
 
 
@@ -169,6 +172,6 @@ def _run_of(name: str) -> str:
     return name.split("-")[2]
 
 
-def _told(field: Any) -> str:
+def _description(field: Any) -> str:
     kind: Mapping[str, Any] | str = json.loads(field.type.to_json())
     return kind if isinstance(kind, str) else json.dumps(kind)

@@ -1,4 +1,4 @@
-"""The sources of Delta Lake tables: the files of one version, or also those that later versions add."""
+"""Sources of Delta Lake tables: the files of one version, and optionally those that later versions add."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ...engine.protocol.elements import MAX_TIME
 from ...engine.source import SourceReader
 from ...engine.time.duration import Duration, microseconds, seconds
 from ...engine.time.event_time import EventTime
-from ..parquet import ParquetSource
-from ..remote import local_folder
-from ..row_groups import open_parquet, read_row_groups, time_bounds
-from ..splits import Split
+from ..files.remote import local_folder
+from ..files.splits import Split
+from ..formats.parquet import ParquetSource
+from ..formats.row_groups import open_parquet, read_row_groups, time_bounds
 from .log import CAN_READ, DeltaLog, Version
 from .reader import DeltaReader, share_out_versions
-from .table import check_installed, opened
+from .table import check_installed, open_table
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -41,20 +41,22 @@ def read_delta(
     skip_changes: bool = False,
     name: str = "read_delta",
 ) -> DeltaSource:
-    """Rows of the Delta Lake table in the folder `path`, as it is when the job starts, or at `version`. The stream ends with the last row.
+    """Read the rows of the Delta Lake table in the folder `path`, as it is when the job starts, or at `version`. The stream ends
+    with the last row.
 
-    `event_time`, `unit`, `max_delay` and `columns` are those of `read_parquet`. Columns have the table's types; a file that was written
-    before a column was added has nulls there. A job that goes on from a checkpoint reads the same version only if `version` says so. Needs
-    `pip install 'evenflow[delta]'`.
+    `event_time`, `unit`, `max_delay` and `columns` are as in `read_parquet`. Columns have the table's types; a file that was
+    written before a column was added has nulls there. A job that resumes from a checkpoint reads the same version only if
+    `version` is given. Needs `pip install 'evenflow[delta]'`.
 
-    With `follow=True` the stream goes on with the rows that later versions add, each once, in the order of the versions, until the job is
-    stopped. The table's log is looked at every `poll_every`. Versions that only rearrange rows (OPTIMIZE) give none. One that deletes or
-    changes rows which were there (DELETE, UPDATE, MERGE, overwrite) ends the job, unless `skip_changes` says to leave such versions out,
-    with the rows that they add, as Spark's `skipChangeCommits` does. Rows may be up to `max_delay` older than rows of earlier versions.
+    With `follow=True` the stream continues with the rows that later versions add, each once, in the order of the versions, until
+    the job is stopped. The table's log is read every `poll_every`. Versions that only rearrange rows (OPTIMIZE) add none. One
+    that deletes or changes existing rows (DELETE, UPDATE, MERGE, overwrite) fails the job, unless `skip_changes` is True: then
+    such versions are skipped, including the rows that they add, as by Spark's `skipChangeCommits`. Rows may be up to `max_delay`
+    older than rows of earlier versions.
 
-    The start of the job raises ConnectorError if there is no such table or version, its files were removed (vacuumed), and for tables that
-    are partitioned or have deletion vectors or mapped columns. While it follows, so do new columns that the flow reads, other types, and
-    versions and files that were removed before they were read.
+    The start of the job raises ConnectorError if there is no such table or version, if its files were removed (vacuumed), and for
+    tables that are partitioned or have deletion vectors or mapped columns. While following, the job fails for new columns that
+    the flow reads, changed types, and versions and files that were removed before they were read.
     """
     check_installed(name)
     spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
@@ -62,7 +64,7 @@ def read_delta(
     if follow:
         return FollowedDeltaSource(folder, version, spec, columns, _above_zero(poll_every, name), skip_changes, name)
     if skip_changes:
-        raise FlowError(f"operator `{name}`: skip_changes is for follow=True; one version has the rows that it has")
+        raise FlowError(f"operator `{name}`: skip_changes is for follow=True; a single version has no changes to skip")
     return DeltaSource(folder, version, spec, columns, name)
 
 
@@ -74,7 +76,7 @@ def _above_zero(poll_every: Duration, name: str) -> float:
 
 
 class DeltaSource(ParquetSource):
-    """The files of one version."""
+    """A source of the files of one version."""
 
     guarantee = "exactly once (seeks to the checkpointed file and row of one version of the table)"
 
@@ -83,8 +85,8 @@ class DeltaSource(ParquetSource):
         self._path, self._version = path, version
 
     def _table(self) -> DeltaTable:
-        """The table at its version. Raises ConnectorError if it has something that the reader doesn't know."""
-        table = opened(self._path, self.name, self._version)
+        """Open the table at its version. Raises ConnectorError if it has features that the reader doesn't support."""
+        table = open_table(self._path, self.name, self._version)
         metadata, features = table.metadata(), table.protocol().reader_features or ()
         self._check(self._path, tuple(metadata.partition_columns), metadata.configuration.get(_MAPPING), features)
         self._all = self._of_table(pa.schema(table.schema().to_arrow()))
@@ -103,7 +105,7 @@ class DeltaSource(ParquetSource):
             raise ConnectorError(f"operator `{self.name}`: {what} {problem}, which isn't supported; read it with Spark and from_spark")
 
     def _of_table(self, columns: pa.Schema) -> pa.Schema:
-        """The columns of the table that the user wants."""
+        """Return those of the table's columns that the user asked for."""
         names = columns.names if self._columns is None else self._columns
         missing = next((name for name in names if name not in columns.names), None)
         if missing is not None:
@@ -122,7 +124,8 @@ class DeltaSource(ParquetSource):
         gone = next((file for file in files if not Path(file).exists()), None)
         if gone is not None:
             raise ConnectorError(
-                f"operator `{self.name}`: {gone} of version {table.version()} of {self._path} is gone, presumably vacuumed; read a newer "
+                f"operator `{self.name}`: {gone} of version {table.version()} of {self._path} was removed, presumably vacuumed; read "
+                "a newer "
                 "version"
             )
         return files
@@ -136,7 +139,7 @@ class DeltaSource(ParquetSource):
         return splits
 
     def _settle(self) -> None:
-        """The columns to read, once the table's are known."""
+        """Determine the columns to read from the table's columns."""
         if self._event_time is not None:
             self._event_time.check(self._all, self.name)
         self._schema = self._to_read(self._all)
@@ -147,7 +150,7 @@ class DeltaSource(ParquetSource):
             yield pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def _column(self, rows: pa.RecordBatch, field: pa.Field, path: str) -> pa.Array:
-        """A column in the table's type; nulls in a file from before it was added."""
+        """Return a column in the table's type; nulls if the file is older than the column."""
         if field.name not in rows.schema.names:
             return pa.nulls(rows.num_rows, field.type)
         try:
@@ -159,7 +162,7 @@ class DeltaSource(ParquetSource):
 
 
 class FollowedDeltaSource(DeltaSource):
-    """The files of one version, and those that later ones add."""
+    """A source of the files of one version, and those that later versions add."""
 
     guarantee = "exactly once (seeks to the checkpointed version, file and row)"
 
@@ -194,13 +197,12 @@ class FollowedDeltaSource(DeltaSource):
 
     @property
     def first(self) -> tuple[int, Sequence[str]]:
-        """See `FollowedTable`."""
+        """The version at which reading begins, and its files."""
         if self._first is None:
             raise ConnectorError(f"operator `{self.name}`: start() looks at the table and must be called before reader()")
         return self._first
 
     def added(self, version: int) -> Sequence[str] | None:
-        """See `FollowedTable`."""
         found = self._log.version(version)
         if found is None:
             return None
@@ -216,26 +218,27 @@ class FollowedDeltaSource(DeltaSource):
 
     def peek(self, file: str) -> Split:
         assert self._event_time is not None
-        path = self._present(file)
+        path = self._existing_path(file)
         with open_parquet(path, self.name) as parquet:
             low, high = time_bounds(parquet.metadata, self._event_time)
         return Split(file, 0, min_time=low, max_time=high)
 
     def _open(self, split: Split, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        return super()._open(Split(self._present(split.path), split.ordinal), batch_rows)
+        return super()._open(Split(self._existing_path(split.path), split.ordinal), batch_rows)
 
-    def _present(self, file: str) -> str:
-        """The path of a file of the table. Raises ConnectorError if it is gone."""
+    def _existing_path(self, file: str) -> str:
+        """Return the path of a file of the table. Raises ConnectorError if it was removed."""
         path = Path(self._path, file)
         if not path.exists():
             raise ConnectorError(
-                f"operator `{self.name}`: {path} is gone before it was read to its end, presumably vacuumed; begin without the checkpoint, "
+                f"operator `{self.name}`: {path} was removed before it was read to its end, presumably vacuumed; begin without the "
+                "checkpoint, "
                 "and keep files for longer"
             )
         return str(path)
 
     def _check_columns(self, columns: pa.Schema, what: str) -> None:
-        """Raises ConnectorError if the rows from here on don't have the columns that are read."""
+        """Raise ConnectorError if the rows from this version on lack the columns that are read."""
         changed = [field for field in self._schema if field.name not in columns.names or columns.field(field.name).type != field.type]
         if changed:
             now = columns.field(changed[0].name).type if changed[0].name in columns.names else "gone"
@@ -247,11 +250,11 @@ class FollowedDeltaSource(DeltaSource):
         if new and self._columns is None and self.needed is None:
             raise ConnectorError(
                 f"operator `{self.name}`: {what} adds the column `{new[0]}`; start the job again from its checkpoint to read it (earlier "
-                f"rows have nulls), or leave it out: columns={self._all.names}"
+                f"rows have nulls), or omit it: columns={self._all.names}"
             )
 
     def _changes(self, version: Version, what: str) -> ConnectorError:
         return ConnectorError(
-            f"operator `{self.name}`: {what} deletes or changes rows that were there ({version.operation}), and a stream can't take rows "
-            "back; skip_changes=True leaves such versions out, also the rows that they add"
+            f"operator `{self.name}`: {what} deletes or changes existing rows ({version.operation}), and a stream can't take rows "
+            "back; skip_changes=True skips such versions, including the rows that they add"
         )

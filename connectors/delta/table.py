@@ -1,4 +1,4 @@
-"""A Delta Lake table in a folder: opened with errors that say what to do."""
+"""Opening of Delta Lake tables, with errors that say what to do."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 
 def check_installed(operator: str) -> None:
-    """Raises FlowError if the library isn't there."""
+    """Raise FlowError if deltalake is missing."""
     try:
         import deltalake  # noqa: F401 -- whether it can be imported is the question
     except ImportError as error:
         raise FlowError(f"operator `{operator}`: Delta tables need the package deltalake: pip install 'evenflow[delta]'") from error
 
 
-def opened(path: str, operator: str, version: int | None = None) -> DeltaTable:
-    """The table at a version, or as it is now. Raises ConnectorError if there is none that can be read."""
+def open_table(path: str, operator: str, version: int | None = None) -> DeltaTable:
+    """Open the table at a version, or as it is now. Raises ConnectorError if there is none that can be read."""
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError, TableNotFoundError
 

@@ -1,1 +1,1 @@
-"""Files that appear while the job runs."""
+"""Readers of files that appear or grow while the job runs."""

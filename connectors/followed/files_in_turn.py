@@ -1,4 +1,4 @@
-"""The base of the readers that read files which don't change, each once and from its first row to its last, one after the other.
+"""The base of readers of unchanging files, which read each file once, from start to end, one after the other.
 
 A reader has a queue of listed files, at most one open file, and files that an earlier reader has partly read, which come first.
 """
@@ -12,19 +12,23 @@ from typing import Generic, TypeVar
 
 from ...engine.batch import Batch
 from ...engine.time.event_time import EventTime
-from ..split_position import PartlyRead
-from ..splits import LEAST_DECODED, OpenSplit, Split, SplitRows, UnreadSplits
+from ..files.split_position import PartlyRead
+from ..files.splits import LEAST_DECODED, OpenSplit, Split, SplitRows, UnreadSplits
 from .following_reader import FollowingReader
 
 F = TypeVar("F")
-"""How a reader knows a file."""
+"""The type by which a reader identifies a file."""
 
 MOST_LOOKED_AT = 1_000
-"""With more unread files, none is examined before it is read."""
+"""The most unread files that are examined before they are read."""
 
 
 class FilesInTurn(FollowingReader, Generic[F]):
-    """A subclass lists files and queues its own (`_look`, `_enqueue`), checks each before it is read, and takes note that it was."""
+    """A reader of files in sequence.
+
+    A subclass lists files and queues its own (`_look`, `_enqueue`), checks each before it is read (`_begin`) and records the end
+    of it (`_was_read`).
+    """
 
     def __init__(
         self,
@@ -66,18 +70,21 @@ class FilesInTurn(FollowingReader, Generic[F]):
 
     @abstractmethod
     def _begin(self, file: F, read: PartlyRead | None) -> F | None:
-        """The file as it is now, just before it is read; None if it has no rows. Raises ConnectorError if it is not as it was."""
+        """Return the current state of a file about to be read, or None if it has no rows.
+
+        Raises ConnectorError if it changed.
+        """
 
     @abstractmethod
     def _was_read(self, file: F, newest: int | None) -> None:
-        """The file was read to its end; `newest` event time in it."""
+        """Record that the file was read to its end. `newest`: the newest event time in it."""
 
     @abstractmethod
     def _bound_of_later_files(self, event_time: EventTime) -> int:
-        """A lower bound of the event times in files that are not queued."""
+        """Return a lower bound of the event times in files that are not queued."""
 
     def _enqueue(self, file: F, split: Split, bound: int) -> None:
-        """Queue a file; `bound` of its event times."""
+        """Queue a file. `bound`: lower bound of its event times."""
         self._ordinal += 1
         self._unread.append(Split(split.path, self._ordinal, min_time=split.min_time, max_time=split.max_time), bound)
         self._queue.append(file)
@@ -90,7 +97,7 @@ class FilesInTurn(FollowingReader, Generic[F]):
         return min([self._unread.bound, self._bound_of_later_files(event_time), *begun])
 
     def _open_next(self, batch_rows: int) -> bool:
-        """Open the next file if it has rows; False if there is none now."""
+        """Open the next file with rows; return False if there is none."""
         read: PartlyRead | None = None
         if self._partly:
             listed, read = self._partly.popleft()

@@ -1,4 +1,4 @@
-"""How a source follows its files: as the user says it, checked.
+"""The checked settings of a source that follows its files.
 
 >>> follow_of("lines", "2s", "1h", "read").lines
 True
@@ -14,28 +14,30 @@ from ...engine.errors import FlowError
 from ...engine.time.duration import Duration, microseconds, seconds
 
 LOOKING = 0.1
-"""The most of its time that a reader without work spends on looks at the folder."""
+"""The largest fraction of its time that an idle reader spends on listing the folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """`lines`: files grow. `poll_every`: seconds between two looks. `max_age`: nanoseconds for which a file that was read is remembered."""
+    """Settings of following. `lines`: files grow. `poll_every`: seconds between looks. `max_age`: nanoseconds to remember a read
+    file.
+    """
 
     lines: bool
     poll_every: float
     max_age: int
 
     def next_look(self, began: float, ended: float) -> float:
-        """When to look again, after a look that lasted from `began` to `ended` (seconds of one clock)."""
+        """Return when to look again after a look from `began` to `ended`, in seconds of one clock."""
         return ended + max(self.poll_every, (ended - began) * (1 / LOOKING - 1))
 
 
 def follow_of(
     follow: bool | Literal["lines"], poll_every: Duration, max_age: Duration, operator: str, *, may_grow: bool = True
 ) -> Follow | None:
-    """The settings, or None if the source reads only the files that there are at the start. Raises FlowError for wrong ones.
+    """Return the settings, or None if the source reads only the files present at the start. Raises FlowError for wrong ones.
 
-    `may_grow`: whether files of this kind can be read as they grow.
+    `may_grow`: True if files of this kind can be read as they grow.
     """
     if not may_grow and follow not in (True, False):
         raise FlowError(f"operator `{operator}`: follow is {follow!r}; it must be True or False")
@@ -48,7 +50,7 @@ def follow_of(
 
 
 def refuse_some(positions: Sequence[Any], operator: str) -> None:
-    """Raises FlowError if `positions` are not those of all readers, by the index and the number of readers that each has in `reader`."""
+    """Raise FlowError unless `positions` are those of all readers; each names its reader and the number of readers."""
     if sorted(tuple(position["reader"]) for position in positions) != [(index, len(positions)) for index in range(len(positions))]:
         raise FlowError(
             f"operator `{operator}`: these {len(positions)} positions are not those of all its readers at one time; "
@@ -57,7 +59,7 @@ def refuse_some(positions: Sequence[Any], operator: str) -> None:
 
 
 def shared(positions: Sequence[Any], parallelism: int, operator: str) -> list[dict[str, Any]]:
-    """What the positions of `parallelism` readers have besides files: event time, as far as all readers at `positions` had come."""
+    """Return the parts other than files of the positions of `parallelism` readers: the event time that all had reached."""
     refuse_some(positions, operator)
     newest, watermark = min(position["newest"] for position in positions), min(position["watermark"] for position in positions)
     return [{"reader": [index, parallelism], "newest": newest, "watermark": watermark} for index in range(parallelism)]

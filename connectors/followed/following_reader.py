@@ -1,6 +1,7 @@
-"""The base of the readers that follow a folder or a table: they look for more now and then, and are never finished.
+"""The base of readers that follow a folder or a table: they check for new files regularly and never finish.
 
-Invariant: the watermark never falls, also when a reassignment hands files over, because `shared` gives all new readers the least of them.
+Invariant: the watermark never falls, even when a reassignment hands over files, because `shared` gives all new readers the
+smallest one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ...engine.time.event_time import EventTime
 
 
 class FollowingReader(SourceReader):
-    """One of `parallelism` readers. A subclass sets `_next_look` with each look, and `_newest`, the newest event time that it knows of."""
+    """One of `parallelism` readers. A subclass sets `_next_look` after each look, and `_newest`, the newest known event time."""
 
     def __init__(self, index: int, parallelism: int, event_time: EventTime | None, clock: Callable[[], float]) -> None:
         self._index, self._parallelism, self._event_time, self._clock = index, parallelism, event_time, clock
@@ -33,7 +34,6 @@ class FollowingReader(SourceReader):
         return self._watermark
 
     def position(self) -> dict[str, Any]:
-        """What `shared` reads, and the files."""
         self.watermark()
         return {
             "reader": [self._index, self._parallelism],
@@ -50,8 +50,8 @@ class FollowingReader(SourceReader):
 
     @abstractmethod
     def _bound(self, event_time: EventTime) -> int:
-        """A lower bound (microseconds) of the event times of all later rows, as far as is known now."""
+        """Return a lower bound (microseconds) of the event times of all later rows."""
 
     @abstractmethod
     def _position_of_files(self) -> dict[str, Any]:
-        """Which files were read, and how far, as a msgpack-able value."""
+        """Return the files that were read, and how far, as a msgpack-able value."""

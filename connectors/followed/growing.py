@@ -1,14 +1,14 @@
-r"""A file to which lines are appended: what a reader knows of it, and its next block of complete lines.
+r"""A file to which lines are appended, and its next block of complete lines.
 
-The file is known by its inode, which stays when it is renamed. Its head, a hash of its first bytes, tells it from a file that was begun
-anew in its place: a shorter one, one that took its inode, and one that was emptied and has grown again.
+Its inode identifies the file, also after it is renamed. Its head, a hash of its first bytes, distinguishes it from a file that
+replaced it: a shorter one, one that reuses its inode, and one that was truncated and has grown again.
 
 >>> import pathlib, tempfile
 >>> path = pathlib.Path(tempfile.mkdtemp(), "a.log")
 >>> _ = path.write_bytes(b"to be\nor not\nto")
 >>> file = Growing(inode=path.stat().st_ino, path=str(path), size=path.stat().st_size)
 >>> file.next_block(header=False)
-Block(header=b'', lines=b'to be\nor not\n', end=13)
+LineBlock(header=b'', lines=b'to be\nor not\n', end=13)
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from pathlib import Path
 from typing import BinaryIO
 
 BLOCK = 1 << 20
-"""Bytes that are read at once, if a line isn't longer."""
+"""The bytes read at once, unless a line is longer."""
 
 HEAD = 1024
 """The most bytes of a head."""
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """Complete lines, the file's first line if it is a header, and where in the file the lines end."""
+class LineBlock:
+    """Complete lines, the file's header line if it has one, and the position in the file where the lines end."""
 
     header: bytes
     lines: bytes
@@ -41,15 +41,17 @@ class MovedError(Exception):
     """The path leads to another file, or to none."""
 
 
-class BegunAnewError(Exception):
-    """The file no longer begins with what was read of it."""
+class ReplacedError(Exception):
+    """The file no longer begins with the bytes that were read."""
 
 
 @dataclass(slots=True)
 class Growing:
-    """`offset`: where the block begins of which `rows` rows were given. `size` and `changed` (nanoseconds): those of the last look.
+    """A file that grows. `offset`: start of the block from which `rows` rows were emitted. `size`, `changed` (nanoseconds): as of
+    the last look.
 
-    `unread`: whether complete lines may lie before `size` that were not given. `newest`: the newest event time so far, in microseconds.
+    `unread`: True if there may be complete lines before `size` that were not emitted. `newest`: the newest event time, in
+    microseconds.
     """
 
     inode: int
@@ -63,18 +65,18 @@ class Growing:
     head_bytes: int = 0
     newest: int | None = None
 
-    def begin_anew(self) -> None:
-        """Go on with the first byte."""
+    def restart(self) -> None:
+        """Restart at the first byte."""
         self.offset = self.rows = self.head_bytes = 0
         self.head, self.newest, self.unread = b"", None, True
 
     def check(self) -> None:
-        """Raises MovedError or BegunAnewError unless it is the file that was read so far, and OSError if it can't be read."""
+        """Raise MovedError or ReplacedError unless it is the file read so far, and OSError if it can't be read."""
         with self._opened():
             pass
 
-    def next_block(self, *, header: bool) -> Block | None:
-        """The next lines before `size`, or None if there is no complete one. Raises as `check` does."""
+    def next_block(self, *, header: bool) -> LineBlock | None:
+        """Return the next lines before `size`, or None if there is no complete one. Raises as `check` does."""
         with self._opened() as file:
             file.seek(0)
             first = file.readline(self.size) if header else b""
@@ -88,7 +90,7 @@ class Growing:
             end = self.offset + len(lines)
             self.head_bytes = min(end, HEAD)
             self.head = _head(file, self.head_bytes)
-            return Block(first, lines, end)
+            return LineBlock(first, lines, end)
 
     @contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
@@ -101,7 +103,7 @@ class Growing:
             if found.st_ino != self.inode:
                 raise MovedError
             if found.st_size < self.offset or _head(file, self.head_bytes) != self.head:
-                raise BegunAnewError
+                raise ReplacedError
             yield file
 
     def _complete_lines(self, file: BinaryIO) -> bytes:

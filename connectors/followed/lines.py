@@ -1,11 +1,11 @@
-"""Reads files to which lines are appended, each to its end, and on from there when it has grown.
+"""Reads files to which lines are appended, each to its end, and continues when it has grown.
 
-A reader has the files whose inodes are its own, so a file that is renamed stays with its reader. Its position has all its files that there
-are, with how far each was read; a reassignment moves files. A look at the folder notes the sizes. The lines before these are then read,
-file by file, and what is appended meanwhile waits for the next look, so that no file starves another.
+A reader has the files whose inodes are assigned to it, so a renamed file stays with its reader. Its position has all its existing
+files and how far each was read; a reassignment moves files. A look at the folder notes the sizes. The lines before these sizes
+are then read, file by file; lines appended meanwhile wait for the next look, so that no file starves another.
 
-Event time: a line that is appended may be `max_delay` behind the newest time that is in any file then. What was known before a look began
-bounds all that was not there yet. Each look also reads the end of the file of another reader that has changed last.
+Event time: an appended line may be `max_delay` behind the newest time that is then in any file. So the newest time known before a
+look bounds all lines appended after it. Each look also reads the end of another reader's file, the one that changed last.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from ...engine.batch import Batch
 from ...engine.errors import ConnectorError
 from ...engine.protocol.elements import MIN_TIME
 from ...engine.time.event_time import EventTime
-from .arrived import Arrived
+from .arrived import ArrivedFile
 from .follow import Follow, shared
 from .following_reader import FollowingReader
-from .growing import BegunAnewError, Block, Growing, MovedError
+from .growing import Growing, LineBlock, MovedError, ReplacedError
 
 TAIL = 65_536
-"""The bytes at the end of another reader's file in which the newest event time is looked for."""
+"""The bytes at the end of another reader's file that are searched for the newest event time."""
 
 
 class FilesOfLines(Protocol):
-    """The files of a source, as the reader needs them."""
+    """The part of a source that its reader of lines needs."""
 
     name: str
     has_header: bool
 
-    def arrivals(self) -> Iterator[tuple[str, Arrived | None]]:
-        """The paths of all files that there are now; local ones have not been looked at."""
+    def arrivals(self) -> Iterator[tuple[str, ArrivedFile | None]]:
+        """Yield the paths of all existing files; the state of local ones is None."""
 
-    def decode(self, path: str, block: Block) -> pa.RecordBatch:
-        """The rows of a block of lines. Raises ConnectorError for lines that don't fit the stream's columns."""
+    def decode(self, path: str, block: LineBlock) -> pa.RecordBatch:
+        """Decode a block of lines. Raises ConnectorError for lines that don't fit the stream's columns."""
 
 
 class LinesReader(FollowingReader):
-    """Reads one worker's files."""
+    """A reader of one worker's files."""
 
     def __init__(
         self,
@@ -65,7 +65,8 @@ class LinesReader(FollowingReader):
         self._known: dict[int, Growing] = {}
         self._unread: deque[Growing] = deque()
         self._moved: list[Growing] = []
-        """Files with unread lines that were renamed since the last look: they hold event time back until the next one finds them."""
+        """Files with unread lines that were renamed since the last look: they hold event time back until the next one finds them.
+        """
         self._batch: Batch | None = None
         self._batch_end = 0
         self._settled = MIN_TIME
@@ -104,15 +105,15 @@ class LinesReader(FollowingReader):
         return {"files": [list(astuple(file)) for file in self._known.values()]}
 
     def _load(self, file: Growing) -> bool:
-        """Decode the file's next block; False if it has none before the size of the last look."""
+        """Decode the file's next block; return False if it has none before the size of the last look."""
         while True:
             try:
                 block = file.next_block(header=self._files.has_header)
             except MovedError:
                 self._moved.append(file)
                 return False
-            except BegunAnewError as error:
-                raise self._lost(file, "was begun anew") from error
+            except ReplacedError as error:
+                raise self._lost(file, "was truncated or replaced") from error
             except OSError as error:
                 raise self._unreadable(file, error) from error
             if block is None:
@@ -131,11 +132,11 @@ class LinesReader(FollowingReader):
             file.offset, file.rows = block.end, 0
 
     def _look(self) -> None:
-        """Note which files there are, and how far each can be read."""
+        """Note the existing files, and how far each can be read."""
         began, known_before = self._clock(), self._newest
         found, newest_of_others = dict[int, tuple[str, os.stat_result]](), None
         for path, _ in self._files.arrivals():
-            with suppress(FileNotFoundError):  # gone since it was listed
+            with suppress(FileNotFoundError):  # removed after it was listed
                 status = Path(path).stat()
                 if _reader_of(status.st_ino, self._parallelism) == self._index:
                     found[status.st_ino] = (path, status)
@@ -146,7 +147,7 @@ class LinesReader(FollowingReader):
             if renamed is not None:
                 found[file.inode] = renamed
             elif file.unread:
-                raise self._lost(file, "is gone")
+                raise self._lost(file, "was removed")
             else:
                 del self._known[file.inode]
         self._moved = []
@@ -165,18 +166,18 @@ class LinesReader(FollowingReader):
         try:
             file.check()
         except MovedError:
-            self._moved.append(file)  # since it was listed
+            self._moved.append(file)  # after it was listed
             return
-        except BegunAnewError as error:
+        except ReplacedError as error:
             if file.unread:
-                raise self._lost(file, "was begun anew") from error
-            file.begin_anew()
+                raise self._lost(file, "was truncated or replaced") from error
+            file.restart()
         except OSError as error:
             raise self._unreadable(file, error) from error
         file.size, file.changed, file.unread = status.st_size, status.st_mtime_ns, True
 
     def _peek_at(self, other: tuple[int, str] | None) -> None:
-        """Take note of the newest event time at the end of another reader's file."""
+        """Note the newest event time at the end of another reader's file."""
         if self._event_time is None or other is None or other == self._peeked:
             return
         self._peeked = other
@@ -189,7 +190,7 @@ class LinesReader(FollowingReader):
             # The block may begin within a line.
             lines = block.lines.partition(b"\n")[2] if file.offset > len(block.header) else block.lines
             if lines:
-                rows = self._files.decode(file.path, Block(block.header, lines, block.end))
+                rows = self._files.decode(file.path, LineBlock(block.header, lines, block.end))
                 self._newest = max([self._newest, *self._event_time.extract(rows, self._files.name).tolist()])
 
     def _unreadable(self, file: Growing, error: OSError) -> ConnectorError:
@@ -203,7 +204,7 @@ class LinesReader(FollowingReader):
 
 
 def share_out_lines(positions: Sequence[Any], parallelism: int, operator: str) -> list[Any]:
-    """Positions of `parallelism` readers that together continue where the readers at `positions` were."""
+    """Return positions of `parallelism` readers that together continue where the readers at `positions` were."""
     files = [file for position in positions for file in position["files"]]
     return [
         {**common, "files": [file for file in files if _reader_of(file[0], parallelism) == index]}
@@ -216,7 +217,7 @@ def _reader_of(inode: int, parallelism: int) -> int:
 
 
 def _renamed(file: Growing) -> tuple[str, os.stat_result] | None:
-    """Where the file is now in its folder, under a name that isn't listed."""
+    """Find the file in its folder under a name that wasn't listed."""
     with suppress(FileNotFoundError), os.scandir(Path(file.path).parent) as entries:
         for entry in entries:
             if entry.inode() == file.inode:

@@ -1,13 +1,13 @@
-"""Which files of a followed folder were read, for some of its buckets: what a checkpoint must know so that each file is read once.
+"""The files of a followed folder that were read, by bucket: checkpoints contain them so that each file is read once.
 
-A bucket remembers the files that it has read until they are older, by the time of their last change, than the newest of them by `max_age`.
-A file that isn't remembered and is that old was either read before or came too late: it is not read. So a bucket's memory has the files
-of `max_age` and no more, and what it decides depends on its own files alone, not on the number of readers.
+A bucket remembers the files that it has read until the time of their last change is `max_age` before that of its newest file. A
+file that is as old and isn't remembered was either read or arrived too late, and is not read. So a bucket remembers the files of
+`max_age` only, and its decisions depend on its own files alone, not on the number of readers.
 
 >>> read = ReadFiles(max_age=10)
->>> read.add(Arrived(5, "a", 1)); read.add(Arrived(9, "b", 1))
+>>> read.add(ArrivedFile(5, "a", 1)); read.add(ArrivedFile(9, "b", 1))
 >>> again = ReadFiles(10, read.encode([*range(256)]))
->>> [again.is_new(file) for file in (Arrived(5, "a", 1), Arrived(9, "b", 1), Arrived(9, "c", 1))]
+>>> [again.is_new(file) for file in (ArrivedFile(5, "a", 1), ArrivedFile(9, "b", 1), ArrivedFile(9, "c", 1))]
 [False, False, True]
 """
 
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .arrived import DIGEST_BYTES, Arrived, bucket_of, digest_of
+from .arrived import DIGEST_BYTES, ArrivedFile, bucket_of, digest_of
 
 _ENTRY = struct.Struct(f">{DIGEST_BYTES}sqq")
 
@@ -34,7 +34,7 @@ class _Bucket:
 
 
 class ReadFiles:
-    """The files that were read. `encoded` is what `encode` gave."""
+    """The files that were read. `encoded`: a result of `encode`."""
 
     def __init__(self, max_age: int, encoded: Iterable[Sequence[Any]] = ()) -> None:
         self._max_age = max_age
@@ -46,8 +46,8 @@ class ReadFiles:
     def __len__(self) -> int:
         return sum(len(bucket.files) for bucket in self._buckets.values())
 
-    def is_new(self, file: Arrived) -> bool:
-        """Whether the file is to be read. Raises ValueError if it was read, and has changed since."""
+    def is_new(self, file: ArrivedFile) -> bool:
+        """Return True if the file must be read. Raises ValueError if it was read and has changed since."""
         digest = digest_of(file.path)
         bucket = self._buckets.get(bucket_of(digest))
         if bucket is None:
@@ -59,15 +59,15 @@ class ReadFiles:
             raise ValueError(file.path)
         return False
 
-    def add(self, file: Arrived) -> None:
-        """The file was read."""
+    def add(self, file: ArrivedFile) -> None:
+        """Record that the file was read."""
         digest = digest_of(file.path)
         bucket = self._buckets.setdefault(bucket_of(digest), _Bucket(file.changed))
         bucket.newest = max(bucket.newest, file.changed)
         bucket.files[digest] = (file.changed, file.size)
 
     def encode(self, buckets: Iterable[int]) -> list[list[Any]]:
-        """What is remembered of `buckets`, msgpack-able: `[bucket, newest, files]` for each that has read something."""
+        """Encode the memory of `buckets`, msgpack-able: `[bucket, newest, files]` for each that has read files."""
         encoded = list[list[Any]]()
         for number in buckets:
             bucket = self._buckets.get(number)

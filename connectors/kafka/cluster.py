@@ -1,4 +1,4 @@
-"""A Kafka cluster as its clients reach it: addresses and options, the partitions of topics, and errors that say what to do.
+"""A Kafka cluster from its clients' point of view: addresses and options, the partitions of topics, and errors that say what to do.
 
 The client library is imported when a Kafka source or sink is first used.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 C = TypeVar("C")
 
 REPLY_SECONDS = 20.0
-"""The longest wait for one answer of a broker."""
+"""The longest wait for one response of a broker."""
 
 OWN_OPTIONS = frozenset(
     {
@@ -37,14 +37,15 @@ OWN_OPTIONS = frozenset(
         "on_delivery",
     }
 )
-"""What a source or sink sets by itself: with other values its guarantees would not hold."""
+"""Options that a source or sink sets: with other values its guarantees would not hold."""
 
 
 @dataclass(frozen=True)
 class KafkaCluster:
-    """Where a cluster is and how to talk to it. `options` are librdkafka's, such as `security.protocol`; they may hold passwords.
+    """The address and the client options of a cluster. `options` are librdkafka's, such as `security.protocol`; they may contain
+    passwords.
 
-    `operator` is named in errors. Raises FlowError for an address or an option that can't be.
+    `operator` is named in errors. Raises FlowError for an invalid address or option.
     """
 
     bootstrap: str
@@ -56,34 +57,39 @@ class KafkaCluster:
             raise FlowError(f"operator `{self.operator}`: bootstrap is {self.bootstrap!r}; it must be addresses: host:9092,other:9092")
         for name in self.options:
             if name in OWN_OPTIONS:
-                raise FlowError(f"operator `{self.operator}`: options={{{name!r}: ...}} can't be set: {self.operator} sets it by itself")
+                raise FlowError(
+                    f"operator `{self.operator}`: options={{{name!r}: ...}} can't be set: {self.operator} sets it automatically"
+                )
 
     def consumer(self, **own: Any) -> Consumer:
-        """A consumer without subscription. `own` are options in Python's spelling: `group_id` for `group.id`."""
+        """Create a consumer without subscription. `own` are options in Python's spelling: `group_id` for `group.id`."""
         from confluent_kafka import Consumer
 
         return self._made(Consumer, own)
 
     def producer(self, **own: Any) -> Producer:
-        """A producer; `own` as above."""
+        """Create a producer; `own` as above."""
         from confluent_kafka import Producer
 
         return self._made(Producer, own)
 
     def admin(self, **own: Any) -> AdminClient:
-        """A client that asks and changes what the cluster has; `own` as above."""
+        """Create a client that inspects and changes the cluster; `own` as above."""
         from confluent_kafka.admin import AdminClient
 
         return self._made(AdminClient, own)
 
     def partitions(self, topics: Sequence[str], seconds: float = REPLY_SECONDS) -> dict[str, list[int]]:
-        """The partitions of each topic, ascending. Raises ConnectorError: no broker answers, or a topic isn't there or can't be seen."""
+        """List the partitions of each topic, ascending.
+
+        Raises ConnectorError if no broker answers, or if a topic doesn't exist or isn't visible.
+        """
         check_installed(self.operator)
         problems = Problems()
         return self.partitions_by(self.admin(error_cb=problems), problems, topics, seconds)
 
     def partitions_by(self, admin: AdminClient, problems: Problems, topics: Sequence[str], seconds: float) -> dict[str, list[int]]:
-        """As `partitions`, with a client that is there, which then knows them too."""
+        """List partitions as `partitions` does, with an existing client, whose metadata then includes them."""
         from confluent_kafka import KafkaException
 
         found = {}
@@ -99,22 +105,22 @@ class KafkaCluster:
         return found
 
     def most_message_bytes(self, topic: str, seconds: float = REPLY_SECONDS) -> int | None:
-        """The `max.message.bytes` of a topic; None if the brokers don't tell."""
+        """Return the `max.message.bytes` of a topic, or None if the brokers don't report it."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import ConfigResource  # type: ignore[attr-defined]  # its stub forgets to export it
 
         try:
-            asked = self.admin().describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic)], request_timeout=seconds)
-            return int(next(iter(asked.values())).result(seconds)["max.message.bytes"].value)
+            configs = self.admin().describe_configs([ConfigResource(ConfigResource.Type.TOPIC, topic)], request_timeout=seconds)
+            return int(next(iter(configs.values())).result(seconds)["max.message.bytes"].value)
         except (KafkaException, TimeoutError, KeyError, TypeError, ValueError):
             return None
 
     def error(self, error: KafkaError, what: str) -> ConnectorError:
-        """The error of a broker or the client as one that says what to do; `what` names the topic, and more if there is more to say."""
+        """Convert an error of a broker or the client to one that says what to do; `what` names the topic and any detail."""
         return ConnectorError(f"operator `{self.operator}`: {what}: {_explained(error, self.bootstrap)}")
 
     def _made(self, client: Callable[[dict[str, Any]], C], own: Mapping[str, Any]) -> C:
-        """A client. Raises FlowError for an option that the library doesn't know, or a value that it refuses."""
+        """Create a client. Raises FlowError for an option that the library doesn't know, or a value that it rejects."""
         from confluent_kafka import KafkaException
 
         try:
@@ -133,10 +139,9 @@ class KafkaCluster:
 
 
 class Problems:
-    """Called by a client for each problem that it goes on to try to solve, such as a broker that is gone.
+    """A callback for problems that a client tries to solve itself, such as an unreachable broker.
 
-    A callback of the client must call nothing: it may come while an error of another callback waits to be raised, and CPython takes any
-    call for failed then.
+    It must not call any other function: an error of another callback may be pending, and CPython then treats every call as failed.
     """
 
     def __init__(self) -> None:
@@ -146,31 +151,31 @@ class Problems:
         self._met = (*self._met[-99:], error)
 
     def taken(self) -> tuple[KafkaError, ...]:
-        """Those since this was asked last, by the thread that the client calls back."""
+        """Return the problems since the last call. Called by the thread on which the client's callbacks run."""
         met, self._met = self._met, ()
         return met
 
     @property
     def worst(self) -> KafkaError | None:
-        """The one that says most; None if there was none."""
+        """The most informative problem; None if there was none."""
         telling = (error for error in self._met if error.name() not in {"_ALL_BROKERS_DOWN", "_TRANSPORT"})
         return next(telling, self._met[0] if self._met else None)
 
 
 def check_installed(operator: str) -> None:
-    """Raises FlowError if the client library isn't there."""
+    """Raise FlowError if the client library is missing."""
     try:
         import confluent_kafka  # noqa: F401 -- whether it can be imported is the question
     except ImportError as error:
         raise FlowError(f"operator `{operator}`: Kafka needs the package confluent-kafka: pip install 'evenflow[kafka]'") from error
 
 
-_FENCED = "another producer has the same transactional id: another job of this name runs, or this process was taken for lost"
+_FENCED = "another producer has the same transactional id: another job of this name runs, or this process was considered lost"
 
 
 def _explained(error: KafkaError, bootstrap: str) -> str:
     if "Invalid response size" in error.str():
-        other = f"what listens at {bootstrap} doesn't speak Kafka's protocol, or wants TLS; check the address and security.protocol"
+        other = f"the server at {bootstrap} doesn't speak Kafka's protocol, or requires TLS; check the address and security.protocol"
         return f"{other}. If a broker's answer is too large, give options={{'receive.message.max.bytes': ...}} ({error.str()})"
     silent = f"no broker answers at {bootstrap}; check the address, that a broker listens there, and that it expects this security.protocol"
     advice = {
@@ -186,7 +191,7 @@ def _explained(error: KafkaError, bootstrap: str) -> str:
         "_UNKNOWN_PARTITION": "there is no such partition",
         "TOPIC_AUTHORIZATION_FAILED": "the user has no right to this topic; ask for it, or check the sasl.* options",
         "GROUP_AUTHORIZATION_FAILED": "the user has no right to this group.id; ask for it, or choose another",
-        "_MSG_TIMED_OUT": f"no broker at {bootstrap} took it in time; check that brokers run, and that all partitions have leaders",
+        "_MSG_TIMED_OUT": f"no broker at {bootstrap} accepted it in time; check that brokers run, and that all partitions have leaders",
         "_FENCED": _FENCED,
         "PRODUCER_FENCED": _FENCED,
         "INVALID_PRODUCER_EPOCH": "another producer has the same transactional id, or a transaction exceeded transaction.timeout.ms",

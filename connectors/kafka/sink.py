@@ -1,8 +1,8 @@
-"""The sink into a topic of Kafka: messages become visible to readers of committed messages with their checkpoint.
+"""The sink into a Kafka topic: messages become visible to readers of committed messages with their checkpoint.
 
-Exactly once: workers stage messages in the job's checkpoint folder (`staged_sink.py`). When the checkpoint is complete, a process
-beside the coordinator (`commit_process.py`) produces them in transactions that also move a marker (`producing.py`, `marker.py`). So no
-transaction is open between preparing and committing: no time-out loses rows, and readers never wait for a slow checkpoint.
+Exactly once: workers stage messages in the job's checkpoint folder (`staged_sink.py`). When the checkpoint is complete, a
+separate process (`commit_process.py`) produces them in transactions that also advance a marker (`producing.py`, `marker.py`). So
+no transaction is open between preparing and committing: no time-out loses rows, and readers never wait for a slow checkpoint.
 """
 
 from __future__ import annotations
@@ -18,24 +18,27 @@ from ...engine.sink import SinkWriter
 from ..avro import schema as avro
 from ..avro.registry import SchemaRegistry
 from ..avro.schema import AvroLike
-from ..staged_sink import StagedSink
-from ..staging import Place, StagedFile, chunks
-from ..staging_writer import StagingWriter
-from .avro_rows import AvroRows
+from ..staged.staged_sink import StagedSink
+from ..staged.staging import StagedFile, StagingPlace, chunks
+from ..staged.staging_writer import StagingWriter
 from .cluster import KafkaCluster, check_installed
-from .commit_process import CommitProcess
-from .encoding import Encoding, Format
-from .marker import producer_id, write_first_marker
-from .sending import PARTITIONERS, Sender
-from .writer import Messages, SendingWriter
+from .values.avro_rows import AvroRows
+from .values.encoding import Encoding, Format
+from .writing.commit_process import CommitProcess
+from .writing.marker import producer_id, write_first_marker
+from .writing.sending import PARTITIONERS, Sender
+from .writing.writer import Messages, SendingWriter
 
 EXACTLY_ONCE, AT_LEAST_ONCE = "exactly_once", "at_least_once"
 
 MESSAGE_BYTES = 1_000_000
-"""The largest message where neither the options nor the topic say otherwise: librdkafka's default."""
+"""The largest message if neither the options nor the topic set a limit: librdkafka's default."""
 
 REFRESH_SECONDS = 3600.0
-"""How often the marker is written while no messages come: brokers forget it after `offsets.retention.minutes`, 7 days by default."""
+"""Seconds after which the marker is written again if no messages arrive.
+
+Brokers drop it after `offsets.retention.minutes`, 7 days by default.
+"""
 
 
 def write_kafka(
@@ -52,30 +55,32 @@ def write_kafka(
     options: Mapping[str, Any] | None = None,
     name: str = "write_kafka",
 ) -> KafkaSink:
-    """Rows as messages to a topic of Kafka, exactly once.
+    """Write rows as messages to a Kafka topic, exactly once.
 
         orders.write(ef.write_kafka("orders", bootstrap="localhost:9092", key="user"))
 
-    writes each row as a JSON object with the key of its user. Readers with `isolation.level=read_committed` see a row when its checkpoint
-    is complete (`JobConfig(checkpoint=ef.CheckpointConfig(dir, interval="1s"))`), and never twice. The topic must exist.
+    writes each row as a JSON object with the key of its user. Readers with `isolation.level=read_committed` see a row when its
+    checkpoint is complete (`JobConfig(checkpoint=ef.CheckpointConfig(dir, interval="1s"))`), and never twice. The topic must
+    exist.
 
-    `bootstrap` are brokers, "host:9092,other:9092"; `options` are librdkafka's, such as {"security.protocol": "SASL_SSL", ...} or
-    {"compression.type": "zstd"}. Needs `pip install 'evenflow[kafka]'`.
+    `bootstrap` lists brokers, "host:9092,other:9092"; `options` are librdkafka's, such as {"security.protocol": "SASL_SSL", ...}
+    or {"compression.type": "zstd"}. Needs `pip install 'evenflow[kafka]'`.
 
-    `format`: "json" is what `write_json` writes; "raw" writes the bytes of the column `value`, null as a tombstone; "text" the strings of
-    that column; "arrow" up to 65,536 rows as one Arrow IPC stream, for readers that want columns (no key, no headers); "avro" each row as
-    an Avro datum of `schema`, an Avro schema as JSON text or as a dict. With `registry`, "http://host:8081" or
-    "https://user:password@host", messages say which schema of that registry wrote them (Confluent's wire format): `schema`, which is
-    registered for the subject `TOPIC-value` when the flow starts, or the newest one of that subject.
-    `key` is a column: bytes and strings as they are, integers, bools, decimals and times as text; or several, as a JSON object. A null is
-    a message without a key. `headers` maps names of headers to columns, which are written as a single key is; a null leaves the header out.
-    `partitioner` says which partition a key belongs to: "murmur2" as Java's client, "crc32" as librdkafka, "random" for none.
+    `format`: "json" writes objects as `write_json` does; "raw" writes the bytes of the column `value`, null as a tombstone;
+    "text" the strings of that column; "arrow" up to 65,536 rows as one Arrow IPC stream, for readers that want columns (no key,
+    no headers); "avro" each row as an Avro datum of `schema`, an Avro schema as JSON text or as a dict. With `registry`,
+    "http://host:8081" or "https://user:password@host", messages name their schema in that registry (Confluent's wire format):
+    `schema`, which is registered for the subject `TOPIC-value` when the flow starts, or else the newest one of that subject.
+    `key` is a column (bytes and strings unchanged; integers, bools, decimals and times as text) or several, as a JSON object. A
+    null key gives a message without a key. `headers` maps names of headers to columns, which are written like a single key; a
+    null omits the header. `partitioner` assigns keys to partitions: "murmur2" as Java's client, "crc32" as librdkafka, "random"
+    for none.
 
-    With `guarantee="exactly_once"` rows are written twice: to the checkpoint folder, which all workers reach, and to Kafka when the
-    checkpoint is complete. A large checkpoint becomes visible in several transactions. `"at_least_once"` sends rows as they come, with less
-    delay, and rows since the last checkpoint again after a recovery.
+    With `guarantee="exactly_once"` rows are written twice: to the checkpoint folder, which all workers must access, and to Kafka
+    when the checkpoint is complete. A large checkpoint becomes visible in several transactions. `"at_least_once"` sends rows as
+    they arrive, with less delay, and repeats rows since the last checkpoint after a recovery.
 
-    Raises FlowError for wrong arguments, ConnectorError when the flow starts if no broker answers or the topic isn't there.
+    Raises FlowError for wrong arguments, ConnectorError when the flow starts if no broker answers or the topic doesn't exist.
     """
     return KafkaSink(
         topic,
@@ -99,16 +104,16 @@ def _avro_rows(form: str, schema: AvroLike | None, registry: str | None, name: s
         return None
     avro.check_installed(name)
     if schema is None and registry is None:
-        raise FlowError(f'operator `{name}`: format="avro" needs schema=, an Avro schema, or registry=, which knows one')
+        raise FlowError(f'operator `{name}`: format="avro" needs schema=, an Avro schema, or registry=, which has one')
     given = None if schema is None else avro.given_schema(schema, name)
     return AvroRows(given, None if registry is None else SchemaRegistry(registry, name), name)
 
 
 class KafkaSink(StagedSink):
-    """See `write_kafka`."""
+    """The sink that `write_kafka` creates."""
 
     chunk_rows, chunk_bytes = 200_000, 32 << 20
-    """Of one transaction, at most: it takes seconds, and `transaction.timeout.ms` is a minute."""
+    """The most of one transaction: it takes seconds, and `transaction.timeout.ms` is a minute."""
 
     def __init__(self, topic: str, cluster: KafkaCluster, encoding: Encoding, partitioner: str, guarantee: str) -> None:
         operator = cluster.operator
@@ -128,7 +133,7 @@ class KafkaSink(StagedSink):
         self.guarantee = (
             "exactly once (for readers of committed messages, when the checkpoint that holds them completes)"
             if self._exact
-            else "at least once (messages since the last checkpoint come again after a recovery)"
+            else "at least once (messages since the last checkpoint arrive again after a recovery)"
         )
         self._most_bytes = int(cluster.options.get("message.max.bytes", MESSAGE_BYTES))
         self._process: CommitProcess | None = None
@@ -167,8 +172,8 @@ class KafkaSink(StagedSink):
         sender = Sender(self._cluster, self._topic, self._partitioner, self._most_bytes, enable_idempotence=True)
         return SendingWriter(messages, self._cluster, self._topic, sender)
 
-    def write_staged(self, checkpoint: int, place: Place, files: Sequence[StagedFile]) -> None:
-        """Whatever this sink's guarantee is: a job that this one goes on from has staged the messages."""
+    def write_staged(self, checkpoint: int, place: StagingPlace, files: Sequence[StagedFile]) -> None:
+        """Commit staged messages, independent of this sink's guarantee: the previous job may have had another one."""
         parts = [[file.entry() for file in part] for part in chunks(files, self.chunk_rows, self.chunk_bytes)]
         self._committing(place).commit({"run": place.run, "checkpoint": checkpoint, "chunks": parts, "begun": self._exact})
         self._marked_at = time.monotonic()
@@ -179,15 +184,15 @@ class KafkaSink(StagedSink):
 
     @property
     def retractable(self) -> bool:
-        """What is in a topic stays there. What is written at least once is never committed."""
+        """True without commits: committed messages stay in the topic, and at-least-once messages are never committed."""
         return not self._exact
 
     def take_over(self, job: str, needed: Callable[[], Sequence[Any] | None]) -> None:
         if self._exact:
             super().take_over(job, needed)
 
-    def _committing(self, place: Place) -> CommitProcess:
-        """The process that commits what belongs there; one for another place ends."""
+    def _committing(self, place: StagingPlace) -> CommitProcess:
+        """Return the process that commits to this place, after ending one for another place."""
         if self._process is None or self._process.place != place:
             self._end_process()
             cluster = {"bootstrap": self._cluster.bootstrap, "options": dict(self._cluster.options), "operator": self.name}

@@ -19,18 +19,15 @@ from ...engine.time.event_time import EventTime
 from ..avro import schema as avro
 from ..avro.registry import SchemaRegistry
 from ..avro.schema import AvroLike
-from .avro_values import AvroValues
 from .cluster import KafkaCluster, Problems, check_installed
-from .decoding import ArrowValues, Decoder, JsonValues, RawValues, TextValues, UndecodableError, Values
-from .extents import Start, Until, check_bound, extents
-from .offsets import Offsets
-from .position import KafkaPosition, share_out_partitions
-from .reader import KafkaReader
-from .reading import OnLostOffsets, Reading
-from .record_columns import TIMESTAMP, RecordColumns
-from .sample import sample
-from .topics import Topics
-from .watch import ClusterWatch
+from .reading.position import KafkaPosition, share_out_partitions
+from .reading.read_plan import OnLostOffsets, ReadPlan, Start, Until, check_bound, extents, sample
+from .reading.reader import KafkaReader
+from .reading.topics import Offsets, Topics
+from .reading.watch import ClusterWatch
+from .values.avro_values import AvroValues
+from .values.decoding import ArrowValues, Decoder, JsonValues, RawValues, TextValues, UndecodableError, Values
+from .values.record_columns import TIMESTAMP, RecordColumns
 
 _LOG = logging.getLogger(__name__)
 
@@ -38,7 +35,7 @@ CLIENT = {
     "fetch.queue.backoff.ms": 20,  # a second by default, in which a queue that was full runs empty
     "max.poll.interval.ms": 86_400_000,  # a worker that waits for others doesn't poll
 }
-"""What `options` may say otherwise."""
+"""Default options, which `options` may override."""
 
 Format = Literal["json", "raw", "text", "arrow", "avro"]
 
@@ -64,41 +61,43 @@ def read_kafka(
     options: Mapping[str, Any] | None = None,
     name: str = "read_kafka",
 ) -> KafkaSource:
-    """Records of one or several Kafka topics, without end, or up to `until`.
+    """Read the records of one or several Kafka topics, endlessly, or up to `until`.
 
         clicks = flow.read(ef.read_kafka("clicks", bootstrap="localhost:9092", event_time="at", max_delay="10s"))
 
     reads JSON objects, whose fields are the columns. Needs the extra `evenflow[kafka]`.
 
-    `start`: "earliest"; "latest": what comes after the job began; a datetime: records whose timestamp isn't earlier; or offsets,
-    `{partition: offset}` or `{(topic, partition): offset}`, where a partition that isn't named is read from its beginning. `until`: None;
-    "now": what is there when the job begins; a datetime; or offsets, which aren't read themselves. Both are settled once; a job that goes
-    on from a checkpoint or a savepoint goes on at its offsets. Partitions that are added later are found within `discover_every` and read
-    from their beginning, unless there is an `until`.
+    `start`: "earliest"; "latest": records that arrive after the job began; a datetime: records whose timestamp isn't earlier; or
+    offsets, `{partition: offset}` or `{(topic, partition): offset}`, where an unnamed partition is read from its beginning.
+    `until`: None; "now": the records present when the job begins; a datetime; or offsets, exclusive. Both are resolved once; a
+    job that resumes from a checkpoint or a savepoint continues at its offsets. Partitions that are added later are found within
+    `discover_every` and read from their beginning, unless there is an `until`.
 
-    `format`: "json", one object a record; "raw" and "text": one column `value`; "arrow": Arrow IPC, any number of rows a record; "avro":
-    one datum a record. `schema` gives the columns of "json" and "arrow", other fields of objects are left out. Without it they are those
-    of the first records, and another field is an error. A record without a value (a tombstone) is a null in "raw" and "text", a row of
-    nulls in "json" and "avro", no row in "arrow". `columns` adds columns to each row: "key", "value", "topic", "partition", "offset",
-    "timestamp", "headers".
+    `format`: "json", one object per record; "raw" and "text": one column `value`; "arrow": Arrow IPC, any number of rows per
+    record; "avro": one datum per record. `schema` gives the columns of "json" and "arrow"; other fields of objects are ignored.
+    Without it the columns are those of the first records, and another field is an error. A record without a value (a tombstone)
+    is a null in "raw" and "text", a row of nulls in "json" and "avro", no row in "arrow". `columns` adds columns to each row:
+    "key", "value", "topic", "partition", "offset", "timestamp", "headers".
 
-    For "avro" `schema` is an Avro schema, as JSON text or as a dict. `registry`, "http://host:8081" or "https://user:password@host", is
-    the schema registry that knows the schemas which wrote the values (Confluent's wire format); each value is read into `schema`, by
-    default the newest one of the subject `TOPIC-value`. Without a registry `schema` must be the one that wrote all values.
+    For "avro" `schema` is an Avro schema, as JSON text or as a dict. `registry`, "http://host:8081" or
+    "https://user:password@host", is the schema registry with the schemas that wrote the values (Confluent's wire format); each
+    value is read into `schema`, by default the newest one of the subject `TOPIC-value`. Without a registry `schema` must be the
+    one that wrote all values.
 
-    `event_time`: a column of the values, or "timestamp" for the records' own, if the values have no such column; `unit` and `max_delay`
-    as in `read_parquet`. Event time is the minimum over all partitions, so one that is never written to holds it back, until you say
-    `idle_after`: a partition that has been read to its end and quiet for that long counts with the clock's time less `max_delay`. What
-    comes later on it is late if its event time is earlier than that, so `idle_after` is for event times that follow the clock.
+    `event_time`: a column of the values, or "timestamp" for the records' own, if the values have no such column; `unit` and
+    `max_delay` are as in `read_parquet`. Event time is the minimum over all partitions, so a partition without records holds it
+    back. With `idle_after`, a partition that was read to its end and has been quiet for that long counts with the clock's time
+    less `max_delay`. A later record on it is late if its event time is earlier, so use `idle_after` only for event times that
+    follow the clock.
 
-    `on_error`: what happens to a record that can't be decoded, or has no event time: "stop", "skip", or "dead_letter", which sends topic,
-    partition, offset, key and value to `stream.dead_letters`. `on_lost_offsets`: what happens if the broker has deleted records before
-    they were read: "stop", or "earliest" to go on behind them. `group_id`: commit offsets to this group at each checkpoint, for tools
-    that show how far a job is behind; evenflow never reads them. `options` are librdkafka's, for example `{"security.protocol":
-    "SASL_SSL", ...}`.
+    `on_error`: what happens to a record that can't be decoded, or has no event time: "stop", "skip", or "dead_letter", which
+    sends topic, partition, offset, key and value to `stream.dead_letters`. `on_lost_offsets`: what happens if the broker has
+    deleted records before they were read: "stop", or "earliest" to continue after them. `group_id`: commit offsets to this group
+    at each checkpoint, for tools that show lag; evenflow never reads them. `options` are librdkafka's, for example
+    `{"security.protocol": "SASL_SSL", ...}`.
 
-    Only records of committed transactions are read. Raises FlowError for wrong arguments; starting the flow raises ConnectorError if no
-    broker answers, or a topic isn't there.
+    Only records of committed transactions are read. Raises FlowError for wrong arguments; starting the flow raises ConnectorError
+    if no broker answers, or a topic doesn't exist.
     """
     if on_lost_offsets not in {"stop", "earliest"}:
         raise FlowError(f'operator `{name}`: on_lost_offsets={on_lost_offsets!r}; expected "stop" or "earliest"')
@@ -149,13 +148,13 @@ def _avro_decoder(schema: Any, registry: str | None, topics: Topics, name: str) 
 
 
 def _warn(error: Any, _partitions: Sequence[Any]) -> None:
-    """Called by the client when offsets have been committed to the group, or could not be: nothing depends on it."""
+    """Log a failed commit of offsets to the group, as a callback of the client. Nothing depends on such commits."""
     if error is not None:
         _LOG.warning("offsets could not be committed for tools that show lag: %s", error)
 
 
 class KafkaSource(Source):
-    """Its readers share out the partitions by number; their positions are offsets."""
+    """A source whose readers divide the partitions by number; their positions are offsets."""
 
     guarantee = "exactly once (offsets in the checkpoint; only committed records)"
     split_word = "partition"
@@ -182,7 +181,7 @@ class KafkaSource(Source):
         self.on_error, self._on_lost_offsets, self._group_id = on_error, on_lost_offsets, group_id
         self.timed = event_time is not None
         self.idle_advice = "; idle_after= lets a quiet partition count as idle" if idle_after is None else ""
-        self._reading: Reading | None = None
+        self._plan: ReadPlan | None = None
         self.needed: Needed | None = None
         check_bound(start, ("earliest", "latest"), "start", topics, self.name)
         check_bound(until, ("now", None), "until", topics, self.name)
@@ -208,7 +207,7 @@ class KafkaSource(Source):
         if self._event_time is not None and not by_timestamp:
             self._event_time.check(decoder.schema, self.name)
         decoder, columns = self._narrowed(decoder)
-        self._reading = Reading(
+        self._plan = ReadPlan(
             cluster=self._cluster,
             topics=self._topics,
             ids=offsets.ids(),
@@ -226,8 +225,8 @@ class KafkaSource(Source):
         )
 
     def reader(self, index: int, parallelism: int) -> KafkaReader:
-        reading = self._reading
-        if reading is None:
+        plan = self._plan
+        if plan is None:
             raise ConnectorError(f"operator `{self.name}`: start() looks at the topics and must be called before reader()")
         problems = Problems()
         consumer = self._cluster.consumer(
@@ -240,7 +239,7 @@ class KafkaSource(Source):
             on_commit=_warn,
             error_cb=problems,
         )
-        return KafkaReader(reading, index, parallelism, consumer, ClusterWatch(reading, index, parallelism), problems)
+        return KafkaReader(plan, index, parallelism, consumer, ClusterWatch(plan, index, parallelism), problems)
 
     def share_out(self, positions: Sequence[Any], parallelism: int) -> list[Any]:
         shared = share_out_partitions([KafkaPosition.decode(position) for position in positions], parallelism, self.name)
@@ -250,8 +249,8 @@ class KafkaSource(Source):
         return MAX_TIME if self._event_time is None else KafkaPosition.decode(position).earliest
 
     def known_columns(self) -> Columns:
-        if self._reading is not None:
-            decoder, columns = self._reading.decoder, self._reading.columns
+        if self._plan is not None:
+            decoder, columns = self._plan.decoder, self._plan.columns
         else:
             decoder, columns = self._narrowed(self._decoder)
         if decoder.schema is None:
@@ -263,16 +262,16 @@ class KafkaSource(Source):
         return topics if self.needed is None else f"{topics}, {self.needed.described}"
 
     def _narrowed(self, decoder: Decoder) -> tuple[Decoder, RecordColumns]:
-        """The decoder and the columns beside the values, without columns that nobody needs."""
+        """Return the decoder and the metadata columns without columns that the flow never reads."""
         if self.needed is None or decoder.schema is None:
             return decoder, self._columns
         names = self.needed.among([*decoder.schema.names, *self._columns.names])
-        beside = [name for name in self._columns.names if name in names]
-        return decoder.reading([name for name in decoder.schema.names if name in names]), RecordColumns(beside, self.name)
+        metadata = [name for name in self._columns.names if name in names]
+        return decoder.reading([name for name in decoder.schema.names if name in names]), RecordColumns(metadata, self.name)
 
     @property
     def _group(self) -> str:
-        """The client wants the name of a group, also where none is joined."""
+        """The group's name, which the client requires even if no group is joined."""
         return self._group_id or f"evenflow-{self.name}"
 
     def _inferred(self, sample: Callable[[], Values]) -> Decoder:

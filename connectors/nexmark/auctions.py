@@ -1,4 +1,4 @@
-"""NexMark's stream of auctions, and which auctions bids refer to."""
+"""NexMark's stream of auctions, and the choice of auctions that bids refer to."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..random_bits import Bits, below, lower, random_bits, unit
+from ..generated.random_bits import Bits, below, lower, random_bits, unit
 from .numbering import EPOCH, PLACES
 from .people import last_person, some_person
 from .settings import FIRST_ID, LEAD, PEOPLE, NexmarkSettings
 from .text import RandomText
 
 IN_FLIGHT = 100
-"""References that are not hot go to the newest auctions, of this number."""
+"""The number of newest auctions to which references that are not hot go."""
 
 FIRST_CATEGORY, CATEGORIES = 10, 5
 AVERAGE_BYTES = 500
 NUMBERS_BYTES = 48
-"""What the numbers and times of an auction count for in its size."""
+"""The bytes for which the numbers and times of an auction count in its size."""
 
 _SELLER, _CATEGORY, _FIRST_BID, _RESERVE, _NAME, _DESCRIPTION, _EXTRA = range(200, 207)
 _PER_EPOCH = len(PLACES["auction"])
 
 
 def columns(settings: NexmarkSettings, numbers: npt.NDArray[np.int64]) -> dict[str, pa.Array]:
-    """The columns of the auctions with these event numbers, but for their own time."""
+    """Return the columns of the auctions with these event numbers, without their own time."""
     seller, category, first_bid, reserve, name, description, extra = (
         random_bits(settings.seed, purpose, numbers) for purpose in (_SELLER, _CATEGORY, _FIRST_BID, _RESERVE, _NAME, _DESCRIPTION, _EXTRA)
     )
@@ -51,25 +51,25 @@ def columns(settings: NexmarkSettings, numbers: npt.NDArray[np.int64]) -> dict[s
 
 
 def prices(bits: Bits) -> npt.NDArray[np.int64]:
-    """Prices from 100 to 100,000,000 (cents) whose logarithm is uniform."""
+    """Return prices from 100 to 100,000,000 (cents) whose logarithm is uniform."""
     return np.rint(np.power(10.0, unit(bits) * 6.0) * 100.0).astype(np.int64)
 
 
 def last_auction(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The newest auction at each event, that of the event included, counted from 0; -1 before the first."""
+    """Return the number of the newest auction at each event, inclusive, counted from 0; -1 before the first."""
     place = numbers % EPOCH
     return numbers // EPOCH * _PER_EPOCH + np.minimum(place, _PER_EPOCH) - 1
 
 
 def some_auction(bits: Bits, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """One of the newest auctions at each event, or of the next `LEAD` that are not there yet, counted from 0."""
+    """Choose one of the newest auctions at each event, or of the next `LEAD` future ones, counted from 0."""
     last = last_auction(numbers)
     first = np.maximum(last - IN_FLIGHT, 0)
     return first + below(bits, last - first + 1 + LEAD)
 
 
 def _expiry(settings: NexmarkSettings, numbers: npt.NDArray[np.int64], bits: Bits) -> npt.NDArray[np.int64]:
-    """On average the time in which as many auctions begin as are in flight."""
+    """Choose ends of auctions, on average after the time in which as many auctions begin as are in flight."""
     begin = settings.times(numbers)
     horizon = settings.times(numbers + IN_FLIGHT * EPOCH // _PER_EPOCH) - begin
     return begin + 1 + below(bits, np.maximum(2 * horizon, 1))

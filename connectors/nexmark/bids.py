@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..random_bits import below, lower, random_bits
+from ..generated.random_bits import below, lower, random_bits
 from .auctions import last_auction, prices, some_auction
 from .people import last_person, some_person
 from .settings import AUCTIONS, FIRST_ID, PEOPLE, NexmarkSettings
@@ -17,17 +17,17 @@ from .text import RandomText
 
 AVERAGE_BYTES = 100
 NUMBERS_BYTES = 32
-"""What the numbers and the time of a bid count for in its size; the original leaves channel and url out."""
+"""The bytes for which the numbers and the time of a bid count in its size; the original excludes channel and url."""
 
 HOT_CHANNELS = ("Google", "Facebook", "Baidu", "Apple")
 CHANNELS = 10_000
 _AUCTION, _BIDDER, _PRICE, _CHANNEL, _EXTRA, _URL, _PARAMETER, _PADDING = range(300, 308)
 _PADDINGS = 1 << 14
-"""Different strings that pad a bid: together about as long as the text that they are cut from."""
+"""The number of strings that pad bids: together about as long as the text from which they are cut."""
 
 
 def columns(settings: NexmarkSettings, numbers: npt.NDArray[np.int64]) -> dict[str, pa.Array]:
-    """The columns of the bids with these event numbers, but for their times."""
+    """Return the columns of the bids with these event numbers, without their times."""
     auction, bidder, price, channel = (random_bits(settings.seed, purpose, numbers) for purpose in (_AUCTION, _BIDDER, _PRICE, _CHANNEL))
     hot_auction = last_auction(numbers) // AUCTIONS * AUCTIONS
     # The second person of the hundred, so that the hot bidder is no hot seller.
@@ -44,7 +44,7 @@ def columns(settings: NexmarkSettings, numbers: npt.NDArray[np.int64]) -> dict[s
 
 
 def _channels(names: pa.Array, urls: pa.Array, bits: npt.NDArray[np.uint64]) -> dict[str, pa.Array]:
-    """Half of the bids come by one of the hot channels, the others by one of ten thousand."""
+    """Choose the channels of bids: half of the bids arrive by a hot channel, the others by one of ten thousand."""
     hot = below(bits, 2) > 0
     place = pa.array(np.where(hot, below(lower(bits), len(HOT_CHANNELS)), len(HOT_CHANNELS) + below(lower(bits), CHANNELS)))
     return {"channel": names.take(place), "url": urls.take(place)}
@@ -52,7 +52,7 @@ def _channels(names: pa.Array, urls: pa.Array, bits: npt.NDArray[np.uint64]) -> 
 
 @lru_cache(maxsize=4)
 def _tables(seed: int) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Names and urls of all channels, the hot ones first, and the paddings."""
+    """Build names and urls of all channels, the hot ones first, and the paddings."""
     number = np.arange(CHANNELS)
     names = pa.array([*HOT_CHANNELS, *(f"channel-{n}" for n in range(CHANNELS))])
     every = np.arange(len(names))
@@ -68,6 +68,6 @@ def _tables(seed: int) -> tuple[pa.Array, pa.Array, pa.Array]:
 
 
 def _reversed(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    """The 32 bits of each number in reverse order."""
+    """Reverse the 32 bits of each number."""
     bits = np.unpackbits(numbers.astype("<u4").view(np.uint8).reshape(-1, 4), axis=1, bitorder="little")
     return np.packbits(bits, axis=1, bitorder="big").view(">i4").astype(np.int32).ravel()

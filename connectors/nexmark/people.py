@@ -1,4 +1,4 @@
-"""NexMark's stream of people, and which people auctions and bids refer to."""
+"""NexMark's stream of people, and the choice of people that auctions and bids refer to."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..random_bits import below, lower, random_bits
+from ..generated.random_bits import below, lower, random_bits
 from .numbering import EPOCH
 from .settings import FIRST_ID, LEAD, NexmarkSettings
 from .text import RandomText
 
 ACTIVE = 1000
-"""References that are not hot go to the newest people, of this number."""
+"""The number of newest people to whom references that are not hot go."""
 
 AVERAGE_BYTES = 200
 FIRST_NAMES = ("Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie", "Sarah", "Deiter", "Walter")
@@ -26,7 +26,7 @@ _NAME, _CARD, _CARD_END, _PLACE, _LOCAL, _DOMAIN, _EXTRA = range(100, 107)
 
 
 def columns(settings: NexmarkSettings, numbers: npt.NDArray[np.int64]) -> dict[str, pa.Array]:
-    """The columns of the people with these event numbers, but for their times."""
+    """Return the columns of the people with these event numbers, without their times."""
     card, card_end, place = (random_bits(settings.seed, purpose, numbers) for purpose in (_CARD, _CARD_END, _PLACE))
     letters = RandomText(settings.seed, " ")
     local = pc.ascii_trim(letters.words(random_bits(settings.seed, _LOCAL, numbers), 3, 6), " ")
@@ -48,12 +48,12 @@ def columns(settings: NexmarkSettings, numbers: npt.NDArray[np.int64]) -> dict[s
 
 
 def last_person(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The newest person at each event, that of the event included, counted from 0."""
+    """Return the number of the newest person at each event, inclusive, counted from 0."""
     return numbers // EPOCH
 
 
 def some_person(bits: npt.NDArray[np.uint64], numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """One of the active people at each event, or of the next `LEAD` who are not there yet, counted from 0."""
+    """Choose one of the active people at each event, or of the next `LEAD` future ones, counted from 0."""
     people = last_person(numbers) + 1
     active = np.minimum(people, ACTIVE)
     return people - active + below(bits, active + LEAD)

@@ -1,4 +1,4 @@
-"""What the rows of NexMark's streams depend on besides the event's number."""
+"""Settings that determine the rows of NexMark's streams, together with the event's number."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ import numpy as np
 import numpy.typing as npt
 
 FIRST_ID = 1000
-"""The id of the first person and of the first auction, and what is added to every reference to one."""
+"""The id of the first person and of the first auction, added to every reference to one."""
 
 PEOPLE, AUCTIONS = 100, 100
-"""Hot sellers and bidders, and hot auctions: one in so many ids, so the hot one changes with time."""
+"""One in so many ids is a hot seller or bidder, or a hot auction, so the hot one changes with time."""
 
 LEAD = 10
-"""References go to this many ids that are not there yet."""
+"""The number of future ids to which references may go."""
 
 
 @dataclass(frozen=True, slots=True)
 class NexmarkSettings:
-    """`base_time`: the time of event 0 in ms. `event_rate`: events of all streams per second of event time.
+    """Settings of the streams. `base_time`: the time of event 0 in ms. `event_rate`: events of all streams per second of event
+    time.
 
     All but one in `hot_..._ratio` references go to the hot seller, bidder or auction.
     """
@@ -32,5 +33,5 @@ class NexmarkSettings:
     hot_bidder_ratio: int
 
     def times(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The times of events in ms since 1970."""
+        """Return the times of events in ms since 1970."""
         return self.base_time + (numbers * (1_000_000 / self.event_rate)).astype(np.int64) // 1000

@@ -1,4 +1,4 @@
-"""A stream of NexMark as a source: only its own events are made, and the same ones for every parallelism.
+"""The source of a NexMark stream: it generates only its own events, the same ones for every parallelism.
 
 >>> reader = nexmark("bid", events=1_000).reader(0, 1)
 >>> batch = reader.poll(2)
@@ -23,7 +23,7 @@ from ...engine.batch import Batch
 from ...engine.errors import FlowError
 from ...engine.time.duration import Duration, seconds
 from ...engine.time.event_time import EARLIEST, LATEST
-from ..numbered import NumberedRows, NumberedSource
+from ..generated.numbered import NumberedRows, NumberedSource
 from . import auctions, bids, people
 from .numbering import EPOCH, LARGEST_GROUP, PLACES, STRIDE, Numbering, StreamName
 from .schemas import SCHEMAS
@@ -55,24 +55,25 @@ def nexmark(
     clock: Callable[[], float] = time.monotonic,
     name: str | None = None,
 ) -> NumberedSource:
-    """One of the three streams of the NexMark benchmark (Tucker et al. 2008, as in Apache Beam and nexmark/nexmark).
+    """Generate one of the three streams of the NexMark benchmark (Tucker et al. 2008, as in Apache Beam and nexmark/nexmark).
 
-    Of 50 *events* of the benchmark one is a person, 3 are auctions and 46 are bids. `events` and the rates count events of all three
-    streams, so three sources with the same arguments belong together. There are `events` of them, or no end. `rate` per second are paced
-    by `clock`, in batches one every `every`, or the rows come as fast as the job takes them. Event time (`dateTime`) begins at `base_time`
-    (ms) and passes 1 s per `event_rate` events (default: `rate`, else 10,000). With `out_of_order_group_size` above 1, so many events in a
-    row come in another order.
+    One of 50 *events* of the benchmark is a person, 3 are auctions and 46 are bids. `events` and the rates count events of all
+    three streams, so three sources with the same arguments belong together. The stream ends after `events`, or never. `rate`
+    events per second arrive, paced by `clock`, in a batch every `every`, or as many as the job accepts. Event time (`dateTime`)
+    begins at `base_time` (ms) and advances 1 s per `event_rate` events (default: `rate`, else 10,000). With
+    `out_of_order_group_size` above 1, groups of so many consecutive events are permuted.
 
-    A row depends on `seed` and its event's number alone, which is column `seq`; times are timestamps in ms, all other numbers int64:
+    A row depends on `seed` and its event's number alone, which is column `seq`; times are timestamps in ms, all other numbers
+    int64:
 
     - person: `id`, `name`, `emailAddress`, `creditCard`, `city`, `state`, `dateTime`, `extra`
     - auction: `id`, `itemName`, `description`, `initialBid`, `reserve`, `dateTime`, `expires`, `seller`, `category`, `extra`
     - bid: `auction`, `bidder`, `price`, `channel`, `url`, `dateTime`, `extra`
 
-    Ids begin at 1000. All but one in `hot_auction_ratio` bids go to one hot auction, which changes with every hundredth, and the like for
-    the bidders of bids and the sellers of auctions; the others refer to the newest auctions and people, and to the next ten, which come
-    later. `extra` pads the rows to 200, 500 and 100 bytes on average. `created` adds an int64 column: the time (wall clock, nanoseconds)
-    at which the row was due. Raises FlowError for an impossible argument.
+    Ids begin at 1000. All but one in `hot_auction_ratio` bids go to one hot auction, which changes with every hundredth, and
+    likewise for the bidders of bids and the sellers of auctions; the others refer to the newest auctions and people, and to the
+    next ten, which arrive later. `extra` pads the rows to 200, 500 and 100 bytes on average. `created` adds an int64 column: the
+    time (wall clock, nanoseconds) at which the row was due. Raises FlowError for an impossible argument.
 
     >>> nexmark("auction", events=50).reader(0, 1).poll(100).rows["id"].to_pylist()
     [1000, 1001, 1002]
@@ -92,7 +93,7 @@ def nexmark(
     if not (_is_whole(group) and 1 <= group <= LARGEST_GROUP and group % STRIDE):
         raise FlowError(
             f"nexmark: out_of_order_group_size is {group!r}; it must be a whole number from 1 to {LARGEST_GROUP:,}, "
-            f"and no multiple of {STRIDE}, with which some events would come twice and others not at all"
+            f"and no multiple of {STRIDE}, with which some events would be repeated and others missing"
         )
     settings = NexmarkSettings(seed, base_time, event_rate or rate or EVENT_RATE, hot_seller_ratio, hot_auction_ratio, hot_bidder_ratio)
     if not _is_whole(base_time):
@@ -109,7 +110,7 @@ def nexmark(
 
 @dataclass(frozen=True, slots=True)
 class NexmarkRows(NumberedRows):
-    """The rows of a stream, counted 0, 1, 2 and so on in the order in which they come."""
+    """The rows of a stream, counted 0, 1, 2 and so on as they arrive."""
 
     settings: NexmarkSettings
     numbering: Numbering

@@ -14,26 +14,26 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..random_bits import Bits, below, lower, random_bits
+from ..generated.random_bits import Bits, below, lower, random_bits
 
 LENGTH = 1 << 20
-"""Characters of the text."""
+"""The number of characters of the text."""
 
 LETTERS = 26
 PART = 13
-"""One character in so many is the special one."""
+"""One in so many characters is the special one."""
 
 _CHARACTERS = 1_000
 
 
 class RandomText:
-    """Lower-case letters, and the `special` character one time in 13 if there is one."""
+    """A text of random lower-case letters; about one in 13 is the `special` character, if there is one."""
 
     def __init__(self, seed: int, special: str = "") -> None:
         self._bytes = _text(seed, special)
 
     def cut(self, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> pa.Array:
-        """The substrings of `lengths` characters from `starts` on, as strings."""
+        """Return the substrings of `lengths` characters from `starts` on."""
         offsets = np.zeros(len(lengths) + 1, np.int32)
         np.cumsum(lengths, out=offsets[1:])
         places = np.arange(offsets[-1], dtype=np.int32)
@@ -41,12 +41,12 @@ class RandomText:
         return pa.StringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(self._bytes[places]))
 
     def words(self, bits: Bits, shortest: int, longest: int) -> pa.Array:
-        """A string of `shortest` to `longest` characters for each of `bits`."""
+        """Return a string of `shortest` to `longest` characters for each of `bits`."""
         lengths = shortest + below(bits, longest + 1 - shortest)
         return self.cut(below(lower(bits), LENGTH - longest), lengths)
 
     def padding(self, bits: Bits, size: npt.NDArray[np.int64], average: int) -> pa.Array:
-        """Strings by which rows of `size` bytes come to `average` bytes, give or take a fifth of what is missing."""
+        """Return strings that pad rows of `size` bytes to `average` bytes, give or take a fifth of the difference."""
         missing = np.maximum(average - size, 0)
         delta = np.rint(missing * 0.2).astype(np.int64)
         lengths = missing - delta + below(bits, 2 * delta)

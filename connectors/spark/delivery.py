@@ -1,7 +1,7 @@
-"""Hands the committed batches of an exchange folder to a function on the driver, as Spark's `foreachBatch` does.
+"""Delivers the committed batches of an exchange folder to a function on the driver, as Spark's `foreachBatch` does.
 
-A batch is exactly the files that its log entry names, with their columns, so files that arrive meanwhile are not in it. Invariant: batches
-are handed over in order, and none again after the function has returned for it.
+A batch is exactly the files that its log entry names, with their columns, so it doesn't contain files that arrive meanwhile.
+Invariant: batches are delivered in order, and a batch is not repeated once the function has returned for it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...engine.errors import ConnectorError
 from ...state.durable import write_durably
-from .exchange import Exchange
+from .exchange import ExchangeFolder
 from .session import problem_of
 
 if TYPE_CHECKING:
@@ -21,18 +21,18 @@ Receive = Callable[["DataFrame", int], None]
 
 
 class Delivery:
-    """Calls `receive(df, batch)` for each batch; a file beside the log keeps the progress."""
+    """A series of calls `receive(df, batch)`, one for each batch; a file next to the log keeps the progress."""
 
-    def __init__(self, spark: SparkSession, exchange: Exchange, receive: Receive, operator: str) -> None:
+    def __init__(self, spark: SparkSession, exchange: ExchangeFolder, receive: Receive, operator: str) -> None:
         self._spark, self._exchange, self._receive, self._operator = spark, exchange, receive, operator
         self._mark = exchange.own / "delivered"
 
-    def at(self, exchange: Exchange) -> Delivery:
-        """The same for another exchange folder."""
+    def at(self, exchange: ExchangeFolder) -> Delivery:
+        """Return the same delivery for another exchange folder."""
         return Delivery(self._spark, exchange, self._receive, self._operator)
 
     def begin(self) -> None:
-        """Begin with the present log: batches that an earlier run committed but couldn't hand over are handed over now.
+        """Deliver the batches in the present log that an earlier run committed but couldn't deliver.
 
         Raises ConnectorError naming the batch if the function raises.
         """
@@ -44,7 +44,7 @@ class Delivery:
             self._remember(newest)
 
     def up_to(self, batch: int) -> None:
-        """Hand over all batches up to and with `batch`. Raises ConnectorError naming the batch if the function raises."""
+        """Deliver all batches up to and including `batch`. Raises ConnectorError naming the batch if the function raises."""
         for number in range(self._done() + 1, batch + 1):
             files = self._exchange.added(number)
             if files is None:
@@ -59,7 +59,7 @@ class Delivery:
         except ConnectorError:
             raise
         except Exception as error:
-            raise ConnectorError(f"operator `{self._operator}`: batch {batch} could not be handed over: {problem_of(error)}") from error
+            raise ConnectorError(f"operator `{self._operator}`: batch {batch} could not be delivered: {problem_of(error)}") from error
 
     def _done(self) -> int:
         text = self._mark.read_text("utf-8")
@@ -74,7 +74,7 @@ class Delivery:
 
 
 def append_to_table(df: DataFrame, table: str, operator: str) -> None:
-    """Append rows to a table of the catalog, by column name, and make the table if it isn't there; columns that `df` lacks are null.
+    """Append rows to a table of the catalog, by column name, creating a missing table; columns that `df` lacks are null.
 
     Raises ConnectorError naming a column that the table lacks.
     """
@@ -89,7 +89,7 @@ def append_to_table(df: DataFrame, table: str, operator: str) -> None:
     if extra:
         raise ConnectorError(
             f"operator `{operator}`: table {table} has no column `{present[min(extra)]}`; add it with ALTER TABLE (a column that "
-            "was all null when the table was made is not in it), or leave it out of the rows"
+            "was all null when the table was created is not in it), or remove it from the rows"
         )
     columns = [
         df[f"`{present[field.name.lower()]}`"] if field.name.lower() in present else sf.lit(None).cast(field.dataType).alias(field.name)

@@ -1,12 +1,12 @@
-"""The exchange folder: Parquet files, and the log that says which of them count, as Spark's streaming file sink keeps it.
+"""The exchange folder: Parquet files, and the log of the committed ones in the format of Spark's streaming file sink.
 
-A log batch `N` is a file `_spark_metadata/N` that lists the Parquet files it adds. Every tenth one is `N.compact` and repeats all files
-before it. Batches are numbered from 0 without gaps, and appear whole or not at all.
+A log batch `N` is a file `_spark_metadata/N` that lists the Parquet files it adds. Every tenth one is `N.compact` and repeats all
+files before it. Batches are numbered from 0 without gaps, and appear whole or not at all.
 
 Invariant: Spark's batch and streaming readers, and ours, see only files that a batch names.
 
 >>> import tempfile
->>> exchange = Exchange(tempfile.mkdtemp())
+>>> exchange = ExchangeFolder(tempfile.mkdtemp())
 >>> exchange.create()
 >>> part = exchange.folder / "part-0.parquet"
 >>> _ = part.write_bytes(b"...")
@@ -29,20 +29,20 @@ from .log_file import LogFile, compact_interval, log_file, read_log, without_del
 
 LOG_FOLDER = "_spark_metadata"
 OWN_FOLDER = "_evenflow"
-"""The folder beside the log for the end marker, and by default for Spark's checkpoint."""
+"""The folder next to the log for the end marker, and by default for Spark's checkpoint."""
 
 _COMPACT = ".compact"
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class EndMarker:
     """The end of the log, after batch `last` (-1: no batch). `failure`: the error, if the query failed."""
 
     last: int
     failure: str | None = None
 
 
-class Exchange:
+class ExchangeFolder:
     """An exchange folder on a local or mounted file system. Any number of readers, one writer at a time."""
 
     def __init__(self, folder: str | Path) -> None:
@@ -52,19 +52,19 @@ class Exchange:
         self._committed: tuple[int, set[str]] = (-1, set())
 
     def create(self) -> None:
-        """Make the folder with an empty log: from now on Spark sees committed files only. Raises ConnectorError."""
+        """Create the folder with an empty log: from now on Spark sees committed files only. Raises ConnectorError."""
         try:
             make_folder(self.log)
             make_folder(self.own)
         except OSError as error:
-            raise ConnectorError(f"{self.folder} can't be made an exchange folder: {error}") from error
+            raise ConnectorError(f"{self.folder} can't be used as an exchange folder: {error}") from error
 
     def latest(self) -> int | None:
-        """The number of the newest committed batch, or None without any (the folder need not exist)."""
+        """Return the number of the newest committed batch, or None without any (the folder need not exist)."""
         return max(self._numbers("") + self._numbers(_COMPACT), default=None)
 
     def added(self, batch: int) -> list[LogFile] | None:
-        """The files that batch `batch` committed, or None if it isn't committed.
+        """List the files that batch `batch` committed; return None if it isn't committed.
 
         Raises ConnectorError naming the log file if it is damaged, or if the log before it, which it repeats, was cleaned up.
         """
@@ -78,7 +78,9 @@ class Exchange:
         return [file for file in without_deleted(entries) if file.path not in before]
 
     def committed(self, last: int) -> list[LogFile]:
-        """The files of all batches up to and with `last`, in order. Raises ConnectorError if one of them is missing or damaged."""
+        """List the files of all batches up to and including `last`, in order. Raises ConnectorError if a batch is missing or
+        damaged.
+        """
         start = max((number for number in self._numbers(_COMPACT) if number <= last), default=None)
         entries: list[tuple[str, LogFile]] = []
         for number in range(start or 0, last + 1):
@@ -95,7 +97,7 @@ class Exchange:
     def append(self, files: Sequence[Path]) -> int:
         """Commit `files` together in one new batch, and return its number; files that are committed already need no new batch.
 
-        Raises ConnectorError if a file is missing, if only some are committed already, or if another writer is at work.
+        Raises ConnectorError if a file is missing, if only some are committed already, or if another writer is active.
         """
         latest = self.latest()
         last = -1 if latest is None else latest
@@ -109,7 +111,7 @@ class Exchange:
         return last + 1
 
     def publish(self, batch: int, files: Sequence[Path]) -> None:
-        """Commit `files` as batch `batch`, the next one; does nothing if that batch holds exactly them already. Raises ConnectorError."""
+        """Commit `files` as batch `batch`, the next one, unless that batch already contains exactly them. Raises ConnectorError."""
         entries = [log_file(path) for path in files]
         if self.added(batch) is not None:
             self._expect_same(batch, [file.path for file in entries])
@@ -134,18 +136,20 @@ class Exchange:
         sync_folder(self.log)
         self._committed = (-1, set())
 
-    def end(self) -> End | None:
-        """What `finish` wrote, or None while more batches may come. Raises ConnectorError naming the marker if it is damaged."""
+    def end(self) -> EndMarker | None:
+        """Read the marker that `finish` wrote; None while more batches may follow. Raises ConnectorError naming the marker if it
+        is damaged.
+        """
         path = self.own / "end.json"
         try:
             found = json.loads(path.read_text("utf-8"))
-            return End(int(found["last"]), found["failure"])
+            return EndMarker(int(found["last"]), found["failure"])
         except FileNotFoundError:
             return None
         except (ValueError, TypeError, KeyError) as error:
             raise ConnectorError(f"{path} is damaged: {error!r}; remove it and start the job again") from error
 
-    def finish(self, end: End) -> None:
+    def finish(self, end: EndMarker) -> None:
         """Mark the log as complete, atomically, for its readers."""
         write_durably(self.own / "end.json", json.dumps({"last": end.last, "failure": end.failure}).encode())
 
@@ -169,10 +173,8 @@ class Exchange:
         for batch in range(last, -1, -1):
             if path in {file.path for file in self.added(batch) or ()}:
                 return batch
-        raise ConnectorError(f"{self.log}: the batch that committed {path} doesn't name it any more: a log file is damaged")
+        raise ConnectorError(f"{self.log}: the batch that committed {path} no longer names it: a log file is damaged")
 
     def _expect_same(self, batch: int, paths: Sequence[str]) -> None:
         if {file.path for file in self.added(batch) or ()} != set(paths):
-            raise ConnectorError(
-                f"{self.log}: batch {batch} is committed with other files than now; does another job write into the same folder?"
-            )
+            raise ConnectorError(f"{self.log}: batch {batch} was committed with other files; does another job write into the same folder?")

@@ -1,6 +1,7 @@
 """Fills an exchange folder from Spark, by a streaming query or by a job that writes a DataFrame once.
 
-Both run beside the driver's own work and end with an end marker in the folder, which names the last batch or the failure.
+Both run concurrently with the driver's own work and end with an end marker in the folder, which names the last batch or the
+failure.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...engine.errors import ConnectorError
-from .exchange import End, Exchange
+from .exchange import EndMarker, ExchangeFolder
 from .session import WriteSettings, finishes_within, problem_of, wait_for_tasks
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ RETRY_SECONDS = 0.25
 """The interval for retrying an interrupt: a job that is still being planned can't be interrupted."""
 
 RESTARTS = 3
-"""How often a failing query is started again without a new batch in between."""
+"""The number of restarts of a failing query without a new batch in between."""
 
 RESTART_SECONDS = 0.1
 """The delay before the first restart; it doubles each time."""
@@ -40,10 +41,10 @@ RESTART_SECONDS = 0.1
 _LOG = logging.getLogger(__name__)
 
 
-class Feed(ABC):
-    """Fills `exchange` from `df`. `start` and `stop` are called once each, on the driver."""
+class SparkFeed(ABC):
+    """A writer of `df` into `exchange`. `start` and `stop` are called once each, on the driver."""
 
-    def __init__(self, df: DataFrame, exchange: Exchange, max_rows_per_file: int, operator: str) -> None:
+    def __init__(self, df: DataFrame, exchange: ExchangeFolder, max_rows_per_file: int, operator: str) -> None:
         self._df, self._exchange, self._max_rows_per_file, self._operator = df, exchange, max_rows_per_file, operator
         self._settings = WriteSettings(df.sparkSession)
         self._failure: str | None = None
@@ -51,7 +52,7 @@ class Feed(ABC):
         self._thread = threading.Thread(target=self._run, name=f"evenflow-{operator}", daemon=True)
 
     def start(self) -> None:
-        """Begin to fill the folder; returns before there is data. Raises ConnectorError."""
+        """Start to fill the folder; returns before there is data. Raises ConnectorError."""
         self._check()
         self._exchange.create()
         self._exchange.reopen()
@@ -64,7 +65,7 @@ class Feed(ABC):
         self._thread.start()
 
     def stop(self) -> None:
-        """End it, if it still runs, and wait up to `STOP_SECONDS` until none of its tasks writes. Doesn't raise."""
+        """End the work if it still runs, and wait up to `STOP_SECONDS` until none of its tasks writes. Doesn't raise."""
         self._stopping = True
         deadline = time.monotonic() + STOP_SECONDS
         while self._thread.is_alive() and (left := deadline - time.monotonic()) > 0:
@@ -79,14 +80,14 @@ class Feed(ABC):
     def _run(self) -> None:
         try:
             self._work()
-        except Exception as error:  # noqa: BLE001 -- whatever ends the thread must reach the readers, or they wait for ever
+        except Exception as error:  # noqa: BLE001 -- readers would wait for ever if any error of the thread didn't reach them
             if not self._stopping:
                 self._failure = problem_of(error)
         finally:
             self._settings.release()
         if not self._stopping:
             latest = self._exchange.latest()
-            self._exchange.finish(End(-1 if latest is None else latest, self._failure))
+            self._exchange.finish(EndMarker(-1 if latest is None else latest, self._failure))
 
     @property
     @abstractmethod
@@ -95,31 +96,31 @@ class Feed(ABC):
 
     @abstractmethod
     def _check(self) -> None:
-        """Raises ConnectorError if the folder can't be filled from this DataFrame."""
+        """Raise ConnectorError if the folder can't be filled from this DataFrame."""
 
     @abstractmethod
     def _begin(self) -> None:
-        """The work that must be done before `start` returns."""
+        """Do the work that must be complete before `start` returns."""
 
     @abstractmethod
     def _work(self) -> None:
-        """Fill the folder, in a thread of its own. Returns when all rows are committed, and raises any error."""
+        """Fill the folder, in its own thread. Returns when all rows are committed, and raises any error."""
 
     @abstractmethod
     def _interrupt(self) -> None:
         """Make `_work` return or raise soon, if possible now; called until it does."""
 
 
-class StreamFeed(Feed):
-    """Spark's streaming file sink writes the folder and its log. Stopping the query ends the stream in order.
+class StreamFeed(SparkFeed):
+    """A feed by Spark's streaming file sink, which writes the folder and its log. Stopping the query ends the stream in order.
 
-    A query that fails is started again from its checkpoint: its committed batches stay, and none comes twice.
+    A failed query is restarted from its checkpoint: its committed batches stay, and none is repeated.
     """
 
     def __init__(
         self,
         df: DataFrame,
-        exchange: Exchange,
+        exchange: ExchangeFolder,
         max_rows_per_file: int,
         operator: str,
         *,
@@ -166,7 +167,7 @@ class StreamFeed(Feed):
                 failures = failures + 1 if before == committed else 1
                 if self._stopping or failures > RESTARTS:
                     raise
-                _LOG.warning("operator `%s`: Spark's query has failed and is started again: %s", self._operator, problem_of(error, 200))
+                _LOG.warning("operator `%s`: Spark's query has failed and is restarted: %s", self._operator, problem_of(error, 200))
                 time.sleep(RESTART_SECONDS * 2 ** (failures - 1))
                 self._begin()
             else:
@@ -177,10 +178,10 @@ class StreamFeed(Feed):
         self._query.stop()
 
 
-class BatchFeed(Feed):
-    """A job writes the DataFrame into a subfolder, and its files then become the log's only batch."""
+class BatchFeed(SparkFeed):
+    """A feed by a job that writes the DataFrame into a subfolder; its files then become the log's only batch."""
 
-    def __init__(self, df: DataFrame, exchange: Exchange, max_rows_per_file: int, operator: str) -> None:
+    def __init__(self, df: DataFrame, exchange: ExchangeFolder, max_rows_per_file: int, operator: str) -> None:
         super().__init__(df, exchange, max_rows_per_file, operator)
         self._group = f"evenflow-{uuid.uuid4().hex}"
 
@@ -195,7 +196,7 @@ class BatchFeed(Feed):
             )
 
     def _begin(self) -> None:
-        """Nothing: the thread does it all."""
+        """Do nothing: the thread does all the work."""
 
     def _work(self) -> None:
         folder = self._exchange.folder / f"batch-{uuid.uuid4().hex[:12]}"
@@ -213,6 +214,8 @@ class BatchFeed(Feed):
 
 
 def _part_order(path: Path) -> tuple[int, ...]:
-    """Partition and chunk of a file that Spark wrote: `part-00001-<uuid>-c1000.snappy.parquet` comes after its `c999`."""
+    """Return the sort key of a file that Spark wrote, by partition and chunk: `part-00001-<uuid>-c1000.snappy.parquet` follows
+    `c999`.
+    """
     match = re.match(r"part-(\d+)-.*-c(\d+)\b", path.name)
     return (int(match[1]), int(match[2])) if match else ()

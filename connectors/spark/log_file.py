@@ -26,7 +26,7 @@ COMPACT_EVERY = 10
 """Spark's default of `spark.sql.streaming.fileSink.log.compactInterval`."""
 
 _HEADER = "v1"
-_BLOCK_SIZE = 32 << 20  # what Hadoop reports for local files
+_BLOCK_SIZE = 32 << 20  # the value that Hadoop reports for local files
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class LogFile:
 
 
 def log_file(path: Path) -> LogFile:
-    """The entry of a file that is there. Raises ConnectorError if it isn't."""
+    """Return the entry of an existing file. Raises ConnectorError if it doesn't exist."""
     try:
         found = path.stat()
     except OSError as error:
@@ -48,7 +48,7 @@ def log_file(path: Path) -> LogFile:
 
 
 def read_log(path: Path) -> list[tuple[str, LogFile]] | None:
-    """The entries of a log file with their actions ("add" or "delete"), or None if it is not there.
+    """Read the entries of a log file with their actions ("add" or "delete"); return None if it doesn't exist.
 
     Raises ConnectorError naming file and line if it is damaged.
     """
@@ -64,7 +64,7 @@ def read_log(path: Path) -> list[tuple[str, LogFile]] | None:
 
 
 def write_log(path: Path, files: Sequence[LogFile]) -> None:
-    """Write a log file that adds `files`, durably and in one step. Raises ConnectorError if it is there already."""
+    """Write a log file that adds `files`, durably and atomically. Raises ConnectorError if it exists already."""
     lines = "\n".join([_HEADER, *(_format(file) for file in files)])
     try:
         write_durably(path, lines.encode(), exclusive=True)  # so that two writers can't both believe that they committed
@@ -75,9 +75,10 @@ def write_log(path: Path, files: Sequence[LogFile]) -> None:
 
 
 def compact_interval(compacted: Sequence[int]) -> int:
-    """The distance of compacted batches, from the numbers (ascending) of those that are there.
+    """Return the distance of compacted batches, given the numbers (ascending) of the existing ones.
 
-    As Spark derives it (`CompactibleFileStreamLog.compactInterval`), so that both sides can go on in each other's folder.
+    Spark derives it in the same way (`CompactibleFileStreamLog.compactInterval`), so that both sides can continue in each other's
+    folder.
 
     >>> compact_interval([]), compact_interval([4]), compact_interval([9]), compact_interval([4, 9]), compact_interval([59])
     (10, 5, 10, 5, 10)
@@ -93,7 +94,7 @@ def compact_interval(compacted: Sequence[int]) -> int:
 
 
 def without_deleted(entries: Sequence[tuple[str, LogFile]]) -> list[LogFile]:
-    """The files that `entries` add and don't delete again."""
+    """Return the files that `entries` add and don't delete again."""
     deleted = {file.path for action, file in entries if action == "delete"}
     return [file for action, file in entries if action == "add" and file.path not in deleted]
 

@@ -1,4 +1,4 @@
-"""Helps the connectors with a Spark session: settings for the time of a write, and errors without the JVM's stack.
+"""Support for Spark sessions: settings that hold during a write, and errors without the JVM's stack.
 
 Settings are counted per session: the first user sets them, and the last one restores the earlier values.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 WRITE_SETTINGS = {
     # Spark's default, INT96, has no statistics, and the watermark of unread files comes from these.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # A reader that goes on from a checkpoint needs the log as it was; its files are small.
+    # A reader that resumes from a checkpoint needs the complete log; its files are small.
     "spark.sql.streaming.fileSink.log.deletion": "false",
 }
 
@@ -27,7 +27,7 @@ _held: dict[int, tuple[int, dict[str, str | None]]] = {}
 
 
 class WriteSettings:
-    """Holds `WRITE_SETTINGS` in a session from `hold` to `release`; both may be called once."""
+    """A hold on `WRITE_SETTINGS` in a session from `hold` to `release`; both may be called once."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -55,18 +55,18 @@ class WriteSettings:
 
 
 def problem_of(error: BaseException, limit: int = 2_000) -> str:
-    """Spark's error message without the JVM's stack trace."""
+    """Return Spark's error message without the JVM's stack trace."""
     text = str(error).split("JVM stacktrace:")[0].split("\n\tat ")[0].strip()
     return f"{type(error).__name__}: {text[:limit]}"
 
 
 def finishes_within(seconds: float, call: Callable[[], object]) -> bool:
-    """Whether `call`, made in a thread of its own, returned or raised in time. For calls into Spark that have no bound of their own."""
+    """Run `call` in its own thread, for calls into Spark without a time-out; return True if it returned or raised in time."""
 
     def quiet() -> None:
         try:
             call()
-        except Exception:  # noqa: BLE001 -- the session may be gone already, and that is as good
+        except Exception:  # noqa: BLE001 -- the session may have ended already, which is as good
             return
 
     thread = threading.Thread(target=quiet, name="evenflow-spark-call", daemon=True)
@@ -76,9 +76,10 @@ def finishes_within(seconds: float, call: Callable[[], object]) -> bool:
 
 
 def wait_for_tasks(spark: SparkSession, group: str, seconds: float) -> None:
-    """Return when no task of the job group runs any more, or after `seconds`.
+    """Return when no task of the job group is running, or after `seconds`.
 
-    Spark declares a job over when it has asked its tasks to end. Until they do, they may still write files, and create their folders again.
+    Spark declares a job finished when it has told its tasks to end. Until they do, they may still write files, and recreate their
+    folders.
     """
     deadline = time.monotonic() + seconds
     while _at_work(spark, group) and time.monotonic() < deadline:

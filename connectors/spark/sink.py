@@ -1,7 +1,7 @@
 """Spark as a sink: files that become visible to Spark's readers together, when their checkpoint completes.
 
-The files of a checkpoint become one batch of the exchange folder's log, so `spark.read.parquet(path)` and `spark.readStream.parquet(path)`
-give exactly the committed rows, whatever lies beside them.
+The files of a checkpoint become one batch of the exchange folder's log, so `spark.read.parquet(path)` and
+`spark.readStream.parquet(path)` return exactly the committed rows, even if the folder contains other files.
 
 >>> import tempfile
 >>> import pyarrow as pa, pyarrow.parquet as pq
@@ -32,18 +32,18 @@ import pyarrow.parquet as pq
 from ...engine.batch import Batch
 from ...engine.errors import ConnectorError, FlowError
 from ...engine.functions.user_function import check_function
-from ..file_sink import Encoder, FileSink, FileWriter
-from ..parquet_sink import ParquetEncoder
-from ..remote import is_remote
+from ..files.file_sink import Encoder, FileSink, FileWriter
+from ..files.remote import is_remote
+from ..formats.parquet_sink import ParquetEncoder
 from .delivery import Delivery, Receive, append_to_table
-from .exchange import Exchange
+from .exchange import ExchangeFolder
 from .types import as_parquet, parquet_schema, spark_refuses
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ROLL_BYTES = 128 << 20
-"""A file that has grown to this is closed, and the next one begun."""
+"""The size at which a file is closed, and the next one begun."""
 
 ROWS_PER_GROUP = 131_072
 
@@ -57,24 +57,26 @@ def to_spark(
     append: bool = False,
     name: str = "to_spark",
 ) -> SparkSink:
-    """Rows to Spark, as Parquet files in a folder whose log says which of them count: exactly once.
+    """Write rows for Spark, as Parquet files in a folder with a log of committed files: exactly once.
 
-    `path` is that folder, which all workers and Spark reach by that path: read it with `spark.read.parquet(path)` or, while the job runs,
-    with `spark.readStream.schema(...).parquet(path)`. It must be empty, unless `append` adds to what an earlier run committed. Without
-    `path`, a temporary folder of this machine is used and removed; a job with a checkpoint folder uses one in that, which stays.
+    `path` is that folder, which all workers and Spark access by that path: read it with `spark.read.parquet(path)` or, while the
+    job runs, with `spark.readStream.schema(...).parquet(path)`. It must be empty, unless `append` adds to the rows of an earlier
+    run. Without `path`, a temporary folder of this machine is used and removed; a job with a checkpoint folder uses one inside
+    it, which stays.
 
-    `table` is a table of the catalog that gets the rows of each checkpoint when it completes; it is made if it doesn't exist.
-    `foreach_batch(df, batch_id)` is called on the driver with the rows of each checkpoint that has any, as Spark's own is: in order, with
-    ids that rise by one, and once more with the same rows and id if the driver was lost in the middle of a call. Both use `spark`, by
-    default the active session, and hold up the job's next step on the driver while they work.
+    `table` is a table of the catalog that gets the rows of each checkpoint when it completes; it is created if it doesn't exist.
+    `foreach_batch(df, batch_id)` is called on the driver with the rows of each checkpoint that has any, as Spark's own is: in
+    order, with ids that rise by one. The call is repeated with the same rows and id if the driver was lost during it. Both use
+    `spark`, by default the active session, and delay the job's next step on the driver while they work.
 
-    A column that changes its type midway is a ConnectorError, and so is a type that Spark's Parquet reader lacks. Timestamps are written in
-    microseconds. Columns that are all null so far are left out of the files; Spark reads them as null where other files have them.
+    A column that changes its type midway raises ConnectorError, and so does a type that Spark's Parquet reader lacks. Timestamps
+    are written in microseconds. Columns that have been all null so far are omitted from the files; Spark reads them as null where
+    other files have them.
     """
     if table is not None and foreach_batch is not None:
         raise FlowError(f"operator `{name}`: choose one of table= and foreach_batch=; the function can append to a table too")
     if path is None and table is None and foreach_batch is None:
-        raise FlowError(f"operator `{name}`: say where the rows shall go: path=, table= or foreach_batch=")
+        raise FlowError(f"operator `{name}`: choose the destination of the rows: path=, table= or foreach_batch=")
     if foreach_batch is not None:
         check_function(foreach_batch, "to_spark(foreach_batch=...)", "df", "batch_id")
     receive: Receive | None = foreach_batch if table is None else lambda df, _: append_to_table(df, table, name)
@@ -84,7 +86,7 @@ def to_spark(
 
 
 class SparkSink(FileSink):
-    """See `to_spark`. The copy for the workers has only the folder, and needs no Spark."""
+    """The sink that `to_spark` creates. The workers' copy has only the folder, and needs no Spark."""
 
     guarantee = "exactly once (a batch of Spark's file log appears when the checkpoint that holds it completes)"
     extension = ".parquet"
@@ -95,7 +97,7 @@ class SparkSink(FileSink):
         self._kept: str | None = None
         folder = path or Path(tempfile.gettempdir(), f"evenflow-exchange-{uuid.uuid4().hex}")
         super().__init__(folder, overwrite=False, append=append, name=name)
-        self.exchange = Exchange(self.folder)
+        self.exchange = ExchangeFolder(self.folder)
         self._delivers = receive is not None
         self._delivery: Delivery | None = None
         if receive is not None and spark is not None:
@@ -108,9 +110,9 @@ class SparkSink(FileSink):
 
     def of_run(self, run: str, *, continues: bool) -> None:
         super().of_run(run, continues=continues)
-        if self._kept is not None:  # a temporary folder would be lost with this process, and with it rows that no batch has handed over
+        if self._kept is not None:  # a temporary folder would be lost with this process, and with it rows that were not delivered
             self.folder = Path(f"{self._kept}-{run[:8]}")
-            self.exchange = Exchange(self.folder)
+            self.exchange = ExchangeFolder(self.folder)
             self._delivery = self._delivery.at(self.exchange) if self._delivery is not None else None
 
     def start(self) -> None:
@@ -142,7 +144,7 @@ class SparkSink(FileSink):
 
     @property
     def retractable(self) -> bool:
-        """False with a table or a function, which have the rows already."""
+        """False with a table or a function, which have received the rows already."""
         return not self._delivers
 
     def retract(self, after: int) -> list[Any]:
@@ -165,7 +167,7 @@ class SparkSink(FileSink):
 
 
 class SparkWriter(FileWriter):
-    """One worker's files: a new one for each checkpoint, and when one has grown to `ROLL_BYTES`."""
+    """One worker's files: a new one for each checkpoint, and after each `ROLL_BYTES`."""
 
     def write(self, batch: Batch) -> None:
         super().write(batch)
@@ -174,7 +176,7 @@ class SparkWriter(FileWriter):
 
 
 class SparkEncoder(Encoder):
-    """Writes rows as Parquet in the types that Spark reads."""
+    """An encoder of rows as Parquet in the types that Spark reads."""
 
     def __init__(self, file: BinaryIO, schema: pa.Schema, operator: str) -> None:
         self._file, self._schema, self._operator = file, parquet_schema(schema), operator
@@ -184,7 +186,7 @@ class SparkEncoder(Encoder):
 
     @property
     def size(self) -> int:
-        """Bytes in the file so far, without rows that wait for a full row group."""
+        """The bytes in the file so far, without rows that wait for a full row group."""
         return self._file.tell()
 
     def write(self, rows: pa.RecordBatch) -> None:

@@ -1,7 +1,8 @@
-"""Spark as a source: a DataFrame, streaming or not, becomes files in an exchange folder, which the workers read as they are committed.
+"""Spark as a source: a DataFrame, streaming or not, becomes files in an exchange folder, which the workers read as they are
+committed.
 
-Every reader sees the records of a committed batch whole or not at all, and in the same order, so a position in the log is all that a
-checkpoint needs.
+Every reader sees the records of a committed batch whole or not at all, and in the same order, so a checkpoint only needs a
+position in the log.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from ...engine.protocol.elements import MAX_TIME
 from ...engine.source import Source
 from ...engine.time.duration import Duration, microseconds
 from ...engine.time.event_time import EventTime
-from ..split_position import SplitPosition
-from .exchange import End, Exchange
-from .feed import BatchFeed, Feed, StreamFeed, Trigger
+from ..files.split_position import SplitPosition
+from .exchange import EndMarker, ExchangeFolder
+from .feed import BatchFeed, SparkFeed, StreamFeed, Trigger
 from .tail import TailReader, share_out_log
 from .types import engine_schema
 
@@ -44,23 +45,24 @@ def from_spark(
     reuse: bool = False,
     name: str = "from_spark",
 ) -> SparkSource:
-    """Rows of a Spark DataFrame, exactly once.
+    """Read the rows of a Spark DataFrame, exactly once.
 
-    A streaming `df` becomes a streaming query that runs as long as the job. `trigger` is the time between two micro-batches (default: each
-    as soon as the previous one is done), or "availableNow": the stream then ends with the rows that exist at the start. It also ends when
-    the query is stopped. A query that fails is started again from its checkpoint; after three failures without a new micro-batch the job
-    fails. `checkpoint` is the query's checkpoint location, by default beside the data in `path`. A batch `df` is written once, and the
-    stream ends with its last row; `reuse` reads what an earlier run wrote to `path` instead of writing it again.
+    A streaming `df` becomes a streaming query that runs as long as the job. `trigger` is the time between two micro-batches
+    (default: each as soon as the previous one is done), or "availableNow": the stream then ends with the rows that exist at the
+    start. It also ends when the query is stopped. A failed query is restarted from its checkpoint; after three failures without a
+    new micro-batch the job fails. `checkpoint` is the query's checkpoint location, by default next to the data in `path`. A batch
+    `df` is written once, and the stream ends with its last row; with `reuse`, the rows that an earlier run wrote to `path` are
+    read instead.
 
-    `path` is a folder that Spark and all workers reach by that path. It is kept afterwards: a job that begins from a checkpoint of an
-    earlier run needs it. Without `path`, a temporary folder of this machine is used and removed. A file holds at most `max_rows_per_file`
-    rows, and is what one worker reads at a time.
+    `path` is a folder that Spark and all workers access by that path. It is kept afterwards: a job that begins from a checkpoint
+    of an earlier run needs it. Without `path`, a temporary folder of this machine is used and removed. A file contains at most
+    `max_rows_per_file` rows; one worker reads a whole file.
 
-    `event_time` names the event time column: timestamps, dates, or integers that count `unit` since the Unix epoch. A row may be up to
-    `max_delay` older than one before it: in its file, and in all earlier micro-batches.
+    `event_time` names the event time column: timestamps, dates, or integers that count `unit` since the Unix epoch. A row may be
+    up to `max_delay` older than one before it: in its file, and in all earlier micro-batches.
 
-    The start of the job raises ConnectorError for a missing event time column, a column type that Arrow lacks, and a folder that
-    holds something else.
+    The start of the job raises ConnectorError for a missing event time column, a column type that Arrow lacks, and a folder with
+    other content.
     """
     spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
     if max_rows_per_file < 1:
@@ -75,10 +77,10 @@ def from_spark(
 
 
 class SparkSource(Source):
-    """See `from_spark`. The copy for the workers has only the folder and the schema, and needs no Spark."""
+    """The source that `from_spark` creates. The workers' copy has only the folder and the schema, and needs no Spark."""
 
     guarantee = "exactly once (seeks to the checkpointed file and row of Spark's output log)"
-    driver_part = "Spark, which writes what it reads"
+    driver_part = "Spark, which writes the files that it reads"
 
     def __init__(
         self,
@@ -95,9 +97,9 @@ class SparkSource(Source):
         self.timed = event_time is not None
         self._temporary = path is None
         self.lost_with_process = "the temporary folder that Spark writes into: give path=" if path is None else None
-        self._exchange = Exchange(path or Path(tempfile.gettempdir(), f"evenflow-exchange-{uuid.uuid4().hex}"))
+        self._exchange = ExchangeFolder(path or Path(tempfile.gettempdir(), f"evenflow-exchange-{uuid.uuid4().hex}"))
         self._schema = engine_schema(df.schema, name)
-        self._feed: Feed | None
+        self._feed: SparkFeed | None
         if df.isStreaming:
             self._feed = StreamFeed(df, self._exchange, max_rows_per_file, name, trigger=trigger, checkpoint=checkpoint)
         else:
@@ -108,7 +110,7 @@ class SparkSource(Source):
             self._event_time.check(self._schema, self.name)
         written = self._exchange.latest()
         if self._reuse and written is not None:
-            self._exchange.finish(End(written))
+            self._exchange.finish(EndMarker(written))
             self._feed = None
         if self._feed is not None:
             self._feed.start()

@@ -1,7 +1,7 @@
 """A reader that follows the log of an exchange folder: every file of every committed batch, in log order.
 
-All workers list the same files with the same numbers, and each reads its own: later files belong to worker `number % parallelism`. A worker
-without a file in a batch still knows the batch's event times, so its watermark advances.
+All workers list the same files with the same numbers, and each reads its own: later files belong to worker `number %
+parallelism`. A worker without a file in a batch still knows the batch's event times, so its watermark advances.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ import pyarrow as pa
 from ...engine.errors import ConnectorError
 from ...engine.protocol.elements import MIN_TIME
 from ...engine.time.event_time import EventTime
-from ..row_groups import open_parquet, read_row_groups, time_bounds
-from ..split_position import SplitPosition, share_out_splits
-from ..splits import Split, SplitReader
-from .exchange import Exchange
+from ..files.split_position import SplitPosition, share_out_splits
+from ..files.splits import Split, SplitReader
+from ..formats.row_groups import open_parquet, read_row_groups, time_bounds
+from .exchange import ExchangeFolder
 from .log_file import LogFile
 from .types import as_engine
 
 IDLE_SECONDS = 0.05
-"""How often a reader without work looks for a new batch: well below the time that Spark needs for one."""
+"""The interval at which an idle reader looks for a new batch: well below the time that Spark needs for one."""
 
 
 class TailReader(SplitReader):
-    """Reads one worker's part of the files in an exchange folder's log, until the end marker.
+    """A reader of one worker's part of the files in an exchange folder's log, until the end marker.
 
-    Its position has the first batch that it has not read completely, the number of that batch's first file, and the event time before it.
-    Earlier batches aren't read again.
+    Its position has the first batch that it has not read completely, the number of that batch's first file, and the event time
+    before it. Earlier batches aren't read again.
     """
 
     def __init__(
-        self, exchange: Exchange, schema: pa.Schema, *, operator: str, index: int, parallelism: int, event_time: EventTime | None
+        self, exchange: ExchangeFolder, schema: pa.Schema, *, operator: str, index: int, parallelism: int, event_time: EventTime | None
     ) -> None:
         self._exchange, self._schema = exchange, schema
         self._batch = 0
@@ -71,7 +71,7 @@ class TailReader(SplitReader):
         return IDLE_SECONDS
 
     def _expect_none_later(self, last: int | None) -> None:
-        """Raises ConnectorError if the next batch is missing although a later one exists, or the log ends later (at batch `last`)."""
+        """Raise ConnectorError if the next batch is missing although a later one exists, or the log ends later (at batch `last`)."""
         if last is None and self._looked_beyond < self._batch:
             # Once for each batch is enough, since gaps are there from the start; listing a long log is slow.
             self._looked_beyond = self._batch
@@ -80,7 +80,7 @@ class TailReader(SplitReader):
                 last = latest
         if last is not None and last >= self._batch:
             raise ConnectorError(
-                f"operator `{self._operator}`: batch {self._batch} is missing in {self._exchange.log}, though the log goes on to "
+                f"operator `{self._operator}`: batch {self._batch} is missing in {self._exchange.log}, though the log continues to "
                 f"batch {last}; Spark removes old log files unless spark.sql.streaming.fileSink.log.deletion is false; "
                 "restore it, or start with an empty folder"
             )
@@ -98,7 +98,9 @@ class TailReader(SplitReader):
 
 
 def share_out_log(positions: Sequence[Any], parallelism: int, operator: str) -> list[Any]:
-    """Positions of `parallelism` tail readers: all begin at the first batch that some reader at `positions` has not read completely."""
+    """Return positions of `parallelism` tail readers, which begin at the first batch that a reader at `positions` has not read
+    completely.
+    """
     shared = share_out_splits([SplitPosition.decode(position) for position in positions], parallelism, operator)
     start = {"batch": min(position["batch"] for position in positions), "first": min(position["first"] for position in positions)}
     return [{**position.encode(), **start} for position in shared]

@@ -45,10 +45,11 @@ _ADVICE = {
 
 
 def engine_schema(schema: st.StructType, operator: str) -> pa.Schema:
-    """The columns of a Spark DataFrame as the engine has them.
+    """Return the Arrow types of a Spark DataFrame's columns.
 
-    Timestamps are in microseconds (`timestamp` in UTC, `timestamp_ntz` without a zone), day-time intervals are durations, year-month
-    intervals counts of months (int32). Raises ConnectorError naming the first column of a type that Parquet or Arrow can't hold.
+    Timestamps are in microseconds (`timestamp` in UTC, `timestamp_ntz` without a zone), day-time intervals are durations,
+    year-month intervals counts of months (int32). Raises ConnectorError naming the first column of a type that Parquet or Arrow
+    can't hold.
     """
     return pa.schema([(field.name, _engine_type(field.dataType, field.name, operator)) for field in schema.fields])
 
@@ -69,13 +70,16 @@ def _engine_type(kind: st.DataType, column: str, operator: str) -> pa.DataType:
     name = type(kind).typeName().replace(" ", "")
     if name not in _PLAIN:
         advice = _ADVICE.get(name, "cast it to another type")
-        raise ConnectorError(f"operator `{operator}`: column `{column}` is {kind.simpleString()}, which can't leave Spark: {advice} first")
+        raise ConnectorError(
+            f"operator `{operator}`: column `{column}` is {kind.simpleString()}, which can't be read from Spark: {advice} first"
+        )
     return _PLAIN[name]
 
 
 def as_engine(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Rows of a file that Spark wrote, with the types of `schema` (from `engine_schema`): Spark writes day-time intervals as integers, for
-    example.
+    """Convert rows of a file that Spark wrote to the types of `schema` (from `engine_schema`).
+
+    Spark writes day-time intervals as integers, for example.
     """
     if rows.schema.equals(schema):
         return rows
@@ -84,7 +88,7 @@ def as_engine(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def spark_refuses(kind: pa.DataType) -> str | None:
-    """Why Spark couldn't read a column of this type from Parquet, or None if it can."""
+    """Return why Spark can't read a column of this type from Parquet, or None if it can."""
     if pa.types.is_dictionary(kind):
         return spark_refuses(kind.value_type)
     if pa.types.is_nested(kind):
@@ -105,7 +109,7 @@ def spark_refuses(kind: pa.DataType) -> str | None:
 
 
 def parquet_type(kind: pa.DataType) -> pa.DataType:
-    """The type in which a column is written for Spark: timestamps and durations in microseconds, all else as it is."""
+    """Return the type in which a column is written for Spark: timestamps and durations in microseconds, all others unchanged."""
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", tz=kind.tz)
     if pa.types.is_duration(kind):
@@ -122,17 +126,19 @@ def parquet_type(kind: pa.DataType) -> pa.DataType:
 
 
 def parquet_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns to write for Spark, for rows with `schema`.
+    """Return the columns to write for Spark, for rows with `schema`.
 
-    A column that is all null is left out: Spark would take it for an integer column, and then read nothing else in later files. If all
-    columns are null, they stay, so that the rows stay.
+    A column that is all null is omitted: Spark would take it for an integer column, and then accept nothing else in later files.
+    If all columns are null, they are kept, so that the rows are not lost.
     """
     fields = [pa.field(field.name, parquet_type(field.type)) for field in schema if not pa.types.is_null(field.type)]
     return pa.schema(fields or [(name, pa.int32()) for name in schema.names])
 
 
 def as_parquet(rows: pa.RecordBatch, schema: pa.Schema, operator: str) -> pa.RecordBatch:
-    """Rows with the columns of `schema` (from `parquet_schema`). Raises ConnectorError naming a column that has nanoseconds."""
+    """Convert rows to the columns of `schema` (from `parquet_schema`). Raises ConnectorError naming a column that has
+    nanoseconds.
+    """
     columns = []
     for field in schema:
         column = rows.column(field.name)

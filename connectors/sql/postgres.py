@@ -14,13 +14,13 @@ from pyarrow import csv
 
 from ...engine.errors import FlowError
 from .sqlite import replacing
-from .table import MARKERS, SECONDS, Table, Target
+from .table import MARKERS, SECONDS, SqlTable, TableTarget
 
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
 _CSV = csv.WriteOptions(include_header=False, quoting_style="all_valid")
-"""A null is nothing, and any other value has quotes: so COPY tells an empty text from a null."""
+"""A null is empty, and any other value has quotes, so that COPY distinguishes an empty text from a null."""
 
 _COLUMNS = "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
 _UNIQUE = """
@@ -29,10 +29,10 @@ _UNIQUE = """
 """
 
 
-class PostgresTable(Table):
-    """`url`: postgresql://user:password@host:port/database, with libpq's parameters behind a question mark."""
+class PostgresTable(SqlTable):
+    """A table in PostgreSQL. `url`: postgresql://user:password@host:port/database, with libpq's parameters after a question mark."""
 
-    def __init__(self, target: Target, url: str) -> None:
+    def __init__(self, target: TableTarget, url: str) -> None:
         super().__init__(target)
         self._url = url
         try:
@@ -54,7 +54,7 @@ class PostgresTable(Table):
             if _run(cursor, "SELECT to_regclass(%s)", (MARKERS,)).fetchone() == (None,):
                 _run(cursor, f"CREATE TABLE IF NOT EXISTS {MARKERS} (sink text, run text, checkpoint bigint, PRIMARY KEY (sink, run))")
             _run(cursor, f"INSERT INTO {MARKERS} VALUES (%s, %s, 0)", (sink, run))
-            # What the user may not write is refused now and not at the first checkpoint.
+            # Missing rights show now and not at the first checkpoint.
             _run(cursor, f"INSERT INTO {self._table} SELECT * FROM {self._table} WHERE false")
 
     def commit(self, sink: str, run: str, checkpoint: int, rows: Iterable[pa.RecordBatch]) -> None:
@@ -79,7 +79,9 @@ class PostgresTable(Table):
             self._replace(cursor, names, alike, there)
 
     def _replace(self, cursor: Cursor[Any], names: list[str], rows: Iterable[pa.RecordBatch], there: Sequence[str]) -> None:
-        """Rows with these columns, through a temporary table: so each key's row is written once, however many there are."""
+        """Write rows with these columns through a temporary table, so that each key's row is written once, however many there
+        are.
+        """
         number, columns = _quoted("evenflow row"), ", ".join(map(_quoted, names))
         for place, batch in enumerate(rows):
             self.check_columns(batch, there)
@@ -94,7 +96,7 @@ class PostgresTable(Table):
         _run(cursor, "DROP TABLE evenflow_rows")
 
     def _replacing(self, names: Iterable[str]) -> str:
-        return replacing(Target(self.target.operator, "old", self.target.key, self.target.version), names, _quoted)
+        return replacing(TableTarget(self.target.operator, "old", self.target.key, self.target.version), names, _quoted)
 
     def _copy(self, cursor: Cursor[Any], table: str, batch: pa.RecordBatch) -> None:
         columns = ", ".join(map(_quoted, batch.schema.names))
@@ -104,7 +106,7 @@ class PostgresTable(Table):
             copy.write(text.getbuffer())
 
     def _text(self, batch: pa.RecordBatch, name: str) -> pa.Array:
-        """A column in values that Arrow writes as PostgreSQL reads them."""
+        """Convert a column to values that PostgreSQL can read once Arrow has written them."""
         column = batch.column(name)
         kind = column.type
         if pa.types.is_dictionary(kind):
@@ -133,7 +135,7 @@ class PostgresTable(Table):
                 _run(cursor, f"SET LOCAL lock_timeout = '{SECONDS}s'")
                 yield cursor
         except psycopg.Error as error:
-            self.fail(f"table `{self.target.table}`: {_told(error)}", error)
+            self.fail(f"table `{self.target.table}`: {_message(error)}", error)
 
     def _connect(self) -> Connection[Any]:
         import psycopg
@@ -141,15 +143,15 @@ class PostgresTable(Table):
         try:
             return psycopg.connect(self._url, connect_timeout=SECONDS // 2, keepalives_idle=SECONDS, tcp_user_timeout=SECONDS * 1000)
         except psycopg.Error as error:
-            self.fail(f"no connection to the database: {_told(error)}; check the address, the user and the password", error)
+            self.fail(f"no connection to the database: {_message(error)}; check the address, the user and the password", error)
 
 
 def _run(cursor: Cursor[Any], query: str, values: Sequence[object] = ()) -> Cursor[Any]:
-    """Values are parameters; names in `query` are quoted."""
+    """Execute a query. Values are parameters; names in `query` are quoted."""
     return cursor.execute(query.encode(), values or None)
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return " ".join(str(error).split())
 
 

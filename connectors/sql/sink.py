@@ -15,12 +15,12 @@ from ...engine.columns import Columns
 from ...engine.errors import ConnectorError, FlowError
 from ...engine.sink import SinkWriter
 from ...state.errors import StateError
-from ..staged_sink import StagedSink
-from ..staging import Place, StagedFile, Staging
-from ..staging_writer import StagingWriter
+from ..staged.staged_sink import StagedSink
+from ..staged.staging import StagedFile, Staging, StagingPlace
+from ..staged.staging_writer import StagingWriter
 from .postgres import PostgresTable
 from .sqlite import SqliteTable
-from .table import Table, Target
+from .table import SqlTable, TableTarget
 
 
 def write_sql(
@@ -32,38 +32,39 @@ def write_sql(
     version: str | None = None,
     name: str = "write_sql",
 ) -> SqlSink:
-    """Rows into a table of PostgreSQL or SQLite, exactly once.
+    """Write rows into a table of PostgreSQL or SQLite, exactly once.
 
         counts.write(ef.write_sql("postgresql://me:secret@db/shop", "counts", mode="upsert", key="user"))
 
-    `url`: "postgresql://user:password@host:port/database", with libpq's parameters behind a question mark, or "sqlite:////path/of/file.db"
-    (three slashes before a path that is relative to the folder of the program). PostgreSQL needs `pip install 'evenflow[sql]'`. The table
-    must exist; columns of it that rows don't have get their defaults.
+    `url`: "postgresql://user:password@host:port/database", with libpq's parameters after a question mark, or
+    "sqlite:////path/of/file.db" (three slashes before a path that is relative to the folder of the program). PostgreSQL needs
+    `pip install 'evenflow[sql]'`. The table must exist; columns of it that rows lack get their defaults.
 
-    With `mode="upsert"` a row replaces the one with the same `key`, one or several columns of a primary key or a unique index. Within a
-    checkpoint the last row of a key counts. A key that moves to another worker in mid-checkpoint may have rows from both, whose order isn't
-    known: give `version`, a column that never falls for a key, such as a count or a time, and a row with a smaller one replaces nothing.
+    With `mode="upsert"` a row replaces the one with the same `key`, one or several columns of a primary key or a unique index.
+    Within a checkpoint the last row of a key counts. A key that moves to another worker during a checkpoint may have rows from
+    both, whose order is unknown: give `version`, a column that never falls for a key, such as a count or a time, and a row with a
+    smaller one replaces nothing.
 
-    Rows are staged in the checkpoint folder, and written when the checkpoint is complete, in one transaction that also notes the
-    checkpoint in the table `evenflow_commits`, which the sink makes beside its own. SQLite's file must be on a disk that the job's
-    coordinator and driver share.
+    Rows are staged in the checkpoint folder, and written when the checkpoint is complete, in one transaction that also records
+    the checkpoint in the table `evenflow_commits`, which the sink creates next to its own. SQLite's file must be on a disk that
+    the job's coordinator and driver share.
 
-    Raises FlowError for wrong arguments. Starting the flow raises ConnectorError if there is no such database or table, or it can't be
-    written; a row that the table refuses stops the job, with none of its checkpoint's rows in the table.
+    Raises FlowError for wrong arguments. Starting the flow raises ConnectorError if there is no such database or table, or it
+    can't be written; a row that the table rejects stops the job, with none of its checkpoint's rows in the table.
     """
     keys = (key,) if isinstance(key, str) else tuple(key)
     if mode not in ("append", "upsert"):
         raise FlowError(f'operator `{name}`: mode={mode!r}; expected "append" or "upsert"')
     if (mode == "upsert") != bool(keys):
-        raise FlowError(f'operator `{name}`: mode="upsert" goes with key=, the columns that say which row is replaced')
+        raise FlowError(f'operator `{name}`: mode="upsert" goes with key=, the columns that identify the row to replace')
     if version is not None and not keys:
         raise FlowError(f'operator `{name}`: version= goes with mode="upsert"')
     if not isinstance(table, str) or not table:
         raise FlowError(f"operator `{name}`: table is {table!r}; it must be a table's name")
-    return SqlSink(_table(url, Target(name, table, keys, version)))
+    return SqlSink(_table(url, TableTarget(name, table, keys, version)))
 
 
-def _table(url: str, target: Target) -> Table:
+def _table(url: str, target: TableTarget) -> SqlTable:
     scheme, found, rest = str(url).partition("://")
     if found and scheme in ("postgresql", "postgres"):
         return PostgresTable(target, url)
@@ -73,11 +74,11 @@ def _table(url: str, target: Target) -> Table:
 
 
 class SqlSink(StagedSink):
-    """See `write_sql`."""
+    """The sink that `write_sql` creates."""
 
     guarantee = "exactly once (rows are in the table when the checkpoint that holds them completes)"
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: SqlTable) -> None:
         super().__init__(table.target.operator, table.target.table)
         self._table = table
 
@@ -91,7 +92,7 @@ class SqlSink(StagedSink):
     def writer(self, index: int, parallelism: int) -> SinkWriter:
         return StagingWriter(_rows, self.place, self.name, self.file_rows, self.file_bytes)
 
-    def write_staged(self, checkpoint: int, place: Place, files: Sequence[StagedFile]) -> None:
+    def write_staged(self, checkpoint: int, place: StagingPlace, files: Sequence[StagedFile]) -> None:
         self._table.commit(place.sink, place.run, checkpoint, self._read(Staging(place.staging), files))
 
     def _read(self, staging: Staging, files: Sequence[StagedFile]) -> Iterator[pa.RecordBatch]:

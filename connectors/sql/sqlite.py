@@ -3,7 +3,7 @@
 >>> import tempfile
 >>> path = tempfile.mkdtemp() + "/shop.db"
 >>> _ = sqlite3.connect(path).execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, n INTEGER)")
->>> table = SqliteTable(Target("write_sql", "orders", key=("id",)), path)
+>>> table = SqliteTable(TableTarget("write_sql", "orders", key=("id",)), path)
 >>> table.begin("job/orders", "ab12")
 >>> for _ in range(2):
 ...     table.commit("job/orders", "ab12", 1, [pa.record_batch({"id": [1, 2, 1], "n": [10, 20, 30]})])
@@ -22,14 +22,14 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from ..json_rows import plain_values
-from .table import MARKERS, SECONDS, Table, Target
+from ..formats.json_rows import plain_values
+from .table import MARKERS, SECONDS, SqlTable, TableTarget
 
 
-class SqliteTable(Table):
-    """`path`: of the file, which must be there. Times, dates and decimals are written as text, bools as 0 and 1."""
+class SqliteTable(SqlTable):
+    """A table in the SQLite file at `path`, which must exist. Times, dates and decimals are written as text, bools as 0 and 1."""
 
-    def __init__(self, target: Target, path: str) -> None:
+    def __init__(self, target: TableTarget, path: str) -> None:
         super().__init__(target)
         self._path = path
 
@@ -93,8 +93,8 @@ class SqliteTable(Table):
         return insert + replacing(self.target, names, _quoted)
 
 
-def replacing(target: Target, names: Iterable[str], quoted: Any) -> str:
-    """The end of an INSERT that replaces the row of its key, in the SQL that SQLite has from PostgreSQL."""
+def replacing(target: TableTarget, names: Iterable[str], quoted: Any) -> str:
+    """Return the end of an INSERT that replaces the row of its key, in the SQL that SQLite shares with PostgreSQL."""
     if not target.key:
         return ""
     others = [name for name in names if name not in target.key]

@@ -114,7 +114,7 @@ class RoutingTable:
             self.groups.tobytes(),
             dict(self.keys),
             dict(self.splits),
-        )  # an array lies beside: see actors/processes/sent.py
+        )  # an array lies beside: see actors/processes/packed_call.py
 
     def owners(self, hashes: Hashes) -> npt.NDArray[np.uint16]:
         """The worker of each key, of a split key its home, shape (keys,)."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..connectors.frames import FRAMES, frame_as_arrow
+from ..connectors.python.dataframes import FRAMES, frame_as_arrow
 from ..engine.errors import FlowError, RecordError
 from ..engine.functions.error_policy import function_name
 from ..engine.keys.table_index import TableIndex
@@ -22,8 +22,8 @@ from .columns import check_columns, listed_columns
 def make_lookup(
     table: Any, on: Any, how: str, columns: Iterable[str] | None, *, unique: bool, suffix: str, refresh: Duration | None
 ) -> Lookup:
-    """`lookup`. Raises FlowError for what is no table, a column that it hasn't, a key that can't be one, and repeated keys if `unique`;
-    also for a `refresh` of what is no source and no function.
+    """`lookup`. Raises FlowError for what is no table, a column that it hasn't, a key that can't be one, and repeated keys if
+    `unique`; also for a `refresh` of what is no source and no function.
     """
     if how not in ("left", "inner"):
         raise FlowError(f'lookup(how={how!r}): expected "left" or "inner"')

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 
+from ..actors.processes.process_output import read_output
 from ..engine.errors import JobError, RequestError
 from .arguments import add_job
 
@@ -22,7 +23,6 @@ def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print. Raises JobNotRunningError if no such job runs, RequestError for a worker that it doesn't have."""
     from .. import connect
-    from ..actors.processes.printed import printed
     from ..drawing.terminal import console, data
 
     job, terminal = connect(arguments.job), console()
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
             if arguments.worker not in names:
                 raise RequestError(f"the job `{job.name}` has no worker `{arguments.worker}`; there are: {', '.join(names)}")
             names = {arguments.worker: names[arguments.worker]}
-        for part in printed(names, arguments.lines, ends):
+        for part in read_output(names, arguments.lines, ends):
             ends[part.whose, part.stream] = part.end
             if part.text:
                 if last != (part.whose, part.stream):

@@ -136,8 +136,8 @@ def folder_problem(folder: Path) -> str | None:
 
 
 def _ray_cluster() -> Finding:
+    from ..actors.processes.cluster_check import check_reachable
     from ..actors.processes.ray_internals import JOINING_LOG, heads_on_this_machine
-    from ..actors.processes.reach import check_reachable
     from ..engine.errors import ClusterError
 
     logging.getLogger(JOINING_LOG).setLevel(logging.ERROR)  # tokens are a finding of ours

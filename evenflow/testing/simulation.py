@@ -22,7 +22,7 @@ from itertools import accumulate
 from random import Random
 from typing import Any
 
-from ..connectors.list_sink import to_list
+from ..connectors.python.list_sink import to_list
 from ..dataflow import Dataflow
 from ..engine.operators.rows.read import Read
 from ..engine.operators.rows.write import Write
@@ -68,9 +68,10 @@ TRACE = 25
 class SimulationResult:
     """How a simulated job ended.
 
-    `rows`: what each sink got, by operator name, in the order in which it was delivered. `late_records`: records that came too late, by
-    operator with windows. `actions`: how often each kind of action was picked. `moved`: whether keys have moved, or workers come or gone.
-    `stopped`: whether the job stopped at a barrier, at `now` of its clock, so that another run can go on with `storage`.
+    `rows`: what each sink got, by operator name, in the order in which it was delivered. `late_records`: records that came too
+    late, by operator with windows. `actions`: how often each kind of action was picked. `moved`: whether keys have moved, or
+    workers come or gone. `stopped`: whether the job stopped at a barrier, at `now` of its clock, so that another run can go on
+    with `storage`.
     """
 
     seed: int
@@ -99,10 +100,10 @@ def simulate(
     """Run `flow` as `seed` decides; its sinks are replaced by lists, which the result holds.
 
     Without `config` the seed also chooses batch sizes, key groups, how often checkpoints are taken, and whether aggregates are
-    combined before the shuffle. `actions` is what may happen; add accidents to it. With `save_state` checkpoints hold the state, and the
-    job survives them. `after`: the run from whose last checkpoint this one begins. Raises what a user's function or a source raised,
-    as `job.wait()` does, and SimulationError if the job gets stuck, takes more than `max_steps`, or leaves something behind.
-    Sources that follow a clock of their own (`generate(rate=...)`) make runs differ.
+    combined before the shuffle. `actions` is what may happen; add accidents to it. With `save_state` checkpoints hold the state,
+    and the job survives them. `after`: the run from whose last checkpoint this one begins. Raises what a user's function or a
+    source raised, as `job.wait()` does, and SimulationError if the job gets stuck, takes more than `max_steps`, or leaves
+    something behind. Sources that follow a clock of their own (`generate(rate=...)`) make runs differ.
     """
     random = Random(seed)  # noqa: S311 -- the point is that it can be repeated
     config = replace(config, parallelism=parallelism) if config is not None else random_config(random, parallelism)

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import msgpack
 import pyarrow as pa
 
-from ..actors.processes.sent import received, sent
+from ..actors.processes.packed_call import pack_call, unpack_call
 from ..engine.batch import Batch
 from ..engine.sink import Sink, SinkWriter
 from .source_conformance import ConformanceError, Row
@@ -34,12 +34,13 @@ Begin = Callable[[], tuple[Sink, Callable[[], Iterable[Row]]]]
 def check_sink(begin: Begin, *, seeds: Iterable[int] = range(50), exactly_once: bool | None = None) -> None:
     """Raises ConformanceError if the sink breaks a rule of `Sink` and `SinkWriter`. The rows are `{"n": int, "text": str}`.
 
-    For each seed a sink is made by `begin` and started, and some writers get rows. Checkpoints are prepared and committed, and workers or
-    the coordinator are lost before, between and after these steps: then the rows since the newest complete checkpoint come again, its
-    commit is repeated, and what the lost writers have prepared is swept. If the sink is retractable, checkpoints are retracted. After each
-    commit the rows that can be seen must be those of all complete checkpoints, each once; with `exactly_once=False` at least once. None
-    takes it from the sink's `guarantee`. The sink is stopped at the end, which must change nothing in what can be seen. Besides, it checks
-    that committables and what `commit` returns are msgpack-able values, and that the sink can be sent to workers.
+    For each seed a sink is made by `begin` and started, and some writers get rows. Checkpoints are prepared and committed, and
+    workers or the coordinator are lost before, between and after these steps: then the rows since the newest complete checkpoint
+    come again, its commit is repeated, and what the lost writers have prepared is swept. If the sink is retractable, checkpoints
+    are retracted. After each commit the rows that can be seen must be those of all complete checkpoints, each once; with
+    `exactly_once=False` at least once. None takes it from the sink's `guarantee`. The sink is stopped at the end, which must
+    change nothing in what can be seen. Besides, it checks that committables and what `commit` returns are msgpack-able values,
+    and that the sink can be sent to workers.
     """
     for seed in seeds:
         sink, read = begin()
@@ -61,7 +62,7 @@ class _Run:
 
     def __init__(self, sink: Sink, read: Callable[[], Iterable[Row]], random: Random, run: str, *, exact: bool) -> None:
         self._driver, self._read, self._random, self._run, self._exact = sink, read, random, run, exact
-        self._sent = sent(sink)
+        self._sent = pack_call(sink)
         self._coordinator = self._copy()
         self._coordinator.take_over(JOB, list)
         self._writers: list[SinkWriter] = []
@@ -179,7 +180,7 @@ class _Run:
 
     def _copy(self) -> Sink:
         copy: Sink
-        (copy,) = received(self._sent)
+        (copy,) = unpack_call(self._sent)
         return copy
 
     def _fail(self, problem: str) -> NoReturn:

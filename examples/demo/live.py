@@ -1,4 +1,4 @@
-"""Shows the running job: records per second, how busy each worker is, and its event time."""
+"""The live display of the running job: records per second, how busy each worker is, and its event time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .report import CONSOLE
 
 PER_SECOND = 4
 RATE_OVER = 3 * PER_SECOND
-"""Views over which the rate is taken: Spark's micro-batches come about every second."""
+"""The number of views over which the rate is averaged: Spark's micro-batches arrive about every second."""
 
 
 class LiveView:

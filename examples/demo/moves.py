@@ -1,4 +1,4 @@
-"""Moves keyed state between the demo's workers every second, by one strategy after the other; the results must not change."""
+"""Moves of keyed state between the demo's workers every second, by one strategy after the other; the results must not change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GROUPS = 1024
 
 
 class Moves:
-    """Moves keys while the context lasts; afterwards `migrations` is the number of migrations that moved keys."""
+    """A context during which keys move; afterwards `migrations` is the number of migrations that moved keys."""
 
     def __init__(self, job: ef.Job, operator: str, every: float = 1.0) -> None:
         self._job, self._operator, self._every = job, operator, every

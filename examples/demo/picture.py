@@ -14,7 +14,7 @@ BLUE, INK = "#3b6ea8", "#333333"
 
 
 def draw(report: Report, path: Path) -> None:
-    """Write it as PNG."""
+    """Write the picture as PNG."""
     import matplotlib as mpl
 
     mpl.use("Agg")

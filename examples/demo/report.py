@@ -31,7 +31,7 @@ class WorkerLoad:
 
 @dataclass(frozen=True)
 class Report:
-    """`hottest`: destination, departures, mean delay in minutes; the first has most departures."""
+    """The figures of the demo. `hottest`: destination, departures, mean delay in minutes; the first has the most departures."""
 
     workers: tuple[WorkerLoad, ...]
     hottest: tuple[tuple[str, int, float], ...]
@@ -61,28 +61,28 @@ class Report:
 
     @property
     def hottest_share(self) -> float:
-        """Share of all departures that go to the hottest destination."""
+        """The share of all departures that go to the hottest destination."""
         return self.hottest[0][1] / self.departures
 
     @property
     def imbalance_of_records(self) -> float:
-        """Departures of the hottest worker over the mean."""
+        """The departures of the hottest worker over the mean."""
         records = [worker.records for worker in self.workers]
         return max(records) * len(records) / sum(records)
 
     @property
     def floor_terms(self) -> str:
-        """Workers times the share of the hottest destination, in words."""
+        """Workers times the share of the hottest destination, as text."""
         return f"{len(self.workers)} workers x {self.hottest_share:.1%} to {self.hottest[0][0]}"
 
     @property
     def floor(self) -> float:
-        """No placement of whole keys can be more even than max(1, n * p1)."""
+        """The lower bound max(1, n * p1) of the imbalance of any placement of whole keys."""
         return max(1.0, len(self.workers) * self.hottest_share)
 
 
 def show(report: Report, comparison: Comparison, output: Path, seconds: float) -> None:
-    """Print it all."""
+    """Print the report."""
     _show_workers(report)
     _show_hottest(report)
     show_comparison(comparison)
@@ -113,13 +113,13 @@ def _show_hottest(report: Report) -> None:
 
 
 def show_comparison(comparison: Comparison) -> None:
-    """Print whether all rows are right, and some that are not."""
+    """Print the result of the comparison, and some wrong rows."""
     if comparison.equal:
         CONSOLE.print(f"Check: all {comparison.rows:,} rows are equal to those of the same query in Spark.", style="green")
         return
     CONSOLE.print(
         f"Check failed: of {comparison.rows:,} rows of the same query in Spark, {len(comparison.missing):,} are missing, "
-        f"and {len(comparison.unexpected):,} others came instead.",
+        f"and {len(comparison.unexpected):,} others were found instead.",
         style="red",
     )
     for what, rows in (("missing", comparison.missing), ("unexpected", comparison.unexpected)):

@@ -1,4 +1,4 @@
-"""Changes the number of workers of the demo's operators, one after the other, while the stream runs; the results must not change."""
+"""Changes of the number of workers of the demo's operators while the stream runs; the results must not change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RETRY_SECONDS = 0.2
 
 
 class Scales:
-    """Scales while the context lasts. `wait` waits for the last scaling; afterwards `scalings` is the number done."""
+    """A context during which operators scale. `wait` waits for the last scaling; afterwards `scalings` is the number done."""
 
     def __init__(self, job: ef.Job, *operators: str) -> None:
         self._job = job
@@ -32,7 +32,7 @@ class Scales:
         self._thread.join()
 
     def wait(self) -> None:
-        """Returns when all are done, or the job has ended."""
+        """Return when all are done, or the job has ended."""
         while self._thread.is_alive() and not self._job.status().state.final:
             time.sleep(RETRY_SECONDS)
 

@@ -1,5 +1,5 @@
-"""The second act: January again, in forty seconds. A storm diverts every third departure to Chicago, then come the holidays, and each
-departure costs its worker two milliseconds. Keys and workers are the engine's business: nothing here says where they go.
+"""The second act: January is repeated in forty seconds. A storm diverts every third departure to Chicago, then come the holidays,
+and each departure costs its worker two milliseconds. The engine alone places keys and workers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HOT = "ORD"
 
 @dataclass(frozen=True)
 class Phase:
-    """`rate` departures per second for `seconds`; with `storm`, every third goes to Chicago."""
+    """A phase of `rate` departures per second for `seconds`; with `storm`, every third goes to Chicago."""
 
     name: str
     rate: float
@@ -39,7 +39,7 @@ class Phase:
         return round(self.rate * self.seconds)
 
     def slower(self, factor: float) -> Phase:
-        """The same departures, in `factor` times as many seconds."""
+        """Return the same departures, in `factor` times as many seconds."""
         return Phase(self.name, self.rate / factor, self.seconds * factor, self.storm)
 
 
@@ -56,7 +56,7 @@ SETTINGS = ef.JobConfig(
 
 
 def write_replay(departures: DataFrame, path: Path, story: tuple[Phase, ...]) -> None:
-    """The first departures in their order, as many as the phases have: `n` counts them, `due` is when each comes, in seconds."""
+    """Write the first departures of all phases in order: `n` counts them, `due` is the time of each, in seconds."""
     rows = sum(phase.rows for phase in story)
     table = departures.orderBy(*departures.columns).limit(rows).toArrow()
     count = table.num_rows
@@ -77,7 +77,7 @@ def write_replay(departures: DataFrame, path: Path, story: tuple[Phase, ...]) ->
 
 
 def storm(replay: Path, output: Path, slower: float = 1.0) -> ef.Dataflow:
-    """The dataflow: how many departures each destination has had, and their delay in total, after each of them."""
+    """Build the dataflow: the number of departures of each destination and their total delay, after each of them."""
     path, cost = str(replay), COST * slower
 
     def departures(_partition: int, position: Any) -> Any:
@@ -85,7 +85,7 @@ def storm(replay: Path, output: Path, slower: float = 1.0) -> ef.Dataflow:
         begun = time.monotonic() - (rows[0]["due"] if rows else 0.0)
         for row in rows:
             while time.monotonic() < begun + row["due"]:
-                yield None  # nothing now: ask again
+                yield None  # nothing now: resume later
             yield row, row["n"] + 1
 
     def totals(state: Any, row: dict[str, Any]) -> Any:
@@ -102,7 +102,7 @@ def storm(replay: Path, output: Path, slower: float = 1.0) -> ef.Dataflow:
 
 
 def storm_in_spark(spark: SparkSession, replay: Path) -> DataFrame:
-    """The same query, by Spark in batch."""
+    """Return the result of the same query by Spark in batch."""
     so_far = Window.partitionBy("dest").orderBy("n").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     return spark.read.parquet(str(replay)).select(
         "n", "dest", F.count("*").over(so_far).alias("departures"), F.sum("dep_delay").over(so_far).alias("total")

@@ -1,4 +1,6 @@
-"""Shows the second act: the key groups of each worker, loads beside the floor, decisions; at the end the seconds, and what came of each."""
+"""The display of the second act: each worker's key groups, loads compared with the floor, decisions; at the end a table by
+seconds.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,13 @@ from .storm import Phase
 OPERATOR = "totals"
 EVERY = 1.0
 SPAN = 4
-"""Seconds of a line of the table at the end."""
+"""The seconds of a line of the table at the end."""
 
 WINDOWS = 6
 
 
 def follow(job: ef.Job) -> Seen | None:
-    """Show the job until it has ended; the last that was seen of it, None if that is nothing."""
+    """Show the job until it has ended; return the last view, None if there is none."""
     watch, seen = Watch(job), None
     with Live(console=CONSOLE, auto_refresh=False) as live:
         while not job.status().state.final:
@@ -46,7 +48,7 @@ def _frame(job: ef.Job, seen: Seen) -> RenderableType:
 
 
 def show_seconds(seen: Seen, story: tuple[Phase, ...]) -> None:
-    """A line for some seconds each: what came, the load of the workers, the latency; then the decisions that changed something."""
+    """Print a line for every few seconds: input, load of the workers, latency; then the decisions that changed something."""
     seconds = [second for second in seen.told["seconds"] if OPERATOR in second["stages"] and second["t"] <= seen.told["until"]]
     table = Table(title="Load and latency over time", title_justify="left")
     names = ("seconds", "phase", "rows/s", "workers", "max / mean", "p50 ms", "p99 ms")
@@ -70,7 +72,7 @@ def show_seconds(seen: Seen, story: tuple[Phase, ...]) -> None:
             *map(_milliseconds, (p50, p99)),
         )
     CONSOLE.print(table)
-    CONSOLE.print("What was decided, why, and what came of it:")
+    CONSOLE.print("Decisions, reasons and outcomes:")
     CONSOLE.print(decision_lines([entry for entry in seen.told["decisions"] if entry["answer"] != "no"], 12))
 
 

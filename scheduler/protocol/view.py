@@ -65,7 +65,7 @@ class JobView:
     workers are, None where there are no nodes; `worker_cpus`: that a worker sets aside; `saves_state`: whether workers can go on elsewhere
     from a checkpoint.
 
-    It is pickled into bytes: Ray's messages have gaps beside arrays, which it doesn't clear (`actors/processes/sent.py`).
+    It is pickled into bytes: Ray's messages have gaps beside arrays, which it doesn't clear (`actors/processes/packed_call.py`).
     """
 
     now: float

@@ -1,7 +1,7 @@
 """The checkpoints of a job: the one under way, who has prepared it, and what has become of those before it, without I/O.
 
-Invariant: a checkpoint is complete when every worker has prepared it or had finished before its barrier; a worker's last word before that
-counts, and what it says later belongs to the next one.
+Invariant: a checkpoint is complete when every worker has prepared it or had finished before its barrier; a worker's last word
+before that counts, and what it says later belongs to the next one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...engine.protocol.effects import Finished, Prepared
 from ...engine.protocol.ids import Attempt, CheckpointNumber, WorkerId, worker_id
 from ...engine.protocol.routing import RoutingTable
 from ...state.files import StateFile
-from ...state.store import seen_from_beside
+from ...state.store import path_from_sibling
 from ..protocol.manifest import Manifest, TaskEntry
 from ..protocol.reports import CheckpointReport, CheckpointState
 from ..protocol.restore_point import RestorePoint
@@ -240,7 +240,7 @@ def _report(pending: PendingCheckpoint, state: CheckpointState, problem: str | N
 
 def _beside(entry: TaskEntry, checkpoint: CheckpointNumber) -> tuple[StateFile, ...]:
     """The files of a worker's part of `checkpoint`, as later checkpoints refer to them."""
-    return tuple(replace(file, path=seen_from_beside(file.path, checkpoint)) for file in entry.files)
+    return tuple(replace(file, path=path_from_sibling(file.path, checkpoint)) for file in entry.files)
 
 
 def _collect(into: dict[str, list[Any]], committables: Mapping[str, list[Any]]) -> None:

@@ -1,4 +1,4 @@
-"""The values of changed keys as they were at a checkpoint, handed out piece by piece while they change again.
+"""The values of changed keys as of a checkpoint, read piece by piece while they change again.
 
 >>> values = {"a": 1, "b": 2}
 >>> changes = FrozenChanges({"a", "c"}, lambda keys: (sorted(keys), [values.get(key) for key in sorted(keys)]), chunk=10)
@@ -17,7 +17,10 @@ from .base import Found
 
 
 class FrozenChanges:
-    """`keys`, in any form; `read` gives what these of them have, `chunk` at a time."""
+    """A snapshot of changed keys' values.
+
+    `keys`: in any form; `read` returns the values of some of them, `chunk` at a time.
+    """
 
     def __init__(self, keys: set[Any], read: Callable[[set[Any]], Found], chunk: int) -> None:
         self._left, self._read, self._chunk = set(keys), read, chunk
@@ -37,17 +40,16 @@ class FrozenChanges:
 
     @property
     def over(self) -> bool:
-        """Whether everything has been read."""
+        """True if everything has been read."""
         return not self._left
 
     def before(self, keys: Iterable[Any]) -> None:
-        """Call this when the values of these keys are about to be changed, added or forgotten."""
+        """Read the values of these keys, which are about to be changed, added or deleted."""
         taken = self._left.intersection(keys)
         if taken:
             self._take(taken)
 
     def before_all(self) -> None:
-        """As `before`, for every key."""
         self.before(self._left)
 
     def _take(self, keys: set[Any]) -> None:

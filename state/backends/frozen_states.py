@@ -1,7 +1,7 @@
 """A snapshot of states in memory, packed piece by piece while the stream changes them.
 
-Copy on write: a state is packed at the latest before the first record that could change it, because a user's function may change its
-value in place. All others are packed in the background, key group by key group: so a key whose group is through costs nothing more.
+Copy on write: a state is packed before the first record that could change it, because a user's function may change its value in
+place. All others are packed in the background, key group by key group, so a key whose group is complete costs nothing more.
 
 >>> states, members = {"a": 1, "b": 2}, GroupMembers(4)
 >>> members.add(["a", "b"], [0, 3], states)
@@ -24,14 +24,14 @@ from ..members import GroupMembers
 from .base import SNAPSHOT_CHUNK, Chunk
 
 Pack = Callable[[Sequence[Any], Sequence[Any]], list[bytes]]
-"""(keys, values) -> the packed values; the keys are for error messages."""
+"""A function `(keys, values)` that packs values; the keys are for error messages."""
 
 Groups = Sequence[int] | npt.NDArray[Any]
 """The key group of each key."""
 
 
 class FrozenStates:
-    """`states` are those of the keys that `members` lists."""
+    """A snapshot of `states`, which are those of the keys that `members` lists."""
 
     def __init__(self, states: dict[Any, Any], members: GroupMembers, key_groups: int, pack: Pack) -> None:
         self._states, self._members, self._pack = states, members, pack
@@ -50,7 +50,7 @@ class FrozenStates:
 
     def __next__(self) -> Chunk:
         while len(self._keys) < SNAPSHOT_CHUNK and (self._rest or self._groups):
-            self._go_on(SNAPSHOT_CHUNK - len(self._keys))
+            self._pack_more(SNAPSHOT_CHUNK - len(self._keys))
         if not self._keys:
             raise StopIteration
         chunk = self._keys[:SNAPSHOT_CHUNK], self._values[:SNAPSHOT_CHUNK]
@@ -59,11 +59,11 @@ class FrozenStates:
 
     @property
     def over(self) -> bool:
-        """Whether all states are packed."""
+        """True if all states are packed."""
         return not (self._rest or self._groups)
 
     def before(self, keys: Sequence[Any], groups: Groups) -> None:
-        """Call this when values of these keys are about to be changed, added or forgotten."""
+        """Pack the values of these keys, which are about to be changed, added or deleted."""
         waiting = self._waiting[groups]
         if not np.any(waiting):
             return
@@ -73,12 +73,11 @@ class FrozenStates:
             self._add([key for key in new if key in self._states])
 
     def before_all(self) -> None:
-        """As `before`, for every key."""
         while not self.over:
-            self._go_on(SNAPSHOT_CHUNK)
+            self._pack_more(SNAPSHOT_CHUNK)
 
-    def _go_on(self, keys: int) -> None:
-        """Pack some more keys of the group at hand, or of the next."""
+    def _pack_more(self, keys: int) -> None:
+        """Pack more keys of the current group, or of the next."""
         if not self._rest:
             self._group = self._groups.pop()
             self._rest = self._members.listed(self._group) if self._exact else self._members.of(self._group)

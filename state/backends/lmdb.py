@@ -1,7 +1,7 @@
 """State in LMDB files: larger than memory, as large as the disk.
 
-Nothing is synced to the disk, because state is restored from checkpoints. The files are unlinked once they are open: the system frees their
-space when the process ends, however it ends.
+Nothing is synced to the disk, because state is restored from checkpoints. The files are unlinked once they are open: the system
+frees their space when the process ends, however it ends.
 
 >>> states = LmdbBackend("count", folder=None)
 >>> states.put_many([1, 2], [b"a", b"b"], [b"one", b"two"])
@@ -29,7 +29,7 @@ from ..errors import StateBackendError, StateFolderError
 from .base import SNAPSHOT_CHUNK, Chunk, Found, StateBackend
 
 FIRST_SIZE = 4 << 30
-"""Initial bytes of the map: addresses, not memory. It doubles when it is full."""
+"""The initial bytes of the map: addresses, not memory. It doubles when it is full."""
 
 ROOM = 4
 """The least ratio of map size to content at the start of a snapshot, because the map can't grow while a snapshot is read."""
@@ -41,7 +41,7 @@ _PLAIN_GROUPS = 1 << 15
 _LENGTH = struct.Struct("<I")
 _DIGEST_BYTES = 32
 _PREFIXES = 1 << 17
-"""Groups whose prefix is cached; groups of panes come and go."""
+"""The number of groups whose prefix is cached; groups of panes are temporary."""
 
 _GROUPS_AT_ONCE = 64
 
@@ -50,7 +50,8 @@ V = TypeVar("V")
 
 
 class LmdbBackend(StateBackend):
-    """Keys are stored by group, so that a group's keys are adjacent. A key that is too long for LMDB is stored under its digest.
+    """A backend that stores keys by group, so that a group's keys are adjacent. A key that is too long for LMDB is stored under
+    its digest.
 
     A key group takes 2 bytes, with the first bit 0; the group of a pane takes 10 bytes, with the first bit 1.
     """
@@ -62,7 +63,7 @@ class LmdbBackend(StateBackend):
         except (OSError, lmdb.Error) as error:
             raise StateFolderError(operator, self._folder, str(error), getattr(error, "errno", None)) from error
         self._longest = self._env.max_key_size() - _PANE_GROUP_BYTES - 1
-        self._frozen: _Snapshot[Any] | None = None
+        self._frozen: _SnapshotOfTransaction[Any] | None = None
         self._prefixes = _Prefixes()
 
     def get_many(self, groups: Sequence[int], keys: Sequence[bytes]) -> list[bytes | None]:
@@ -93,7 +94,7 @@ class LmdbBackend(StateBackend):
         self._write(delete)
 
     def delete_groups(self, groups: Sequence[int]) -> None:
-        """In transactions of _GROUPS_AT_ONCE groups each: deletions cost memory until the end of their transaction."""
+        """Delete _GROUPS_AT_ONCE groups per transaction: deletions cost memory until the end of their transaction."""
         prefixes = list(map(_prefix, groups))
         while prefixes:
             some, prefixes = prefixes[:_GROUPS_AT_ONCE], prefixes[_GROUPS_AT_ONCE:]
@@ -115,7 +116,7 @@ class LmdbBackend(StateBackend):
                         keys.append(place[start:])
                         values.append(stored)
                     elif place.startswith(prefix):
-                        key, value = _opened(place, stored)
+                        key, value = _unstored(place, stored)
                         keys.append(key)
                         values.append(value)
                     else:
@@ -125,7 +126,9 @@ class LmdbBackend(StateBackend):
     def snapshot(self) -> Iterator[Chunk]:
         self._end_snapshot()
         self._make_room()
-        self._frozen = frozen = _Snapshot(self._env, lambda txn: (_opened(place, stored) for place, stored in _items(txn.cursor())))
+        self._frozen = frozen = _SnapshotOfTransaction(
+            self._env, lambda txn: (_unstored(place, stored) for place, stored in _items(txn.cursor()))
+        )
         return frozen
 
     def delta(self, changes: set[Any]) -> Iterator[Found]:
@@ -137,7 +140,7 @@ class LmdbBackend(StateBackend):
                 yield key, self._value(place, cast("bytes | None", txn.get(place)))
 
         self._make_room()
-        self._frozen = frozen = _Snapshot(self._env, read)
+        self._frozen = frozen = _SnapshotOfTransaction(self._env, read)
         return frozen
 
     def count(self) -> int:
@@ -160,7 +163,7 @@ class LmdbBackend(StateBackend):
         self._env.close()
 
     def _whole(self, groups: Sequence[int], keys: Sequence[bytes]) -> list[bytes] | None:
-        """The places of the keys, or None if some are too long."""
+        """Return the places of the keys, or None if some are too long."""
         if max(map(len, keys), default=0) > self._longest:
             return None
         if len(self._prefixes) > _PREFIXES:
@@ -174,11 +177,11 @@ class LmdbBackend(StateBackend):
         return _prefix(group) + _DIGEST + blake2b(key, digest_size=_DIGEST_BYTES).digest()
 
     def _value(self, place: bytes, stored: bytes | None) -> bytes | None:
-        return stored if stored is None or _is_whole(place) else _opened(place, stored)[1]
+        return stored if stored is None or _is_whole(place) else _unstored(place, stored)[1]
 
     @contextmanager
     def _reading(self) -> Iterator[lmdb.Transaction]:
-        """Raises StateBackendError naming the operator if the files are damaged."""
+        """Open a read transaction. Raises StateBackendError naming the operator if the files are damaged."""
         try:
             with self._env.begin() as txn:
                 yield txn
@@ -186,8 +189,9 @@ class LmdbBackend(StateBackend):
             raise StateBackendError(f"operator `{self._operator}`: its state in {self._folder} can't be read: {error}") from error
 
     def _write(self, change: Callable[[lmdb.Transaction], T]) -> T:
-        """Make a change in one transaction, in a larger map if necessary. Raises StateBackendError naming the operator if the disk is
-        full.
+        """Make a change in one transaction, in a larger map if necessary.
+
+        Raises StateBackendError naming the operator if the disk is full.
         """
         while True:
             try:
@@ -196,7 +200,7 @@ class LmdbBackend(StateBackend):
             except lmdb.MapFullError:
                 self._grow()
             except lmdb.Error as error:
-                problem = f"its state can't be written: {error}; is the disk full that has {self._folder}, StateConfig(dir=...)?"
+                problem = f"its state can't be written: {error}; is the disk of {self._folder} full? (StateConfig(dir=...))"
                 raise StateBackendError(f"operator `{self._operator}`: {problem}") from error
 
     def _grow(self) -> None:
@@ -217,7 +221,7 @@ class LmdbBackend(StateBackend):
 
 
 def _open_unnamed(folder: str | None, size: int) -> lmdb.Environment:
-    """An LMDB environment whose files are unlinked at once."""
+    """Open an LMDB environment and unlink its files at once."""
     place = tempfile.mkdtemp(prefix="evenflow-state-", dir=folder)
     try:
         return lmdb.open(place, map_size=size, sync=False, metasync=False, readahead=False, max_readers=8)
@@ -225,7 +229,7 @@ def _open_unnamed(folder: str | None, size: int) -> lmdb.Environment:
         shutil.rmtree(place, ignore_errors=True)
 
 
-class _Snapshot(Generic[V]):
+class _SnapshotOfTransaction(Generic[V]):
     """Keys and values in chunks, which `read` finds in one read transaction that sees no later writes."""
 
     def __init__(self, env: lmdb.Environment, read: Callable[[lmdb.Transaction], Iterator[tuple[bytes, V]]]) -> None:
@@ -259,7 +263,7 @@ class _Snapshot(Generic[V]):
 
 
 class _Prefixes(dict[int, bytes]):
-    """A cache by group: the prefix of the places of its keys."""
+    """A cache by group of the prefix of its keys' places."""
 
     def __missing__(self, group: int) -> bytes:
         prefix = self[group] = _prefix(group) + _WHOLE
@@ -267,12 +271,11 @@ class _Prefixes(dict[int, bytes]):
 
 
 def _prefix(group: int) -> bytes:
-    """The prefix of the places of a group."""
     return _GROUP.pack(group) if group < _PLAIN_GROUPS else group.to_bytes(_PANE_GROUP_BYTES, "big")
 
 
 def _items(cursor: lmdb.Cursor) -> Iterator[tuple[bytes, bytes]]:
-    """Places and their content, from the cursor on, as bytes, because the transaction gives no views of its buffers."""
+    """Yield places and their content, from the cursor on, as bytes, because the transaction gives no views of its buffers."""
     return cast("Iterator[tuple[bytes, bytes]]", iter(cursor))
 
 
@@ -285,7 +288,7 @@ def _delete_ranges(prefixes: Sequence[bytes], txn: lmdb.Transaction) -> None:
 
 
 def _key_at(place: bytes) -> int:
-    """The offset of the key in a place: after the group and a byte for the form of the key."""
+    """Return the offset of the key in a place: after the group and a byte for the form of the key."""
     return 1 + (_PANE_GROUP_BYTES if place[0] & 0x80 else _GROUP.size)
 
 
@@ -295,12 +298,12 @@ def _is_whole(place: bytes) -> bool:
 
 
 def _stored(place: bytes, key: bytes, value: bytes) -> bytes:
-    """A value as it is stored: after its key, if the key is too long for a place."""
+    """Return a value in its stored form: after its key, if the key is too long for a place."""
     return value if _is_whole(place) else _LENGTH.pack(len(key)) + key + value
 
 
-def _opened(place: bytes, stored: bytes) -> tuple[bytes, bytes]:
-    """The inverse of `_stored`: key and value."""
+def _unstored(place: bytes, stored: bytes) -> tuple[bytes, bytes]:
+    """Return key and value; the inverse of `_stored`."""
     if _is_whole(place):
         return place[_key_at(place) :], stored
     end = _LENGTH.size + _LENGTH.unpack_from(stored)[0]

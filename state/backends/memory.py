@@ -26,7 +26,7 @@ KEY_BYTES = 200
 
 
 class MemoryBackend(StateBackend):
-    """`pack` packs the values of a snapshot."""
+    """A backend that keeps Python objects in a dict. `pack` packs the values of a snapshot."""
 
     def __init__(self, key_groups: int, pack: Pack | None = None) -> None:
         self.objects: dict[Any, Any] = {}
@@ -55,7 +55,7 @@ class MemoryBackend(StateBackend):
 
     def take_many(self, groups: Sequence[int], keys: Sequence[Any]) -> list[Any]:
         self.before(keys, lambda: groups)
-        return list(map(self.objects.pop, keys, repeat(None)))  # one look into the dict, which is what costs with many keys
+        return list(map(self.objects.pop, keys, repeat(None)))  # one dict operation per key, which dominates the cost with many keys
 
     def keys_of(self, group: int) -> list[Any]:
         return [key for key in self._members.of(group) if key in self.objects]
@@ -65,15 +65,15 @@ class MemoryBackend(StateBackend):
 
     @property
     def watched(self) -> bool:
-        """Whether `before` must be called: a snapshot is in progress, or changes are noted."""
+        """True if `before` must be called: a snapshot is in progress, or changes are noted."""
         return self._frozen is not None or self._noted is not None
 
     def before(self, keys: Sequence[Any], groups: Callable[[], Groups]) -> None:
-        """Call this when the values of these keys are about to change, perhaps in place. `groups` is called if theirs are needed."""
+        """Prepare for changes, perhaps in place, of these keys' values. `groups` is called if their groups are needed."""
         if self._noted is not None:
             self._noted.update(keys)
             if len(self._noted) > max(MOST_NOTED, len(self.objects)):
-                self._noted = None  # keys that come and go: the set would be larger than all keys
+                self._noted = None  # short-lived keys: the set would be larger than all keys
         if isinstance(self._frozen, FrozenStates):
             self._frozen.before(keys, groups())
         elif self._frozen is not None:
@@ -81,11 +81,11 @@ class MemoryBackend(StateBackend):
         self._end_frozen()
 
     def newest(self, count: int) -> list[Any]:
-        """The last `count` keys that were added to the dict, newest first."""
+        """Return the last `count` keys that were added to the dict, newest first."""
         return list(islice(reversed(self.objects), count))
 
     def note_new(self, groups: Sequence[int], keys: Sequence[Any]) -> None:
-        """Call this when these keys have been added to the dict."""
+        """Note keys that were added to the dict."""
         self._members.add(list(keys), list(groups), self.objects)
 
     def snapshot(self) -> Iterator[Chunk]:
@@ -115,13 +115,13 @@ class MemoryBackend(StateBackend):
         self._frozen = None
 
     def _end_frozen(self) -> None:
-        """Let go of a snapshot that needs no more of the states."""
+        """Drop a snapshot that no longer needs the states."""
         if self._frozen is not None and self._frozen.over:
             self._frozen = None
 
 
 def _found(states: dict[Any, Any], pack: Pack, keys: set[Any]) -> Found:
-    """The packed states of these keys, and None for those that have none any more."""
+    """Return the packed states of these keys, and None for those without one."""
     here = [key for key in keys if key in states]
     gone = list(keys.difference(here))
     return [*here, *gone], [*pack(here, [states[key] for key in here]), *[None] * len(gone)]

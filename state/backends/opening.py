@@ -1,4 +1,4 @@
-"""Opens the backend of one operator in one worker, by the job's settings."""
+"""Opening of the backend of one operator in one worker, by the job's settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .settings import LMDB, MEMORY, StateSettings
 
 
 def open_backend(settings: StateSettings, operator: str, index: int, key_groups: int, pack: Pack | None = None) -> StateBackend:
-    """An empty backend for `operator` in worker `index`. Raises StateBackendError if there is no room, or no server."""
+    """Open an empty backend for `operator` in worker `index`. Raises StateBackendError if there is no room, or no server."""
     if settings.backend == MEMORY:
         return MemoryBackend(key_groups, pack)
     if settings.backend == LMDB:

@@ -1,8 +1,10 @@
-"""State in a server that speaks the Redis protocol (Redis, Valkey, ...): it outlives workers, and a move of key groups only renames hashes.
+"""State in a server that speaks the Redis protocol (Redis, Valkey, ...): it outlives workers, and a move of key groups only
+renames hashes.
 
-One hash per operator, key group and owner, under the attempt of the job: `evenflow:JOB:OPERATOR:ATTEMPT:OWNER:GROUP`. The owner is in the
-name because a hot key's owner may differ from its group's. The worker's witness (`witness.py`) is stored beside the groups. Content of an
-older attempt or an earlier run is never read: it has another attempt in its name, or is removed when a worker of the same attempt opens.
+One hash per operator, key group and owner, under the attempt of the job: `evenflow:JOB:OPERATOR:ATTEMPT:OWNER:GROUP`. The owner
+is in the name because a hot key's owner may differ from its group's. The worker's witness (`witness.py`) is stored next to the
+groups. State of an older attempt or an earlier run is never read: its name contains another attempt, or it is removed when a
+worker of the same attempt opens.
 """
 
 from __future__ import annotations
@@ -20,14 +22,14 @@ from .settings import StateSettings
 from .witness import Witness
 
 _SCAN = 1_000
-"""Names or fields that the server examines per call of SCAN and HSCAN."""
+"""The names or fields that the server examines per call of SCAN and HSCAN."""
 
 _WITNESS = "witness"
-"""In place of a group in a name: the witness, which tells whether the server still has the other keys."""
+"""The part of a witness's name that replaces the group. A witness shows if the server still has the other keys."""
 
 
 class RemoteBackend(StateBackend):
-    """The state of worker `owner` of `operator`."""
+    """The state of worker `owner` of `operator` in a server."""
 
     passes_on = True
 
@@ -37,7 +39,7 @@ class RemoteBackend(StateBackend):
         self._groups: set[int] = set()
         """Groups that may have keys of this worker."""
         self._written_keys = self._written_bytes = 0
-        self._frozen: _Snapshot | FrozenChanges | None = None
+        self._frozen: _SnapshotOfHashes | FrozenChanges | None = None
         client = ServerClient(settings.backend, operator)
         self._sweep(client)
         self._client = Witness(client, self._name(_WITNESS))
@@ -84,7 +86,7 @@ class RemoteBackend(StateBackend):
 
     def snapshot(self) -> Iterator[Chunk]:
         self._client.check_policy()
-        self._frozen = frozen = _Snapshot(self._client, {group: self._name(group) for group in sorted(self._groups)})
+        self._frozen = frozen = _SnapshotOfHashes(self._client, {group: self._name(group) for group in sorted(self._groups)})
         return frozen
 
     def delta(self, changes: set[Any]) -> Iterator[Found]:
@@ -96,7 +98,7 @@ class RemoteBackend(StateBackend):
         return sum(self._client.run([("HLEN", self._name(group)) for group in self._groups]))
 
     def nbytes(self) -> int:
-        """An estimate: every entry counts with the mean size of all writes."""
+        """Return an estimate: every entry counts with the mean size of all writes."""
         return self.count() * self._written_bytes // max(1, self._written_keys)
 
     def pass_on(self, groups: Sequence[int], target: int) -> Iterator[list[bytes]] | None:
@@ -123,7 +125,7 @@ class RemoteBackend(StateBackend):
         self._groups.clear()
 
     def close(self) -> None:
-        """Remove this worker's state, unless the server is gone. State that was handed over is stored under its new owner's name."""
+        """Remove this worker's state, if the server is available. State that was handed over has its new owner's name."""
         with suppress(StateBackendError):
             self._unlink([*(self._name(group) for group in self._groups), self._name(_WITNESS)])
         self._client.close()
@@ -142,12 +144,12 @@ class RemoteBackend(StateBackend):
                 self._frozen.keep(groups, keys)
 
     def _read(self, places: set[tuple[int, bytes]]) -> Found:
-        """The keys of these groups with their values, None for those that are gone."""
+        """Return these keys with their values, None for deleted ones."""
         groups, keys = zip(*places, strict=True)
         return list(keys), self.get_many(groups, keys)
 
     def _merge(self, group: int, target: int) -> None:
-        """The target already has keys of this group: add the others to its hash."""
+        """Add the keys of this group to the target's hash, which exists already."""
         name, cursor = self._name(group), b"0"
         while True:
             cursor, pairs = self._client.run([("HSCAN", name, cursor, "COUNT", _SCAN)])[0]
@@ -165,7 +167,7 @@ class RemoteBackend(StateBackend):
             client.run([("UNLINK", *old)])
 
     def _attempt_of(self, name: bytes) -> int | None:
-        """The attempt in a name; None if the name is not of this operator and worker."""
+        """Return the attempt in a name; None if the name belongs to another operator or worker."""
         attempt, *rest = name.removeprefix(f"{self._operator}:".encode()).split(b":")
         mine = len(rest) == 2 and rest[0] == b"%d" % self._owner and (rest[1].isdigit() or rest[1] == _WITNESS.encode())
         return int(attempt) if mine and attempt.isdigit() else None
@@ -176,7 +178,7 @@ class RemoteBackend(StateBackend):
 
 
 def _find(client: ServerClient | Witness, pattern: str) -> list[bytes]:
-    """The names of all hashes that match."""
+    """List the names of all hashes that match."""
     found, cursor = list[bytes](), b"0"
     while True:
         cursor, names = client.run([("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN)])[0]
@@ -185,7 +187,7 @@ def _find(client: ServerClient | Witness, pattern: str) -> list[bytes]:
             return found
 
 
-class _Snapshot:
+class _SnapshotOfHashes:
     """A snapshot of the hashes `names` (by group), read group by group; `keep` saves values of unread groups before they change."""
 
     def __init__(self, client: Witness, names: dict[int, str]) -> None:
@@ -207,16 +209,16 @@ class _Snapshot:
 
     @property
     def over(self) -> bool:
-        """Whether all chunks have been read."""
+        """True if all chunks have been read."""
         return not self._old
 
     def keep(self, groups: Sequence[int], keys: Sequence[bytes]) -> None:
-        """Call this when the values of these keys are about to change."""
+        """Save values of these keys, which are about to change."""
         places = {group: [keys[i] for i in where] for group, where in _by_group(groups).items() if group in self._old}
-        asked = {group: [key for key in wanted if key not in self._old[group]] for group, wanted in places.items()}
-        asked = {group: wanted for group, wanted in asked.items() if wanted}
-        replies = self._client.run([("HMGET", self._names[group], *wanted) for group, wanted in asked.items()])
-        for (group, wanted), values in zip(asked.items(), replies, strict=True):
+        requested = {group: [key for key in wanted if key not in self._old[group]] for group, wanted in places.items()}
+        requested = {group: wanted for group, wanted in requested.items() if wanted}
+        replies = self._client.run([("HMGET", self._names[group], *wanted) for group, wanted in requested.items()])
+        for (group, wanted), values in zip(requested.items(), replies, strict=True):
             self._old[group].update(zip(wanted, values, strict=True))
 
     def _read(self) -> None:
@@ -232,7 +234,7 @@ class _Snapshot:
 
 
 def _by_group(groups: Sequence[int]) -> dict[int, list[int]]:
-    """The positions of each group in the call."""
+    """Return the positions of each group in the call."""
     places: dict[int, list[int]] = {}
     for place, group in enumerate(groups):
         places.setdefault(group, []).append(place)

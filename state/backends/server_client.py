@@ -1,7 +1,7 @@
-"""A connection to a server that speaks the Redis protocol: commands in, replies out, many in one round trip.
+"""A connection to a server that speaks the Redis protocol: sends commands and returns replies, many in one round trip.
 
-Invariant: a connection that fails stays closed. The job then goes back to its last checkpoint, which is the only place from which it knows
-what the server holds; so the client library's pools, retries and reconnections are left aside, and one connection of its is used directly.
+Invariant: a failed connection stays closed. The job then restores its last checkpoint, since only that tells it the server's
+content. So the client library's pools, retries and reconnections are not used, but one connection directly.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from .settings import server_address
 
 CONNECT_TIMEOUT = 5.0
 REPLY_TIMEOUT = 30.0
-"""Seconds without a byte from the server, after which it counts as gone."""
+"""Seconds without a byte from the server after which it counts as lost."""
 
 PORT = 6379
 WINDOW = 1 << 20
-"""Bytes of commands that are sent before their replies are read: neither side's buffers fill with what the other doesn't read."""
+"""The bytes of commands sent before their replies are read, so that neither side's buffers fill with unread data."""
 
 Command = Sequence[bytes | str | int]
 
@@ -55,9 +55,9 @@ class ServerClient:
         self.run([("SELECT", parts.path.removeprefix("/") or "0")])
 
     def run(self, commands: Sequence[Command]) -> list[Any]:
-        """The reply of each command: None, an int, bytes or a list of these.
+        """Send commands and return the reply of each: None, an int, bytes or a list of these.
 
-        Raises StateBackendError if one is refused or the server is gone.
+        Raises StateBackendError if the server rejects one or is lost.
         """
         replies: list[Any] = []
         waiting, size, pieces = 0, 0, list[bytes]()
@@ -73,7 +73,7 @@ class ServerClient:
         return replies
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._open = False
         self._connection.disconnect()
 
@@ -91,6 +91,6 @@ class ServerClient:
             raise self.failed(f"is gone: {error or type(error).__name__} (it is waited for {REPLY_TIMEOUT:g} s)") from error
 
     def failed(self, problem: str) -> StateBackendError:
-        """What to raise when the server is no longer to be used, for `problem`."""
+        """Close the connection and return the error for `problem`."""
         self.close()
         return StateBackendError(f"operator `{self._operator}`: the state server {self.server} {problem}")

@@ -18,7 +18,8 @@ LMDB = "lmdb"
 
 @dataclass(frozen=True, slots=True)
 class StateSettings:
-    """`backend`: memory, lmdb, or a server's address. `folder`: for LMDB's files, None for the system's temporary folder.
+    """The settings of a state backend. `backend`: memory, lmdb, or a server's address. `folder`: for LMDB's files, None for the
+    temporary folder.
 
     `job`, `attempt`: part of the names of state in a server, with the operator and the worker's index.
     """
@@ -29,12 +30,12 @@ class StateSettings:
     attempt: int = 0
 
     def check(self) -> None:
-        """Raises ValueError for an unknown backend."""
+        """Raise ValueError for an unknown backend."""
         if self.backend not in (MEMORY, LMDB):
             server_address(self.backend)
 
     def describe(self) -> str:
-        """A few words for `explain()`, without a server's password.
+        """Return a few words for `explain()`, without a server's password.
 
         >>> StateSettings("redis://user:secret@127.0.0.1:6379/0").describe()
         'in the server 127.0.0.1:6379'
@@ -47,7 +48,7 @@ class StateSettings:
 
 
 def server_address(url: str) -> SplitResult:
-    """The parts of a server's address. Raises ValueError if it isn't one."""
+    """Parse a server's address. Raises ValueError if it isn't one."""
     parts = urlsplit(url) if isinstance(url, str) else urlsplit("")
     database = parts.path.removeprefix("/")
     if parts.scheme != "redis" or not parts.hostname or (database and not database.isdecimal()) or parts.query or parts.fragment:

@@ -14,7 +14,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
 def chromium() -> str:
-    """Its path; the test fails, and says what to install, if there is none."""
+    """Return the path of Chromium; the test fails, and says what to install, if there is none."""
     found = next(filter(None, (os.environ.get("CHROMIUM"), *map(shutil.which, NAMES))), None)
     if found is None:
         pytest.fail("no Chromium: install it (Debian and Ubuntu: sudo apt-get install chromium), or let CHROMIUM name its program")
@@ -23,7 +23,7 @@ def chromium() -> str:
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """A new one, without anything of a user's."""
+    """Start a new browser, without a user's data."""
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         try:
@@ -33,7 +33,7 @@ def browser() -> Iterator[Browser]:
 
 
 def complaints(page: Page) -> list[str]:
-    """What goes wrong in a page from now on: errors and warnings on its console, and errors that nobody caught."""
+    """Collect a page's problems from now on: errors and warnings on its console, and uncaught errors."""
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: said.append(str(error)))

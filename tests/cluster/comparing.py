@@ -1,4 +1,4 @@
-"""How results that came by several channels are compared with those of a run of the same rows in which nothing happened."""
+"""Comparison of results from several channels with those of an undisturbed run of the same rows."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ def in_order(rows):
 
 
 def newest(rows):
-    """Each key's last update; those of one key may come by several channels, so the count puts them in order."""
+    """Return each key's last update; a key's updates may arrive by several channels, so the count orders them."""
     return {row["key"]: row for row in sorted(rows, key=lambda row: row["n"])}
 
 
 def assert_same(results, expected):
-    """By operator; the rows that the source gave are the input of both."""
+    """Compare results by operator; the rows of the source are the input of both."""
     for operator in results.keys() - {"rows"}:
         alike = newest if operator == "updates" else in_order
         assert alike(results[operator]) == alike(expected[operator]), operator

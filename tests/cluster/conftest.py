@@ -1,4 +1,4 @@
-"""One Ray cluster for all tests of this folder, in a temporary folder of its own; nothing of a job may outlive its test."""
+"""One Ray cluster for all tests of this folder, in its own temporary folder; no job may outlive its test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from watching import actors, end, printed_by, processes_of, socket_folders, unti
 
 @pytest.fixture(scope="session")
 def folder() -> Iterator[Path]:
-    """The temporary folder of every process of these tests. Its path is short: sockets lie in it."""
+    """Provide the temporary folder of every process of these tests. Its path is short, because it contains sockets."""
     path = Path(tempfile.mkdtemp(prefix="ef-", dir="/tmp"))
     os.environ["TMPDIR"], tempfile.tempdir = str(path), None
     yield path
@@ -28,7 +28,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def cluster(folder: Path) -> Iterator[str]:
-    """The address of a cluster."""
+    """Start a cluster and return its address."""
     os.environ.update(RAY_SETTINGS)
     context = start_ray(namespace="other")
     yield context.address_info["gcs_address"]
@@ -38,18 +38,21 @@ def cluster(folder: Path) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def nothing_outlives_its_test(cluster: str, folder: Path) -> Iterator[None]:
-    """A job that a wider fixture runs may stay."""
+    """Assert that no actor or folder remains, except of a job that a wider fixture runs."""
     before, folders = set(actors()), set(socket_folders(folder))
     yield
     try:
         until(lambda: before.issuperset(actors()), f"no actor but {before} is left")
     except AssertionError:
-        end(set(actors()) - before)  # the next tests shall have the cluster to themselves
+        end(set(actors()) - before)  # the next tests need the cluster for themselves
         raise
     assert folders.issuperset(socket_folders(folder))
 
 
 @pytest.fixture(scope="session")
 def seen_on_several_nodes(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """What `several_nodes.py` prints: a process is connected to one cluster only, and that of the other tests has a single node."""
+    """Return the output of `several_nodes.py`.
+
+    It is a separate program because a process is connected to one cluster only, and that of the other tests has a single node.
+    """
     return printed_by("several_nodes.py", tmp_path_factory.mktemp("several"))

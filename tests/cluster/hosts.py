@@ -1,6 +1,6 @@
-"""Hosts on this machine, each with a network, mounts and processes of its own, for programs like `transports_on_hosts.py`.
+"""Hosts on this machine, each with its own network, mounts and processes, for programs like `transports_on_hosts.py`.
 
-They lie in namespaces without names, which the kernel removes with the last process in them, however that ends.
+They are namespaces without names, which the kernel removes after the last process in them has ended in any way.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from patience import patience
 TOOLS = ("unshare", "nsenter", "mount", "ip")
 
 _HALL = 'ip link add name hall type bridge && ip link set hall up && ip link set lo up && "$@"; exit $?'
-"""A shell waits for the program, because the first process of a namespace has to look after the orphans in it."""
+"""The command that sets up the hall. A shell waits for the program, because a namespace's first process must reap its orphans."""
 
 _HOST = (
     'mount -t tmpfs tmpfs "$0" && address=$1 && shift && echo made && read wired && '
@@ -31,7 +31,7 @@ _NEW_PROCESSES = ("--pid", "--fork", "--kill-child", "--mount-proc")
 
 
 def impossible() -> str | None:
-    """Why there can't be hosts on this machine; None if there can."""
+    """Return why there can't be hosts on this machine; None if there can."""
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     if missing:
         return f"{' and '.join(missing)} is missing: install util-linux and iproute2"
@@ -40,14 +40,14 @@ def impossible() -> str | None:
 
 
 def in_hall(command: Sequence[str]) -> list[str]:
-    """The command that runs `command` where hosts can be made: in namespaces with a bridge, which end with all in them when it does."""
+    """Return the command that runs `command` in namespaces with a bridge, where hosts can be created; all processes end with it."""
     return [*_NEW, *_NEW_PROCESSES, "sh", "-c", _HALL, "hall", *command]
 
 
 class Host:
-    """Made in the hall. `command` runs on it, with the folder `private` for itself, at the address 10.77.0.`number`.
+    """A host, created in the hall. `command` runs on it, with its private folder `private`, at the address 10.77.0.`number`.
 
-    `mortal`: it has processes of its own, which end with the process `pid`; else it shares those of the hall.
+    `mortal`: it has its own processes, which end with the process `pid`; else it shares those of the hall.
     """
 
     def __init__(self, number: int, private: Path, command: Sequence[str], environment: Mapping[str, str], *, mortal: bool = True) -> None:
@@ -80,5 +80,5 @@ def enter(pid: int, command: Sequence[str], *inherited: int) -> NoReturn:
 
 
 def cut(number: int) -> None:
-    """Pull the plug of a host; called with the hall's processes."""
+    """Disconnect a host; called with the hall's processes."""
     subprocess.run(["nsenter", "--target=1", "--net", "ip", "link", "set", f"port{number}", "down"], check=True, timeout=patience(60))

@@ -1,4 +1,4 @@
-"""A program, not a test: a Ray cluster on hosts of their own. It begins in the hall, and becomes `several_hosts.py` on the first host."""
+"""A program, not a test: a Ray cluster on several hosts. It begins in the hall, and becomes `several_hosts.py` on the first host."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from hosts import Host, enter
 
 PATIENT = 'until "$@" >&2; do sleep 1; done'
-"""Ray's start gives up on a head that isn't there yet, or slow."""
+"""A retry of Ray's start, which gives up if the head isn't there yet, or slow."""
 
 HEALTH = {
     "RAY_health_check_initial_delay_ms": "1000",
@@ -20,11 +20,11 @@ HEALTH = {
     "RAY_health_check_timeout_ms": "2000",
     "RAY_health_check_failure_threshold": "3",
 }
-"""A host that is silent counts as lost after some seconds, not after half a minute."""
+"""Settings with which a silent host counts as lost after some seconds, not after half a minute."""
 
 
 def tls(certificate: Path) -> dict[str, str]:
-    """What switches on the encryption of Ray's own messages; the certificate is the authority, too."""
+    """Return the settings that encrypt Ray's own messages; the certificate is also the authority."""
     return {
         "RAY_USE_TLS": "1",
         "RAY_TLS_SERVER_CERT": str(certificate),

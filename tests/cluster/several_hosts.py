@@ -1,4 +1,4 @@
-"""A program, not a test: a job on hosts of their own, on the first; leaves in its folder what `test_several_hosts.py` looks at, as JSON."""
+"""A program, not a test: a job on several hosts, started on the first; writes observations for `test_several_hosts.py` as JSON."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from evenflow.actors.processes.process import NAMESPACE
 FIRST = "10.77.0.1"
 PATIENCE = patience(120)
 SECRET, KEY = "what-a-record-says", "the-key-of-records"
-"""What is in the program, and so in what Ray carries. In the records they are written backwards."""
+"""Texts of the program, and so of Ray's messages. In the records they are written backwards."""
 
 
 def start(name, folder):
-    """A detached job: rows with a secret, which are counted per key and go into files, before and after."""
+    """Run a detached job: rows with a secret, which are counted per key and written to files, before and after."""
 
     def confide(row):
         return {"seq": row["seq"], "key": f"{KEY[::-1]}-{row['key']}", "text": f"{SECRET[::-1]}-{row['seq']}"}
@@ -55,7 +55,7 @@ def start(name, folder):
 
 
 def start_elsewhere(folder):
-    """A job whose coordinator is not on the first host; Ray chooses one at random."""
+    """Run a job whose coordinator is not on the first host; Ray chooses one at random."""
     for number in range(20):
         name = f"spread-{number}"
         job = start(name, folder / name)
@@ -70,7 +70,7 @@ def ask(actor, question):
 
 
 def home(job):
-    """The host of the job's coordinator."""
+    """Return the host of the job's coordinator."""
     return ask(f"{job.status().name}/coordinator", lambda _: ray.util.get_node_ip_address())
 
 
@@ -80,7 +80,7 @@ def hosts_of(job):
 
 
 def goes_on(job, *lost):
-    """Wait until none of its workers is on the hosts that were lost, and checkpoints are completed again."""
+    """Wait until no worker is on the lost hosts, and checkpoints are completed again."""
 
     def runs():
         with suppress(ef.JobError):  # its coordinator was lost too, and is not back yet
@@ -92,7 +92,7 @@ def goes_on(job, *lost):
 
 
 def overheard(job, wire):
-    """What of a job can be read on the wire: in the connections of its own, and in Ray's."""
+    """Return the readable parts of a job on the wire: in its own connections, and in Ray's."""
     workers, own = hosts_of(job), set()
     for worker in workers:
         address = ask(f"{job.status().name}/{worker}", lambda worker: worker._run().address.tcp)
@@ -112,7 +112,7 @@ def overheard(job, wire):
 
 
 def lost(job, pids):
-    """A host without the job's coordinator is lost with all its processes, then the network of the one with it."""
+    """Lose a host without the job's coordinator with all its processes, then the network of the coordinator's host."""
     disconnected = home(job)
     (killed,) = set(pids) - {FIRST, disconnected}
     before = hosts_of(job)
@@ -124,7 +124,7 @@ def lost(job, pids):
 
 
 def correct(folder):
-    """How many rows came out; 0 if one is missing, came twice or was counted wrongly."""
+    """Return the number of result rows; 0 if a row is missing, repeated or counted wrongly."""
     rows, counted = (
         pq.read_table(folder / what, columns=[*columns, "key"]).to_pylist() for what, columns in (("rows", ["seq"]), ("counted", ["n"]))
     )
@@ -134,7 +134,7 @@ def correct(folder):
 
 
 def join():
-    """Connect to Ray as evenflow does, once it is there."""
+    """Connect to Ray as evenflow does, once it is available."""
     os.environ["RAY_ADDRESS"] = f"{FIRST}:6379"
 
     def joined():
@@ -146,14 +146,14 @@ def join():
 
 
 def told(**environment):
-    """What a command says that is to join this cluster with another environment."""
+    """Return the error of a command that joins this cluster with another environment."""
     command = [sys.executable, "-m", "evenflow", "jobs"]
     done = subprocess.run(command, env=os.environ | environment, check=False, capture_output=True, text=True, timeout=PATIENCE)
     return done.stderr.splitlines()[-1] if done.returncode else None
 
 
 def strangers():
-    """What those are told who come to a cluster with TLS without it, and with a certificate of another authority."""
+    """Return the errors for processes without TLS, and with a certificate of another authority, at a cluster with TLS."""
     other = Path(os.environ["RAY_TLS_SERVER_CERT"]).with_name("other.pem")
     certificate = {"RAY_TLS_SERVER_CERT": str(other), "RAY_TLS_SERVER_KEY": str(other.with_suffix(".key"))}
     return {"without": told(RAY_USE_TLS="0"), "other": told(**certificate)}

@@ -1,6 +1,7 @@
-"""A program, not a test: jobs on nodes on this machine; prints what `test_placement.py` and `test_stela_on_ray.py` look at as JSON.
+"""A program, not a test: jobs on several nodes of this machine; prints observations for `test_placement.py` and
+`test_stela_on_ray.py` as JSON.
 
-A process can be connected to one cluster of Ray's only, and those of the other tests share one with a single node.
+A process can be connected to one Ray cluster only, and the other tests share one with a single node.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from evenflow.recording.seen import Seen
 from evenflow.scheduler.protocol.requests import ShowView
 
 CPUS, SLOTS = 8, 4
-"""Of a node: its CPUs, and how many workers of the jobs `packed` and `spread` have room on it."""
+"""The CPUs of a node, and how many workers of the jobs `packed` and `spread` have room on it."""
 
 
 def build(name, workers=2):
-    """A source and an operator with a state per key; what the latter gives, and the rows that the source gave."""
+    """Build a source and an operator with a state per key; return the flow, the source's rows and the operator's results."""
 
     def numbered(state, row):
         n = (state or 0) + 1
@@ -46,7 +47,7 @@ def build(name, workers=2):
 
 
 def correct(rows, results):
-    """Whether nothing is missing, twice, or counted wrongly."""
+    """Return True if no row is missing, repeated, or counted wrongly."""
     whole = sorted(row["seq"] for row in rows) == list(range(len(rows)))
     counts = Counter(row["key"] for row in rows)
     expected = sorted((key, n + 1) for key, count in counts.items() for n in range(count))
@@ -58,7 +59,7 @@ def nodes_of(job):
 
 
 def placed(job):
-    """The job and its nodes as a page knows them."""
+    """Return the job and its nodes as a page shows them."""
     page = Seen()
     page.add(job._runtime.ask(ShowView()))
     return page.placed()
@@ -85,7 +86,7 @@ def goes_on(rows):
 
 
 def packed(nodes):
-    """A job that begins alone on a node, lags behind, gets a node, and gives it back; it saves no checkpoints."""
+    """Run a job that begins alone on a node, lags behind, gets a node, and gives it back; it saves no checkpoints."""
 
     def slow(row):
         time.sleep(0.002)
@@ -120,7 +121,7 @@ def packed(nodes):
 
 
 def spread(nodes, folder):
-    """Warm spares, giving a node back, and losing another with all that ran on it."""
+    """Test warm spares, giving a node back, and losing another with all its processes."""
     flow, rows, results = build("spread")
     config = ef.JobConfig(
         key_groups=16,
@@ -161,7 +162,7 @@ def spread(nodes, folder):
 
 
 def without_cpus(folder):
-    """Processes that set no CPU aside, as is the default: Ray has no reason of its own to put them anywhere. Then a node is given back."""
+    """Test processes without reserved CPUs, the default, which Ray may place anywhere; then give a node back."""
     flow, rows, results = build("without_cpus", workers=4)
     config = ef.JobConfig(
         key_groups=16,
@@ -181,7 +182,7 @@ def without_cpus(folder):
 
 
 def beside_a_lost_node(nodes, folder):
-    """A job begins while Ray still takes a node for alive whose processes have all been killed."""
+    """Start a job while Ray still considers a node alive whose processes have all been killed."""
     for _ in range(3):
         node = nodes.add(CPUS)
         nodes._cluster.remove_node(node, allow_graceful=False)
@@ -207,7 +208,7 @@ def cpus_of_nodes():
 
 
 def star(nodes, folder):
-    """Stela's topology of that name, on two nodes, gets a third one."""
+    """Give Stela's topology of that name, on two nodes, a third one."""
     flow = TopologyFlow.of("star", load=Load())
     config = ef.JobConfig(
         worker=ef.WorkerConfig(cpus=1.0, start_timeout="2m"),

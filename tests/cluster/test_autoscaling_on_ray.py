@@ -1,4 +1,4 @@
-"""A job on Ray gives its operators the workers that the demand takes, and no others; its results stay what they are without."""
+"""A job on Ray scales its operators to the demand, and no further; its results stay the same."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ DEMAND, DOUBLED = 37.5, 75.0
 """Records per second, in these windows. They take 1.6 and 3.2 workers."""
 
 LOOKS = 5
-"""The number of looks to wait for. If the policy changes nothing in these, it has settled."""
+"""The number of the policy's looks to wait for. If it changes nothing in these, it has settled."""
 
 
 def recorded(doubled):
-    """A function for the job's coordinator: from now on its policy sees such windows, and not what a busy machine happens to show."""
+    """Return a function that makes the coordinator's policy see recorded windows, not those of a busy machine."""
 
     def feed(coordinator):
         from evenflow.scheduler.load.window import WorkerWindow
@@ -72,7 +72,7 @@ def counted(results):
 
 
 def check(results):
-    """Each record once, and every key counted without a gap in the order in which its records came."""
+    """Assert that each record occurs once, and that every key is counted without a gap in the order of its records."""
     seqs = [row["seq"] for row in results]
     assert sorted(seqs) == list(range(len(seqs)))
     counts = Counter()

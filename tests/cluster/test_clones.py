@@ -1,6 +1,6 @@
-"""A program finds all of evenflow wherever it is started: installed, editable, from a bare clone, and as a submitted job.
+"""A program finds all of evenflow from any folder: installed, editable, from a bare clone, and as a submitted job.
 
-Ray's own processes run in an environment with the dependencies and without evenflow: what a worker imports comes from what is tested.
+Ray's own processes run in an environment with the dependencies and without evenflow, so that workers import the tested code.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ print(job.wait().status().state.value)
 
 
 def environment_without_evenflow(folder: Path) -> Path:
-    """The interpreter of an environment that sees the installed dependencies. Paths in it win over theirs."""
+    """Create an environment that sees the installed dependencies, and return its interpreter. Its own paths come first."""
     venv.create(folder, with_pip=False)
     site = Path(sysconfig.get_path("purelib", vars={"base": str(folder)}))
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
@@ -103,9 +103,9 @@ def clone(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def head(bare: Path, folder: Path) -> Iterator[dict[str, str]]:
-    """Environment variables by which programs find a cluster of the bare environment, with the server that takes submitted jobs.
+    """Provide environment variables of a cluster in the bare environment, with the server for submitted jobs.
 
-    It leaves nothing behind: it and the programs have a temporary folder of their own.
+    It leaves nothing behind: it and the programs have their own temporary folder.
     """
     own, gcs, dashboard, agent = folder / "head", free_port(), free_port(), free_port()
     own.mkdir()

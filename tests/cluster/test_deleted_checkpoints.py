@@ -1,4 +1,6 @@
-"""Files of a running job are deleted, cut and flipped, and its processes killed: right rows, or a job that stops and says what is lost."""
+"""Files of a running job are deleted, truncated and altered, and its processes killed: right rows, or a job that stops and names
+the loss.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ import pytest
 from watching import PATIENCE, actors, end, pid, socket_folders, until
 
 import evenflow as ef
-from evenflow.connectors.spark.exchange import Exchange
+from evenflow.connectors.spark.exchange import ExchangeFolder
 from evenflow.scheduler.protocol.effects import JobState
 from evenflow.testing.settings import changed
 
@@ -29,7 +31,7 @@ def no_job_outlives_a_failed_test(nothing_outlives_its_test):
 
 
 def kill(job, *actors):
-    """All of these at one time."""
+    """Kill all of these at the same time."""
     for process in [pid(job, actor) for actor in actors]:
         os.kill(process, signal.SIGKILL)
 
@@ -60,7 +62,7 @@ DAMAGES = {
 
 
 def numbers(name, folder, sink):
-    """Numbered rows into every kind of sink that takes back, and into `sink`."""
+    """Write numbered rows to every kind of sink that can retract, and to `sink`."""
 
     def number(state, row):
         n = (state or 0) + 1
@@ -105,8 +107,8 @@ def test_rows_of_deleted_checkpoints_are_taken_back_whoever_is_killed(tmp_path):
     job.stop(drain=True)
     job.wait("60s")
     expected = sorted((row["seq"], row["key"], row["n"]) for row in rows)
-    assert [seq for seq, _, _ in expected] == list(range(len(rows))), "each row once, none left out"
-    spark = Exchange(tmp_path / "spark")
+    assert [seq for seq, _, _ in expected] == list(range(len(rows))), "each row once, none missing"
+    spark = ExchangeFolder(tmp_path / "spark")
     for files in (sorted((tmp_path / "parquet").glob("*.parquet")), [file.path for file in spark.committed(spark.latest())]):
         assert sorted(tuple(row.values()) for row in pq.read_table(files).to_pylist()) == expected
 
@@ -123,7 +125,9 @@ def test_job_whose_sink_can_not_take_back_stops_and_says_which_checkpoint_is_gon
     until(lambda: rows, "rows are delivered")
     DAMAGES["all manifests"](tmp_path / "checkpoints" / "unforgiving")
     kill(job, "coordinator")
-    words = r"(?s)checkpoint 2, its newest, is damaged or gone, and it would go on from the beginning, but sink `to_log` can't take back"
+    words = (
+        r"(?s)checkpoint 2, its newest, is damaged or missing, and it would continue from the beginning, but sink `to_log` can't take back"
+    )
     with pytest.raises(ef.JobError, match=words):
         job.wait("60s")
     assert len({row["seq"] for row in rows}) == len(rows)
@@ -160,7 +164,7 @@ def flip(path):
 
 
 def take_checkpoints(job):
-    """Two, also if the job goes back once more meanwhile: a worker may have found damaged state."""
+    """Take two checkpoints, even if the job restores once more meanwhile, because a worker has found damaged state."""
 
     def taken():
         with suppress(ef.RequestError):
@@ -183,7 +187,7 @@ FILES = {
 
 @pytest.fixture
 def driver(cluster, tmp_path):
-    """The process that has started the job `damaged`, which is detached."""
+    """Run the process that starts the detached job `damaged`."""
     command = [sys.executable, "-W", "ignore", "-c", START, str(tmp_path)]
     environment = os.environ | {"RAY_ADDRESS": cluster}
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -194,7 +198,7 @@ def driver(cluster, tmp_path):
     end(name for name in actors() if name.startswith("damaged/"))  # a detached job's coordinator lingers to say how the job ended
 
 
-@pytest.mark.timeout(300)  # nine recoveries, each of which starts a process
+@pytest.mark.timeout(300)  # nine recoveries; each starts a process
 def test_rows_are_right_whatever_is_damaged_and_whoever_is_killed(driver, folder, tmp_path):
     job = ef.connect("damaged")
     for files, damage, victims in (
@@ -223,10 +227,10 @@ def test_rows_are_right_whatever_is_damaged_and_whoever_is_killed(driver, folder
     job.stop(drain=True)
     job.wait("60s")
     until(lambda: not socket_folders(folder), "the coordinator has taken down what the job had here")
-    spark = Exchange(tmp_path / "spark")
+    spark = ExchangeFolder(tmp_path / "spark")
     for written in (sorted((tmp_path / "parquet").glob("*.parquet")), [file.path for file in spark.committed(spark.latest())]):
         rows = sorted(tuple(row.values()) for row in pq.read_table(written).to_pylist())
-        assert [seq for seq, _, _ in rows] == list(range(len(rows))), "each row once, none left out"
+        assert [seq for seq, _, _ in rows] == list(range(len(rows))), "each row once, none missing"
         counts = {}
         for _, key, n in rows:
             counts.setdefault(key, []).append(n)

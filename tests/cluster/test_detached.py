@@ -1,4 +1,4 @@
-"""A detached job: the process that started it is gone, and it goes on."""
+"""A detached job continues after the process that started it has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user's code raises in a worker ends the job and comes out of `wait()`, saying where it happened."""
+"""An error of user code in a worker ends the job and is raised by `wait()`, with its place."""
 
 from __future__ import annotations
 

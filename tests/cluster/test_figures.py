@@ -1,4 +1,4 @@
-"""What a running job shows of itself: names, status, metrics, load, and the Prometheus endpoint."""
+"""The figures of a running job: names, status, metrics, load, and the Prometheus endpoint."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORKERS = ("delays-0", "delays-1", "aggregate-0", "aggregate-1")
 
 @pytest.fixture(scope="module")
 def job(cluster):
-    """Counts by a skewed key: a sixth of the records have key 0."""
+    """Run a job that counts by a skewed key: a sixth of the records have key 0."""
     flow = ef.Dataflow("delays")
     delays = flow.read(ef.generate(rate=2_000, every="50ms", keys=1000, zipf=1.0, max_delay="1s", name="delays"))
     delays.key_by("key").window(ef.tumbling("1s")).aggregate(n=ef.count()).write(ef.to_callback(lambda row: None))
@@ -53,7 +53,7 @@ def test_metrics_show_rates_shares_of_time_and_watermarks(job):
     shown = set()
 
     def look():
-        """A window of a busy machine may lack rows, or waits: every worker has one with all of them."""
+        """Check the figures. A busy machine's window may lack rows, or waits: every worker has one with all of them."""
         figures = job.metrics()
         assert tuple(f.worker for f in figures) == WORKERS
         for f in figures:
@@ -87,7 +87,7 @@ def test_load_is_known_per_worker_key_group_and_hot_key(job):
 
 
 def scraped(job):
-    """The families that Prometheus reads, by name."""
+    """Return the families that Prometheus reads, by name."""
     with urllib.request.urlopen(job.metrics_url, timeout=patience(60)) as response:
         return {family.name: family for family in text_string_to_metric_families(response.read().decode())}
 

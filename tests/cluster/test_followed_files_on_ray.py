@@ -1,4 +1,4 @@
-"""Files appear in a folder while a worker that reads it is lost and the source is scaled, on Ray: each row comes once."""
+"""Files appear in a folder while a worker that reads it is lost and the source is scaled, on Ray: each row is emitted once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROWS, KEYS = 40, 7
 
 
 class AppearingFiles(threading.Thread):
-    """Renames files into a folder, one each `pause` seconds, until it is told to end."""
+    """A thread that renames files into a folder, one each `pause` seconds, until it is stopped."""
 
     def __init__(self, folder, pause):
         super().__init__()
@@ -41,7 +41,7 @@ class AppearingFiles(threading.Thread):
 
 
 def counted(folder, rows):
-    """A flow that counts the rows of each key."""
+    """Return a flow that counts the rows of each key."""
 
     def numbered(state, row):
         count = (state or 0) + 1

@@ -1,4 +1,4 @@
-"""Whatever a stranger sends to a worker's sockets is refused, counted where it got in, and changes nothing."""
+"""Messages of strangers to a worker's sockets are rejected, counted if they arrive, and change nothing."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def out(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def job(cluster, out):
-    """It is besieged by one test after the other."""
+    """Run the job that one test after the other attacks."""
     flow = ef.Dataflow("besieged")
     flow.read(ef.generate(rate=2000, every="50ms", keys=10)).key_by("key").aggregate(n=ef.count()).write(ef.write_parquet(out))
     job = flow.run(config=ef.JobConfig(metrics=ef.MetricsConfig(window="100ms")))
@@ -101,7 +101,7 @@ def test_ten_thousand_connections_that_say_nothing_do_not_stop_the_job(job, out)
 
 
 def babble(family, address):
-    """Bytes that are no ZeroMQ at all, and a good greeting followed by nonsense."""
+    """Send bytes that are no ZeroMQ, and a valid greeting followed by nonsense."""
     greeting = b"\xff" + b"\x00" * 8 + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\x00") + b"\x00" * 32
     noise = random.Random(5).randbytes(1000)
     for message in (noise, b"GET / HTTP/1.1\r\n\r\n", greeting + noise):
@@ -117,7 +117,7 @@ def goes_on(job):
 
 
 def ports_of(job, worker):
-    """The TCP ports on loopback that a worker's process listens on and that speak ZeroMQ: Ray's own listen elsewhere."""
+    """Return the TCP ports on loopback of a worker's process that speak ZeroMQ: Ray's own listen elsewhere."""
 
     def look(worker):
         inodes = {str(fd.readlink()) for fd in Path("/proc/self/fd").iterdir() if fd.is_socket()}

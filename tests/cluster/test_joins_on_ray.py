@@ -1,4 +1,4 @@
-"""Two streams join on Ray while keys move, workers join and a worker is lost: the rows are those that DuckDB's join gives."""
+"""Two streams join on Ray while keys move, workers join and a worker is lost: the rows equal those of DuckDB's join."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ JOIN = "SELECT l.key, l.seq, r.seq FROM l LEFT JOIN r ON l.key = r.key AND r.ts 
 
 
 def expected(left, right):
-    """The join of the rows that the job took."""
+    """Return DuckDB's join of the rows that the job read."""
     tables = (pa.Table.from_pylist(rows) for rows in (left, right))
     connection = duckdb.connect()
     for name, table in zip("lr", tables, strict=True):

@@ -1,4 +1,6 @@
-"""A Kafka topic through a job on Ray that loses workers, is scaled, and whose topic gets more partitions: every record counts once."""
+"""A Kafka topic through a job on Ray that loses workers, is scaled, and whose topic gets more partitions: every record counts
+once.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ def bootstrap() -> Iterator[str]:
 
 
 class Writer:
-    """Appends numbered records to all partitions of a topic, without end, until it is told to stop."""
+    """A thread that appends numbered records to all partitions of a topic until it is stopped."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
         self._bootstrap, self._topic, self.partitions, self.written = bootstrap, topic, partitions, 0
@@ -40,7 +42,7 @@ class Writer:
         known = 0
         while not self._stop.wait(0.02):
             if known != self.partitions:
-                # Another producer: one that has sent to the topic looks for more partitions after minutes only.
+                # Another producer: one that has sent to the topic notices new partitions after minutes only.
                 known, producer = self.partitions, Producer({"bootstrap.servers": self._bootstrap})
             for _ in range(20):
                 value = json.dumps({"n": self.written, "k": self.written % KEYS, "ts": self.written})
@@ -49,7 +51,7 @@ class Writer:
             producer.flush(patience(60))
 
     def stop(self) -> int:
-        """How many records are in the topic."""
+        """Stop, and return the number of records in the topic."""
         self._stop.set()
         self._thread.join()
         return self.written
@@ -103,7 +105,7 @@ def test_lost_workers_scaling_and_new_partitions_change_nothing_in_what_comes_ou
 
 
 def goes_on(job, rows):
-    """Rows are committed that it had not read before."""
+    """Wait until rows are committed that it had not read before."""
     before = len(rows)
 
     def news():

@@ -33,7 +33,7 @@ def bootstrap():
 
 
 def committing(job):
-    """The process that commits for the job's sink; None while there is none."""
+    """Return the process that commits for the job's sink; None if there is none."""
     children = psutil.Process(pid(job, "coordinator")).children()
     return next((child for child in children if any("commit_program" in word for word in child.cmdline())), None)
 
@@ -79,7 +79,7 @@ def test_killed_workers_and_coordinators_change_nothing_in_what_readers_of_the_t
     seqs = sorted(row["seq"] for _, row in found)
     for source in range(2):
         mine = [seq for seq in seqs if seq % 2 == source]
-        assert mine == list(range(source, source + 2 * len(mine), 2)), "each row once, none left out"
+        assert mine == list(range(source, source + 2 * len(mine), 2)), "each row once, none missing"
     assert Counter(seqs) == Counter(row["seq"] for row in delivered)
     assert all(key == row["key"].encode() for key, row in found)
     assert list(tmp_path.glob("to-kafka/staged-*/*.staged")) == []

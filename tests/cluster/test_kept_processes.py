@@ -1,4 +1,4 @@
-"""A driver's next job runs in the processes of the one before; nothing of that is left in them."""
+"""A driver's next job runs in the processes of the previous one, which have kept nothing of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evenflow.actors.cluster import WORKERS
 
 
 def processes(job: str, keep: str = "60s", *, fails: bool = False) -> set[int]:
-    """Run a job whose two workers say where they are; their process ids."""
+    """Run a job whose two workers report their process ids, and return these."""
     flow, rows = ef.Dataflow(job), []
 
     def where(state, row):

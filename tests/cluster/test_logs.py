@@ -1,4 +1,4 @@
-"""What the processes of a job print can be read by the worker's name."""
+"""The output of a job's processes can be read by the worker's name."""
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ def test_the_streams_of_a_worker_are_shown_by_its_name(job, capsys):
 
 
 def test_a_worker_that_is_not_there_is_named(job, capsys):
-    assert main(["logs", "chatter", "nobody-0"]) == 1
-    assert "has no worker `nobody-0`; there are: coordinator, numbers-0, count-0" in " ".join(capsys.readouterr().err.split())
+    assert main(["logs", "chatter", "missing-0"]) == 1
+    assert "has no worker `missing-0`; there are: coordinator, numbers-0, count-0" in " ".join(capsys.readouterr().err.split())

@@ -1,4 +1,4 @@
-"""Workers on Ray read the table of a lookup again while rows go on, and one of them is lost."""
+"""Workers on Ray read the table of a lookup again while rows arrive, and one of them is lost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEYS, WORKERS = 10, 2
 
 
 def publish(path, version):
-    """A table in place of the one before, which its readers see whole or not at all."""
+    """Replace a table atomically for its readers."""
     new = path.with_suffix(".new")
     pq.write_table(pa.table({"key": list(range(KEYS)), "version": [version] * KEYS}), new)
     new.rename(path)
@@ -59,5 +59,5 @@ def test_running_workers_meet_each_new_table_also_after_a_loss_and_every_row_com
         job.cancel()
     for worker in range(WORKERS):
         mine = sorted((row["seq"], row["version"]) for row in rows if row["seq"] % WORKERS == worker)
-        assert [seq for seq, _ in mine] == list(range(worker, worker + WORKERS * len(mine), WORKERS)), "each row once, none left out"
+        assert [seq for seq, _ in mine] == list(range(worker, worker + WORKERS * len(mine), WORKERS)), "each row once, none missing"
         assert all(before <= after for (_, before), (_, after) in pairwise(mine)), "never back to an older table"

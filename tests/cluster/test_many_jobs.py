@@ -1,4 +1,4 @@
-"""Many jobs in one driver: however they end, nothing of them stays in it. `evenflow bench run soak` is the same with fifty."""
+"""Many jobs in one driver leave nothing behind in it, however they end. `evenflow bench run soak` does the same with fifty."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from evenflow.actors.cluster import WORKERS, RayJob
 from evenflow.actors.job.job_interpreter import JobInterpreter
 from evenflow.actors.processes.coordinator_actor import CoordinatorActor
 from evenflow.actors.processes.driver_workers import WATCHER
-from evenflow.actors.processes.titles import ACTORS, RESTING
+from evenflow.actors.processes.own_process import ACTORS, RESTING
 
 
 def run(runtime, end, folder):
-    """A job with state, a checkpoint and two sinks, that ends so."""
+    """Run a job with state, a checkpoint and two sinks to this end."""
 
     def checked(row):
         if end == "failed" and row["seq"] == 150:
@@ -42,7 +42,7 @@ def run(runtime, end, folder):
 
 
 def left_in_the_driver(folder):
-    """What jobs have in this process and below it, by what it is."""
+    """Return the jobs' remains in this process and below it, by kind."""
     gc.collect()
     titles = processes_of(folder)
     return {
@@ -68,5 +68,5 @@ def test_jobs_leave_nothing_in_their_driver_however_they_end(runtime, folder, tm
         run(runtime, end, tmp_path)
     until(lambda: left_in_the_driver(folder) == before, f"there is what there was before: {before}")
     assert len(WORKERS.idle()) <= len(kept), "a job starts in the processes of the one before"
-    # Ray opens one or two more with the second job, and keeps to them.
+    # Ray opens one or two more with the second job, but no others.
     until(lambda: descriptors() < open_before + len(ends), f"process {os.getpid()} has not kept a descriptor of each job")

@@ -1,6 +1,8 @@
-"""Keyed state moves between the workers of a job on Ray while its stream runs; its results are those of the same flow without moves.
+"""Keyed state moves between the workers of a job on Ray while its stream runs; its results are those of the same flow without
+moves.
 
-The sources have no end, so that no test depends on when a move happens: what they gave until the job was stopped is run again, by itself.
+The sources are endless, so that no test depends on when a move happens: the rows emitted until the job was stopped are run again,
+undisturbed.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ OPERATORS = ("numbered", "updates", "totals", "windows")
 
 
 def build(name, source, operators):
-    """Of every kind of keyed state those asked for; the results by operator, and the rows that the source gave."""
+    """Build a flow with the chosen kinds of keyed state; return it with the results by operator and the source's rows."""
 
     def numbered(state, row):  # inside, so that it travels to workers, which don't find this module
         n = (state or 0) + 1
@@ -55,7 +57,7 @@ def endless(name, operators=OPERATORS, zipf=1.0):
 
 
 def stop_and_check(job, results):
-    """Against a run without moves of the rows that were read."""
+    """Compare with a run of the same rows without moves."""
     job.stop(drain=True)
     job.wait("60s")
     operators = [operator for operator in results if operator != "rows"]

@@ -1,4 +1,4 @@
-"""NexMark's queries on Ray: keys move and operators scale meanwhile, processes are killed, and the rows are DuckDB's."""
+"""NexMark's queries on Ray: keys move and operators scale meanwhile, processes are killed, and the rows equal DuckDB's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(600)
 
 
 def test_three_queries_in_one_job_give_duckdbs_rows_while_keys_move_and_operators_scale(tmp_path):
-    """The stream has no end: it is stopped when a million events have come, and what it gave is written beside the results."""
+    """The endless stream is stopped after a million events, which are written next to the results."""
     flow = ef.Dataflow("auctions-live")
     events = Events.generated(flow, rate=RATE, event_rate=5_000, every="50ms", out_of_order_group_size=500)
     streams = {"person": events.person, "auction": events.auction, "bid": events.bid}
@@ -58,7 +58,7 @@ def test_three_queries_in_one_job_give_duckdbs_rows_while_keys_move_and_operator
 
 
 def test_a_check_moves_scales_and_kills_and_all_rows_are_duckdbs(capsys):
-    """Updated rows of a key come from several workers, before and after they were killed."""
+    """Updated rows of a key arrive from several workers, before and after they were killed."""
     command = ["bench", "check", "--queries", "q9", "--runtime", "ray", "--moves", "--kills"]
     assert main([*command, "--events", "100000", "--rate", "4000", "--disorder", "500", "--seed", "7"]) == 0
     said = capsys.readouterr().err

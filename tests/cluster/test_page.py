@@ -1,4 +1,4 @@
-"""`evenflow ui` shows a job on Ray in a real browser: its moves, decisions and end, what somebody does to it, and its recording."""
+"""`evenflow ui` shows a job on Ray in a real browser: its moves, decisions and end, a user's actions, and its recording."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from evenflow.recording.file import Recording
 
 PICTURES = Path(__file__).parents[2] / "build"
 PATIENCE = patience(90_000)
-"""Milliseconds for what the page shows when a job has done it."""
+"""Milliseconds until the page shows what a job has done."""
 
 COLOURS = """canvas => {
   const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data, found = new Set();
@@ -46,7 +46,7 @@ def job(cluster, tmp_path):
     named = rows.map(lambda row: {**row, "seventh": 1 / (row["seq"] % 7)}, on_error="skip").named("named")
     named.key_by("key").stateful_map(slow).named("numbered").write(ef.to_callback(lambda row: None, name="nowhere"))
     checkpoints = ef.CheckpointConfig(interval="2s", dir=tmp_path)
-    balance = ef.BalanceConfig("hotspot", least_busy=1.0)  # looks, and finds that nobody is busy enough
+    balance = ef.BalanceConfig("hotspot", least_busy=1.0)  # looks, and finds no worker busy enough
     job = flow.run(config=ef.JobConfig(parallelism=2, key_groups=64, checkpoint=checkpoints, balance=balance))
     yield job
     job.cancel()
@@ -55,7 +55,7 @@ def job(cluster, tmp_path):
 
 @contextmanager
 def command(cluster, *words):
-    """A command of evenflow's, which is interrupted in the end if it still runs."""
+    """Run a command of evenflow's, and interrupt it in the end if it still runs."""
     process = subprocess.Popen(
         [sys.executable, "-m", "evenflow", *map(str, words)], env={**os.environ, "RAY_ADDRESS": cluster}, stdout=subprocess.PIPE, text=True
     )
@@ -142,7 +142,7 @@ def photograph(page):
 
 
 def answered(page, kind):
-    """Say yes to what the dialog shows, and leave it when the job has answered."""
+    """Confirm the dialog, and leave it when the job has answered."""
     page.locator("dialog .go").click()
     expect(page.locator("dialog p[role=status].good")).to_contain_text(kind, timeout=PATIENCE)
     page.locator("dialog").get_by_role("button", name="Close").click()
@@ -208,7 +208,7 @@ def test_what_somebody_does_on_the_page_is_done_and_its_recording_can_be_gone_th
 
 
 def see_nodes(page):
-    """The cluster has one, on which all workers are, so there is none to add."""
+    """Check that the page shows the cluster's only node with all workers, and that none can be added."""
     row = page.locator("#nodes tbody tr")
     expect(row).to_have_count(1)
     for worker in ("generate-0", "numbered-0", "numbered-2"):
@@ -222,13 +222,13 @@ def see_nodes(page):
 
 
 def draw_flames(page):
-    """Of a worker's process, where py-spy may trace it; elsewhere that is said."""
+    """Draw a flame graph of a worker's process if py-spy may trace it; else check the error."""
     page.locator("#operators tbody tr", has_text="numbered-0").get_by_role("button", name="Flame graph…").click()
     expect(page.locator("dialog .plan")).to_contain_text("numbered-0's process for 5 s", timeout=PATIENCE)
     page.locator("dialog .go").click()
     said = page.locator("dialog p[role=status]")
     expect(said).to_have_count(1, timeout=PATIENCE)
-    if "may not look" not in said.inner_text():
+    if "may not trace" not in said.inner_text():
         expect(said).to_have_text("Where numbered-0 has spent 5 s:")
         loop = page.locator("dialog .flame button", has_text="task_run.py").first
         loop.click()
@@ -238,7 +238,7 @@ def draw_flames(page):
 
 
 def go_through(cluster, file):
-    """The page of the recording, with the slider."""
+    """Go through the page of the recording, with the slider."""
     with browser() as chromium, command(cluster, "ui", "--replay", file, "--no-open") as process:
         page = chromium.new_page(viewport={"width": 1360, "height": 900}, color_scheme="light")
         said = complaints(page)
@@ -262,7 +262,7 @@ def go_through(cluster, file):
 
 
 def plans_of(file, capsys):
-    """What policies say of the recording on the command line."""
+    """Check policies' plans for the recording on the command line."""
     assert main(["plan", "balance", "--snapshot", f"{file}@3", "--policy", "lpt"]) == 0
     assert json.loads(capsys.readouterr().out)["moves"]
     assert main(["plan", "balance", "--snapshot", f"{file}@all"]) == 0

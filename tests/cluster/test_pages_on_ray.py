@@ -1,4 +1,4 @@
-"""Programs of the documentation that need Ray run as they stand there, but wait for what happens instead of some seconds."""
+"""Programs of the documentation that need Ray, run unchanged except that they wait for events instead of some seconds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def blocks(page: str, kind: str) -> list[str]:
 
 
 def run(code: str, **names: Any) -> dict[str, Any]:
-    """As a script: its functions are those of `__main__`, so that they travel to the workers."""
+    """Run code as a script: its functions belong to `__main__`, so that they can be sent to workers."""
     space: dict[str, Any] = {"__name__": "__main__", **names}
     exec(compile(code, "a page", "exec"), space)
     return space

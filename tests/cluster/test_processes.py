@@ -14,13 +14,13 @@ from patience import patience
 from watching import PATIENCE, actors, processes_of, socket_folders, until
 
 import evenflow as ef
-from evenflow.actors.processes.titles import ACTORS
+from evenflow.actors.processes.own_process import ACTORS
 from evenflow.scheduler.protocol.effects import JobState
 
-pytestmark = pytest.mark.timeout(400)  # clusters start beside those of other tests
+pytestmark = pytest.mark.timeout(400)  # clusters start while those of other tests run
 
 START_SECONDS = patience(150)
-"""The most that a cluster and a job in it take to start, beside all other tests."""
+"""The most seconds that a cluster and a job in it take to start, while all other tests run."""
 
 START = """
 import sys
@@ -41,7 +41,7 @@ print("ended", job.status().state.value, flush=True)
 
 @contextmanager
 def running(command, log: Path, **environment):
-    """A process in a process group of its own, as a shell starts it, that writes into `log`."""
+    """Run a process in its own process group, as a shell starts it, that writes to `log`."""
     inherited = {name: value for name, value in os.environ.items() if name not in {"RAY_ADDRESS", "RAY_worker_niceness"}}
     env = inherited | {"PYTHONUNBUFFERED": "1"} | environment
     with log.open("w") as out, subprocess.Popen(command, stdout=out, stderr=out, env=env, start_new_session=True) as process:
@@ -59,13 +59,13 @@ def script(source, tmp_path, *arguments):
 
 
 def says(log, text, process):
-    """Waits until the process has written `text`."""
+    """Wait until the process has written `text`."""
     until(lambda: text in log.read_text() or process.poll() is not None, f"it says {text}", START_SECONDS)
     assert text in log.read_text(), log.read_text()
 
 
 def connected(name, process):
-    """The job of another process on the cluster of all tests, where nothing that workers print is shown; it has taken rows."""
+    """Connect to another process's job on the shared cluster, whose workers print nothing, once it has read rows."""
     until(lambda: f"{name}/coordinator" in actors() or process.poll() is not None, "the job starts", START_SECONDS)
     job = ef.connect(name)
     until(lambda: sum(figures.rows_in for figures in job.metrics()), "the job has taken rows")
@@ -111,7 +111,7 @@ def test_a_killed_driver_takes_its_job_along_and_those_who_watch_it_hear_of_it(c
     with running(script(START, tmp_path, "orphaned"), log, RAY_ADDRESS=cluster) as process:
         job = connected("orphaned", process)
         process.kill()
-        with pytest.raises(ef.JobError, match="job `orphaned`: its coordinator is gone"):
+        with pytest.raises(ef.JobError, match="job `orphaned`: its coordinator was lost"):
             job.wait("60s")
     until(lambda: not actors(), "no actor is left")
     for left in socket_folders(folder):
@@ -133,7 +133,7 @@ except ef.EvenflowError as error:
 
 @contextmanager
 def raylet(address):
-    """A process that looks like the raylet of a cluster at `address`."""
+    """Run a process that looks like the raylet of a cluster at `address`."""
     command = ["raylet", "-c", "import sys; sys.stdin.read()", f"--gcs-address={address}"]
     with subprocess.Popen(command, executable=sys.executable, stdin=subprocess.PIPE) as process:
         yield

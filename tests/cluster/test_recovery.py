@@ -1,7 +1,7 @@
-"""Jobs on Ray lose workers, their coordinator, a step of the way: what comes out is what a run without accidents gives.
+"""Jobs on Ray lose workers, their coordinator, or a step of the way: the output equals that of an undisturbed run.
 
-The rows that a job took are delivered too: they must be the first ones of each source worker, each once, and everything else is compared
-with a run of those rows by itself.
+The rows that a job read are delivered too: they must be the first ones of each source worker, each once, and all other output is
+compared with a separate run of those rows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def no_job_outlives_a_failed_test(nothing_outlives_its_test):
 
 
 def build(name, source, folder, operators, sources=None):
-    """The results of each operator by list, those of the windows by Parquet files."""
+    """Build a flow whose operators' results are lists, and Parquet files for those of the windows."""
 
     def number(state, row):  # inside, so that it travels to workers, which don't find this module
         n = (state or 0) + 1
@@ -76,7 +76,7 @@ def endless(name, tmp_path, operators, **config):
 
 
 def goes_on(job, results):
-    """Rows that it has not read yet are committed."""
+    """Wait until rows are committed that it has not read yet."""
     before = max((row["seq"] for row in results["rows"]), default=-1)
 
     def news():
@@ -93,11 +93,11 @@ def stop_and_check(job, results, tmp_path):
 
 
 def check(name, results, tmp_path, sources=2):
-    """Against a run of the rows that were read, in which nothing happens."""
+    """Compare with an undisturbed run of the same rows."""
     taken = sorted(row["seq"] for row in results["rows"])
     for source in range(sources):
         mine = [seq for seq in taken if seq % sources == source]
-        assert mine == list(range(source, source + sources * len(mine), sources)), "each row once, none left out"
+        assert mine == list(range(source, source + sources * len(mine), sources)), "each row once, none missing"
     operators = [operator for operator in results if operator != "rows"]
     folder = tmp_path / f"expected of {name}"
     flow, expected = build("expected", ef.from_items(results["rows"], event_time="ts", max_delay="500ms"), folder, operators)
@@ -108,7 +108,7 @@ def check(name, results, tmp_path, sources=2):
 
 
 def send(job, sign, *workers):
-    """A signal to several workers at once; returns their processes."""
+    """Send a signal to several workers at once; return their processes."""
     pids = [pid(job, worker) for worker in workers]
     for process in pids:
         os.kill(process, sign)
@@ -129,7 +129,7 @@ def test_lost_workers_change_nothing_in_what_comes_out(tmp_path):
     (stopped,) = send(job, signal.SIGSTOP, "windows-0")
     goes_on(job, results)
     with suppress(ProcessLookupError):
-        os.kill(stopped, signal.SIGCONT)  # what it still says is of an attempt that is over
+        os.kill(stopped, signal.SIGCONT)  # its further reports are of a finished attempt
     goes_on(job, results)
     stop_and_check(job, results, tmp_path)
 
@@ -184,7 +184,7 @@ def test_coordinator_of_a_job_with_a_large_plan_comes_back_too(tmp_path):
     try:
         until(lambda: len(rows) > 3 * RATE, "rows are committed")
         for _ in range(4):
-            ray.put(bytes(30 << 20))  # more than the object store has room for: what nobody holds leaves it
+            ray.put(bytes(30 << 20))  # more than the object store has room for: unreferenced objects are evicted
         os.kill(pid(job, "coordinator"), signal.SIGKILL)
         before = len(rows)
         until(lambda: len(rows) > before + RATE, "rows are committed after the loss")
@@ -340,7 +340,7 @@ def test_job_without_room_for_its_checkpoints_says_so_and_goes_on_until_there_is
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A folder with room for 4 MB, as root may make one."""
+    """Mount a folder with room for 4 MB, which needs root."""
     folder = tmp_path / "checkpoints"
     folder.mkdir()
     mounted = subprocess.run(
@@ -367,7 +367,7 @@ def test_disk_that_is_full_when_a_worker_or_the_coordinator_dies_and_then_has_ro
         until(is_said, "it says that the disk is full")
         send(job, signal.SIGKILL, victim)
         if victim == "coordinator":  # the next one has to write that it has begun
-            until(lambda: says_in_its_log(folder, "its coordinator was lost, and the next one can't go on yet"), "it waits for room")
+            until(lambda: says_in_its_log(folder, "its coordinator was lost, and the next one can't continue yet"), "it waits for room")
         else:
             until(lambda: job.status().state is JobState.RUNNING, "it has gone back")
             until(is_said, "it says so still")
@@ -377,7 +377,7 @@ def test_disk_that_is_full_when_a_worker_or_the_coordinator_dies_and_then_has_ro
 
 
 def says_in_its_log(folder, words):
-    """Whether a process of the cluster has said these words. A log that Ray renames meanwhile is read under its new name the next time."""
+    """Return True if a process of the cluster has logged these words. Logs that Ray renames meanwhile are read the next time."""
     for log in folder.glob("ray/session_latest/logs/worker-*.err"):
         with suppress(FileNotFoundError):
             if words in log.read_text(errors="replace"):

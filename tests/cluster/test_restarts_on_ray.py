@@ -1,4 +1,4 @@
-"""The same program, started again on Ray after its process was killed: it continues its run, once, and one process at a time has it."""
+"""The same program, started again on Ray after its process was killed, continues its run, and one process at a time owns it."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def test_program_that_was_killed_continues_and_its_second_start_is_refused(clust
         assert first.stdout.readline() == "saved\n"
         with program(cluster, tmp_path, "goes on") as second:
             said = second.communicate(timeout=PATIENCE)[1]
-        assert f"job `again` runs already: process {first.pid} on " in said
+        assert f"job `again` is already running: process {first.pid} on " in said
         assert f"on the Ray cluster {cluster}" in said
         first.send_signal(signal.SIGKILL)
         first.wait(PATIENCE)
     until(lambda: not actors(), "Ray has ended what the process had")
-    for left in socket_folders(folder):  # a job that is killed with its process does not remove it at once
+    for left in socket_folders(folder):  # a job that was killed with its process does not remove it at once
         shutil.rmtree(left)
     with program(cluster, tmp_path, "goes on", parallelism=2) as third:
         printed, said = third.communicate(timeout=2 * PATIENCE)

@@ -1,4 +1,4 @@
-"""Results on Ray are those of the local runtime."""
+"""Results on Ray equal those of the local runtime."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import evenflow as ef
 
 
 def windows(flow):
-    """Tumbling and sliding windows of a disordered stream, with aggregates that are combined and one that can't be."""
+    """Build tumbling and sliding windows of a disordered stream, with aggregates that are combined and one that can't be."""
     rows = flow.read(ef.generate(total=30_000, keys=50, zipf=1.1, max_delay="2s", event_rate=1000, string_keys=True))
     keyed = rows.key_by("key")
     return [
@@ -19,7 +19,7 @@ def windows(flow):
 
 
 def states(flow):
-    """State per key, by record and by column, and running aggregates; one source worker keeps the order within a key."""
+    """Build state per key, by record and by column, and running aggregates; one source worker keeps the order within a key."""
 
     def running(state, row):
         n = (state or 0) + 1
@@ -40,7 +40,7 @@ def states(flow):
 
 
 def unions(flow):
-    """Two sources in one stream, cut in two again; the source's own rows go on beside it."""
+    """Build a union of two sources that is split in two again; the source's own rows continue too."""
     one = flow.read(ef.from_items([{"word": word, "n": n} for n, word in enumerate(["to", "be", "or", "not", "to", "be"])])).named("words")
     two = flow.read(ef.from_items([{"word": "be", "n": n} for n in range(100)])).named("bees")
     both = one.union(two)

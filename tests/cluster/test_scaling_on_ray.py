@@ -1,4 +1,4 @@
-"""Workers join and leave a job on Ray while its stream runs; its results are those of the same rows in a job that is never scaled."""
+"""Workers join and leave a job on Ray while its stream runs; its results equal those of the same rows without scaling."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OPERATORS = ("numbered", "totals", "updates", "windows")
 
 
 def build(name, source, operators):
-    """Of every kind of keyed state those asked for; the results by operator, and the rows that the source gave."""
+    """Build a flow with the chosen kinds of keyed state; return it with the results by operator and the source's rows."""
 
     def numbered(state, row):  # inside, so that it travels to workers, which don't find this module
         n = (state or 0) + 1
@@ -59,7 +59,7 @@ def endless(name, operators=OPERATORS, **settings):
 
 
 def stop_and_check(job, results):
-    """Against a run, never scaled, of the rows that were read."""
+    """Compare with a run of the same rows that is never scaled."""
     before = len(results["rows"])
     until(lambda: len(results["rows"]) > before, "the stream goes on")
     job.stop(drain=True)

@@ -1,4 +1,4 @@
-"""Jobs on hosts with networks of their own: `ray_on_hosts.py` makes these and a Ray cluster, `several_hosts.py` runs the jobs."""
+"""Jobs on hosts with separate networks: `ray_on_hosts.py` creates these and a Ray cluster, `several_hosts.py` runs the jobs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ pytestmark = pytest.mark.timeout(420)  # a process of Ray's takes from one secon
 
 
 def run(count, *certificate):
-    """What the program saw on so many hosts."""
+    """Run the program on `count` hosts and return its observations."""
     if why := impossible():
         pytest.skip(why)
     program = Path(__file__).with_name("ray_on_hosts.py")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")} | RAY_SETTINGS
     environment["PYTHONPATH"] = OF_PROGRAMS
-    with TemporaryDirectory(prefix="ef-", dir="/tmp") as folder:  # short: sockets lie below it
+    with TemporaryDirectory(prefix="ef-", dir="/tmp") as folder:  # short, because it contains sockets
         command = in_hall([sys.executable, str(program), folder, str(count), *certificate])
         done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=patience(400))
         assert done.returncode == 0, done.stderr[-5_000:]
@@ -55,7 +55,7 @@ def test_records_are_not_readable_between_hosts_and_keys_only_in_rays_messages(s
 
 
 def certificate(path):
-    """One of an authority of its own, for two hosts."""
+    """Create a certificate of a new authority, for two hosts."""
     names = "subjectAltName=DNS:localhost,IP:127.0.0.1,IP:10.77.0.1,IP:10.77.0.2"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=evenflow", "-addext", names]
     subprocess.run([*command, "-keyout", path.with_suffix(".key"), "-out", path], check=True, capture_output=True, timeout=patience(60))

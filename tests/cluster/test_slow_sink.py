@@ -1,4 +1,4 @@
-"""A sink that doesn't keep up holds back the source, by credit, and what lies between them stays bounded."""
+"""A slow sink holds back the source, by credit, and the elements between them stay bounded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CREDIT = 4
 
 @pytest.fixture
 def gate(tmp_path):
-    """A file for which the sink waits."""
+    """Return a file for which the sink waits."""
     return tmp_path / "open"
 
 
@@ -31,7 +31,7 @@ def behind(gate):
 
 
 def held_back(job):
-    """The source's figures once it does nothing but wait."""
+    """Return the source's figures once it only waits."""
     until(lambda: figures_of(job, "generate")[0].backpressure > 0.9, "the source waits for credit")
     return figures_of(job, "generate")[0]
 

@@ -1,4 +1,4 @@
-"""A hot key of a join is split over workers and gathered again on Ray while a worker is lost: the rows are those of DuckDB's join."""
+"""A hot key of a join is split over workers and gathered again on Ray while a worker is lost: the rows equal DuckDB's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JOIN = "SELECT l.key, l.seq, r.seq FROM l LEFT JOIN r ON l.key = r.key AND r.ts 
 
 
 def expected(left, right):
-    """The join of the rows that the job took."""
+    """Return DuckDB's join of the rows that the job read."""
     connection = duckdb.connect()
     for name, rows in (("l", left), ("r", right)):
         connection.register(name, pa.Table.from_pylist(rows))
@@ -25,10 +25,10 @@ def expected(left, right):
 
 
 def joining(name, taken, rows, workers, *, left=800, right=200):
-    """A dataflow with a join of Zipf keys in so many workers, of which key 0 is the hottest; all else has one."""
+    """Build a join of Zipf keys with this number of workers, in which key 0 is the hottest; all else has one worker."""
 
     def costly(rows):
-        """What a row costs beside the join: without it a worker's time goes to batches, and hardly to rows."""
+        """Add a cost per row: otherwise the cost of batches would dominate a worker's time."""
         time.sleep(rows.num_rows * 0.0001)
         return rows
 
@@ -55,7 +55,7 @@ def triples(rows):
 
 
 def done(change):
-    """Ask for a change until it is made: a job that goes back to a checkpoint refuses it for a while, or ends it early."""
+    """Repeat a change until it is made: a job that restores a checkpoint rejects it for a while, or ends it early."""
 
     def tried():
         with suppress(ef.JobNotRunningError, ef.JobBusyError):
@@ -66,7 +66,7 @@ def done(change):
 
 
 def save(job):
-    """Wait for a checkpoint of what is now: the job goes back to no state before it."""
+    """Wait for a checkpoint of the present state, so that the job restores no earlier one."""
 
     def tried():
         with suppress(ef.RequestError):

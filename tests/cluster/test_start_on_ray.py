@@ -1,4 +1,4 @@
-"""How a job starts: what its workers load, and what the driver says meanwhile."""
+"""The start of a job: the modules that its workers load, and the driver's messages meanwhile."""
 
 from __future__ import annotations
 

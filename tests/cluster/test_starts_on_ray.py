@@ -1,4 +1,4 @@
-"""Jobs that start on Ray: many at a time, with a port that is taken, and with a fault that no restart mends."""
+"""Jobs that start on Ray: many at a time, with a port in use, and with a permanent fault."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_fault_that_no_restart_mends_ends_the_job_at_once_with_what_to_do(clus
         state=ef.StateConfig("lmdb", dir=str(tmp_path / "none")),
     )
     job = flow.run(config=config)
-    with pytest.raises(ef.StateBackendError, match=r"operator `agg` can't keep its state in .*/none") as raised:
+    with pytest.raises(ef.StateBackendError, match=r"operator `agg` can't store its state in .*/none") as raised:
         job.wait("60s")
     assert any("make " in note and "does not start again" not in note for note in raised.value.__notes__)
     assert job.status().restarts == 0

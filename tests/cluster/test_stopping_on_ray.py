@@ -1,4 +1,4 @@
-"""Jobs on Ray that are stopped and go on, programs that don't wait, and drivers that get a SIGTERM."""
+"""Jobs on Ray that are stopped and resumed, programs that don't wait, and drivers that get a SIGTERM."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ elif how == "sigterm":
 
 
 def driver(folder: Path, cluster: str, name: str, how: str, savepoint: Path | str = "") -> subprocess.Popen[str]:
-    """A process that runs the program on the cluster."""
+    """Start a process that runs the program on the cluster."""
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM, str(folder), name, how, str(savepoint)]
     environment = os.environ | {"RAY_ADDRESS": cluster}
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def ended(process: subprocess.Popen[str]) -> str:
-    """Wait until the process has ended well; what it has printed on stderr."""
+    """Wait until the process has ended successfully; return its stderr."""
     with process:
         _, err = process.communicate(timeout=5 * PATIENCE)
     assert process.returncode == 0, err

@@ -71,5 +71,5 @@ def test_killed_workers_coordinators_and_databases_change_nothing_in_what_is_in_
     assert seqs == sorted(row["seq"] for row in delivered)
     for source in range(2):
         mine = [seq for seq in seqs if seq % 2 == source]
-        assert mine == list(range(source, source + 2 * len(mine), 2)), "each row once, none left out"
+        assert mine == list(range(source, source + 2 * len(mine), 2)), "each row once, none missing"
     assert counted == expected

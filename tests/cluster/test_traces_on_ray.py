@@ -1,4 +1,4 @@
-"""Traces of a job on Ray come to the collector that its driver's environment names."""
+"""Traces of a job on Ray reach the collector that its driver's environment names."""
 
 from __future__ import annotations
 

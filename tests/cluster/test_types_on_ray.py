@@ -1,4 +1,4 @@
-"""Discounts that are 0 at first and floats later, from three workers on Ray: they sum to what they are."""
+"""Discounts that are 0 at first and floats later, from three workers on Ray, have the right sum."""
 
 from __future__ import annotations
 

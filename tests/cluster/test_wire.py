@@ -1,4 +1,4 @@
-"""What crosses between hosts, read on the wire; `hosts.py` makes two of their own, `transports_on_hosts.py` has a channel between them."""
+"""The traffic between two hosts, read on the wire; `hosts.py` creates them, `transports_on_hosts.py` runs a channel between them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ray_settings import OF_PROGRAMS
 
 @pytest.fixture
 def short_folder():
-    """Sockets lie below it."""
+    """Provide a folder with a short path, for sockets."""
     path = Path(tempfile.mkdtemp(prefix="ef-", dir="/tmp"))
     yield path
     shutil.rmtree(path)

@@ -1,4 +1,4 @@
-"""What goes wrong in a worker's process, or on the way to it, is one error of evenflow's, without Ray's tracebacks and advice."""
+"""An error in a worker's process, or on the way to it, is one error of evenflow's, without Ray's tracebacks and advice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROWS = [{"k": "a", "v": 1}, {"k": "b", "v": 2}]
 
 
 def numbered(by):
-    """Functions are made where they are used: workers can't import a module of tests."""
+    """Create a function where it is used: workers can't import a module of tests."""
     return lambda state, row: ((state or 0) + by, None)
 
 
@@ -50,7 +50,7 @@ def locked():
 
 
 def ended(build, **options):
-    """The error of a job whose rows go through `build(stream)`."""
+    """Return the error of a job whose rows go through `build(stream)`."""
     flow = ef.Dataflow("wrong")
     build(flow.read(ef.from_items(ROWS))).write(ef.to_list([]))
 
@@ -82,7 +82,7 @@ def test_what_a_function_does_wrong_comes_out_as_it_does_in_one_process(build, s
 def test_process_that_ends_by_itself_is_told_with_its_operators():
     message = str(ended(lambda s: s.map(lambda row: os._exit(3)).named("last")))
     assert "worker from_items-0, which runs from_items, last, to_list," in message
-    assert "its process ended by itself" in message
+    assert "its process ended unexpectedly" in message
     assert "a function of yours called os._exit, a library crashed, or the system killed it" in message
     assert "\n" not in message
 

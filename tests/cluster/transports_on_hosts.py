@@ -1,4 +1,4 @@
-"""A program, not a test: a channel between two hosts of their own; prints what `test_wire.py` looks at as JSON. It begins in the hall."""
+"""A program, not a test: a channel between two hosts; prints observations for `test_wire.py` as JSON. It begins in the hall."""
 
 from __future__ import annotations
 

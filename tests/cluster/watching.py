@@ -1,4 +1,4 @@
-"""What tests on a cluster look at: waiting with a bound, and what is there of a job outside this process."""
+"""Observation of a cluster for tests: waiting with a bound, and the parts of a job outside this process."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from evenflow.scheduler.load.metrics import WorkerFigures
 
 PATIENCE = patience(60)
 LOOK_SECONDS = 0.1
-"""Time between two looks: most ask a coordinator on Ray, which costs it and the test some milliseconds of a processor."""
+"""Seconds between two checks: most call a coordinator on Ray, which costs both some milliseconds of a processor."""
 
 
 def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
-    """The first true value of `condition`, asked again and again; fails after `patience` seconds."""
+    """Return the first true value of `condition`, which is evaluated repeatedly; fail after `patience` seconds."""
     deadline = time.monotonic() + patience
     while not (value := condition()):
         assert time.monotonic() < deadline, f"waited {patience} s in vain until {what}"
@@ -34,26 +34,26 @@ def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -
 
 
 def actors() -> list[str]:
-    """The names of evenflow's actors on the cluster, without the processes that wait for this process's next job."""
+    """Return the names of evenflow's actors on the cluster, without the processes that wait for this process's next job."""
     named = {actor["name"] for actor in ray.util.list_named_actors(all_namespaces=True) if actor["namespace"] == NAMESPACE}
     return sorted(named.difference(WORKERS.idle()))
 
 
 def actor(job: Any, name: str) -> Any:
-    """The actor of a worker of a running job, or of its `coordinator`."""
+    """Return the actor of a worker of a running job, or of its `coordinator`."""
     places = job.status().places
     return ray.get_actor(places[name].process if name in places else f"{job.name}/{name}", namespace=NAMESPACE)
 
 
 def pid(job: Any, name: str) -> int:
-    """The process id of such an actor."""
+    """Return the process id of such an actor."""
     found: int = ray.get(actor(job, name).__ray_call__.remote(lambda _: os.getpid()), timeout=PATIENCE)
     return found
 
 
 def printed_by(program: str, folder: Path) -> Any:
-    """The JSON in the last line of a program beside the tests, run with this folder and a cluster of its own."""
-    from ray_settings import OF_PROGRAMS  # here: the programs themselves use this module, too, and don't find that one
+    """Run a program of this folder with its own cluster and return the JSON in the last line of its output."""
+    from ray_settings import OF_PROGRAMS  # here, because the programs use this module too, and don't find that one
 
     environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"} | {"PYTHONPATH": OF_PROGRAMS}
     command = [sys.executable, str(Path(__file__).with_name(program)), str(folder)]
@@ -65,7 +65,7 @@ def printed_by(program: str, folder: Path) -> Any:
 def end(names: Iterable[str]) -> None:
     """End these actors, those that start others first."""
     for name in sorted(names, key=lambda name: not name.endswith("/coordinator")):
-        with suppress(ValueError):  # gone meanwhile
+        with suppress(ValueError):  # ended meanwhile
             ray.kill(ray.get_actor(name, namespace=NAMESPACE))
 
 
@@ -74,7 +74,7 @@ def socket_folders(folder: Path) -> list[Path]:
 
 
 def processes_of(folder: Path) -> dict[int, str]:
-    """The other processes, with their command lines, that run in this temporary folder."""
+    """Return the other processes, with their command lines, that run in this temporary folder."""
     found = {}
     for process in psutil.process_iter():
         with suppress(psutil.Error):  # it has ended meanwhile, or is another user's

@@ -1,4 +1,4 @@
-"""What goes over the bridge between hosts (`hosts.py`): the bytes of every TCP connection, in the order in which they went by."""
+"""The traffic over the bridge between hosts (`hosts.py`): the bytes of every TCP connection, in their order."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections import defaultdict
 from collections.abc import Collection
 
 OUTGOING = 4
-"""Of a packet at a bridge: it leaves by a port. Each goes by once so, and once more where it comes in."""
+"""The direction of a packet that leaves a bridge by a port. Each packet passes once so, and once more where it enters."""
 
 
 class Wire:
-    """Watches from now on. `bridge`: an AF_PACKET socket made in the bridge's namespace."""
+    """A recording of traffic from now on. `bridge`: an AF_PACKET socket created in the bridge's namespace."""
 
     def __init__(self, bridge: int) -> None:
         self._socket = socket.socket(fileno=bridge)
@@ -22,12 +22,12 @@ class Wire:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def with_text(self, text: str) -> list[tuple[str, int, str, int]]:
-        """The connections, by source and destination with their ports, in which `text` went by as it is."""
+        """Return the connections, by source and destination with their ports, in which `text` passed in plain form."""
         with self._lock:
             return [stream for stream, payload in self._streams.items() if text.encode() in payload]
 
     def carried(self, ends: Collection[tuple[str, int]]) -> int:
-        """The bytes that went to or from these addresses and ports."""
+        """Return the bytes that went to or from these addresses and ports."""
         with self._lock:
             return sum(len(payload) for stream, payload in self._streams.items() if touches(stream, ends))
 
@@ -44,5 +44,5 @@ class Wire:
 
 
 def touches(stream: tuple[str, int, str, int], ends: Collection[tuple[str, int]]) -> bool:
-    """Whether a connection has one of these ends."""
+    """Return True if a connection has one of these ends."""
     return stream[:2] in ends or stream[2:] in ends

@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 from ray_settings import RAY_SETTINGS, start_ray
 
 FEW = 5
-"""Tests for which an archive of Java's classes isn't worth the time that it takes to make."""
+"""The number of tests for which an archive of Java's classes isn't worth the time that it takes to create."""
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Before the first test, whose time it would take."""
+    """Create the archive before the first test, so that no test takes its time."""
     of_spark = [item for item in session.items if item.path.is_relative_to(Path(__file__).parent)]
     if len(of_spark) > FEW and not session.config.option.collectonly:
         make_archive()
@@ -24,7 +24,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def java_and_ray_start_quickly() -> Iterator[None]:
-    """Also where a test starts a process with a Spark or a Ray cluster of its own."""
+    """Set up a quick start, also for tests that start a process with its own Spark or Ray cluster."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"JAVA_TOOL_OPTIONS": f"{QUICK_START} {archive_option()}", **RAY_SETTINGS}.items():
             patch.setenv(name, value)
@@ -44,7 +44,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[None]:
-    """Ray, unless other tests of this process run it already."""
+    """Start Ray, unless other tests of this process have started it already."""
     if ray.is_initialized():
         yield
         return

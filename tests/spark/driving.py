@@ -1,4 +1,4 @@
-"""Starts Spark, and drives sources by hand, as a worker would."""
+"""Support for tests with Spark: starts Spark, and drives sources by hand, as a worker would."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from evenflow.engine.source import Source, SourceReader
 QUICK_START = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable -Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN"
 )
-"""For the JVM, also where a program starts Spark: to make short programs and queries over few rows the fastest costs more than they take.
+"""Options for the JVM, also for programs that start Spark: optimising short programs and queries over few rows costs more than it
+saves.
 
-Java would say on the standard output that an archive of classes is of another program's.
+Java would print on the standard output that an archive of classes belongs to another program.
 """
 
 LOOK_SECONDS = 0.1
-"""Time between two looks, of which many are a job of Spark's."""
+"""Seconds between two checks; many are a job of Spark's."""
 
 
 def start_spark(folder: Path) -> SparkSession:
-    """One session per process; nothing of it listens on more than this machine."""
+    """Start one session per process; it listens on this machine only."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").appName("evenflow-tests")
     settings = {
@@ -45,7 +46,7 @@ def start_spark(folder: Path) -> SparkSession:
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = patience(60), every: float = LOOK_SECONDS) -> None:
-    """Spark commits when it is ready; tests wait for what it did, with a bound."""
+    """Wait, with a bound, for the condition: Spark commits when it is ready."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
@@ -53,7 +54,7 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = patien
 
 
 def batches_of(reader: SourceReader, max_rows: int = 1_000, seconds: float = patience(60)) -> Iterator[Batch]:
-    """What the reader gives until it is finished."""
+    """Yield the reader's batches until it is finished."""
     deadline = time.monotonic() + seconds
     while not reader.finished:
         batch = reader.poll(max_rows)
@@ -65,7 +66,7 @@ def batches_of(reader: SourceReader, max_rows: int = 1_000, seconds: float = pat
 
 
 def rows_of(source: Source, parallelism: int = 1) -> list[dict[str, object]]:
-    """All rows of a source, by running it to its end."""
+    """Return all rows of a source, by running it to its end."""
     source.start()
     try:
         readers = [source.reader(index, parallelism) for index in range(parallelism)]

@@ -1,6 +1,6 @@
-"""Spark's classes as a Java machine maps them into its memory: one that starts with such an archive takes half the processor time.
+"""Archives of Spark's classes, which a Java machine maps into its memory: with one, its start takes half the processor time.
 
-As a program it runs a little of all that the tests do with Spark, which is what the archive holds.
+As a program it runs some of everything that the tests do with Spark, whose classes the archive then contains.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ TESTS, BUILD = str(Path(__file__).parents[1]), Path(__file__).parents[2] / "buil
 
 
 def archive_option() -> str:
-    """The option by which a Java machine uses the archive for this Java and this Spark; nothing if there is none."""
+    """Return the option for the archive of this Java and this Spark; empty if there is none."""
     file = _file()
     return f"-XX:SharedArchiveFile={file}" if file.exists() else ""
 
 
 def make_archive() -> None:
-    """Make the archive for this Java and this Spark if it isn't there. Some Javas make none."""
+    """Create the archive for this Java and this Spark unless it exists. Some Javas create none."""
     file = _file()
     if not file.exists():
         _make(file)
@@ -38,7 +38,7 @@ def _file() -> Path:
 
 
 def _versions() -> str:
-    """Java refuses an archive that another Java made, or of other files."""
+    """Return the versions in an archive's name: Java rejects one of another Java, or of other files."""
     home = os.environ.get("JAVA_HOME")
     java = Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
     found = [str(java.resolve()), str(java.stat().st_mtime_ns), str(Path(pyspark.__file__).stat().st_mtime_ns), pyspark.__file__]
@@ -46,7 +46,7 @@ def _versions() -> str:
 
 
 def _make(file: Path) -> None:
-    """Whoever else makes it at the same time makes the same."""
+    """Create the archive. A concurrent process would create the same."""
     file.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=file.parent) as folder:
         new = Path(folder, "new.jsa")

@@ -29,7 +29,7 @@ def demo_check(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.fixture
 def folder():
-    """Not `tmp_path`, whose long names leave no room for the path of a Unix socket."""
+    """Provide a folder with a short path: that of `tmp_path` is too long for a Unix socket."""
     with tempfile.TemporaryDirectory(prefix="demo-") as name:
         yield Path(name)
 
@@ -38,12 +38,12 @@ def start_demo(output: Path, months: int, *options: str) -> subprocess.Popen[str
     command = [sys.executable, str(EXAMPLES / "delays.py"), "--months", str(months), "--output", str(output), *options]
     environment = {**os.environ, "TMPDIR": str(output.parent / "tmp"), "COLUMNS": "100"}
     (output.parent / "tmp").mkdir()
-    # A group of its own gets the signal as the group in front of a terminal does.
+    # A separate group gets the signal like a terminal's foreground group.
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, process_group=0)
 
 
 def traces(demo: subprocess.Popen[str], output: Path) -> list[Path]:
-    """What is left of the demo's own folder, and of the engine's."""
+    """Return the remains of the demo's own folder, and of the engine's."""
     return [*Path("/tmp").glob(f"delays-{demo.pid}-*"), *(output.parent / "tmp").glob("evenflow-*")]
 
 
@@ -54,7 +54,7 @@ def group_members(group: int) -> list[str]:
 
 
 def assert_nothing_runs(group: int) -> None:
-    """Resource trackers of Python's multiprocessing, which Ray's processes have, outlive these by a moment."""
+    """Assert that the group's processes end. Python's resource trackers outlive Ray's processes by a moment."""
     deadline = time.monotonic() + patience(60)
     while left := group_members(group):
         assert time.monotonic() < deadline, left

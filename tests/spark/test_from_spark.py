@@ -17,7 +17,7 @@ from java_classes import TESTS
 from patience import patience
 from pyspark.sql import SparkSession
 
-from evenflow.connectors.spark.exchange import Exchange
+from evenflow.connectors.spark.exchange import ExchangeFolder
 from evenflow.connectors.spark.source import from_spark
 from evenflow.engine.errors import ConnectorError, FlowError
 
@@ -46,7 +46,9 @@ ALL_TYPES = {
 
 
 def files(spark: SparkSession, folder: Path, count: int):
-    """A streaming DataFrame that reads one small file per micro-batch: `n` counts from 0, three rows a file, one second per row."""
+    """Return a streaming DataFrame that reads one small file per micro-batch: `n` counts from 0, three rows a file, one second
+    per row.
+    """
     folder.mkdir()
     for number in range(count):
         add_file(folder, number)
@@ -100,7 +102,7 @@ def test_a_streaming_dataframe_gives_each_micro_batch_once_also_past_compactions
     df = files(spark, tmp_path / "in", 23)
     source = from_spark(df, event_time="ts", trigger="availableNow", path=tmp_path / "exchange")
     assert sorted(row["n"] for row in rows_of(source, 2)) == list(range(69))
-    exchange = Exchange(tmp_path / "exchange")
+    exchange = ExchangeFolder(tmp_path / "exchange")
     assert exchange.latest() == 22
     assert (exchange.log / "19.compact").exists()
     for file in exchange.committed(22):  # INT96, Spark's default, would have none
@@ -134,7 +136,7 @@ def test_a_stopped_and_restarted_query_neither_loses_nor_repeats_a_micro_batch(s
     df = files(spark, tmp_path / "in", 10)
     first = from_spark(df, path=tmp_path / "exchange")
     first.start()
-    wait_until(lambda: (Exchange(tmp_path / "exchange").latest() or 0) >= 3, "the fourth micro-batch")
+    wait_until(lambda: (ExchangeFolder(tmp_path / "exchange").latest() or 0) >= 3, "the fourth micro-batch")
     first.stop()
     assert not spark.streams.active
     for number in range(10, 30):
@@ -148,7 +150,7 @@ def test_a_query_whose_process_was_killed_neither_loses_nor_repeats_a_micro_batc
     df = files(spark, tmp_path / "in", 10)
     program = [sys.executable, str(Path(__file__).with_name("killed_query.py")), tmp_path / "work", tmp_path / "in", tmp_path / "exchange"]
     subprocess.run(program, env=os.environ | {"PYTHONPATH": TESTS}, check=True, timeout=patience(300), capture_output=True)
-    killed_at = Exchange(tmp_path / "exchange").latest()
+    killed_at = ExchangeFolder(tmp_path / "exchange").latest()
     assert 3 <= killed_at < 10
     for number in range(10, 40):
         add_file(tmp_path / "in", number)
@@ -221,7 +223,7 @@ def test_a_streaming_query_that_fails_goes_on_from_its_checkpoint_as_long_as_it_
         return not query.isActive or read() == 3 * number
 
     number, failures = 1, 0
-    while failures < 4:  # more than may come in a row
+    while failures < 4:  # more than may be consecutive
         wait_until(lambda number=number: read() == 3 * number and spark.streams.active, "all files so far")
         (query,) = spark.streams.active
         add_file(tmp_path / "in", number)
@@ -232,7 +234,7 @@ def test_a_streaming_query_that_fails_goes_on_from_its_checkpoint_as_long_as_it_
     source.stop()
     assert source.failure() is None
     assert seen == list(range(3 * number))
-    assert caplog.text.count("Spark's query has failed and is started again") == failures
+    assert caplog.text.count("Spark's query has failed and is restarted") == failures
 
 
 def test_a_job_that_ends_early_ends_the_writing_too(spark):
@@ -285,7 +287,7 @@ def test_options_of_streams_are_refused_for_a_batch(spark):
 def test_a_corrupt_file_and_a_missing_one_are_named(spark, tmp_path):
     source = from_spark(spark.range(3).coalesce(1), path=tmp_path)
     rows_of(source)
-    (file,) = Exchange(tmp_path).committed(0)
+    (file,) = ExchangeFolder(tmp_path).committed(0)
     Path(file.path).write_bytes(b"PAR1 this is not it PAR1")
     with pytest.raises(ConnectorError, match=f"{file.path} can't be read as Parquet"):
         source.reader(0, 1).poll(10)

@@ -1,6 +1,6 @@
-"""Rebalances one behind the other while a hundred thousand rows pass leave what Spark makes of the same rows in a batch.
+"""Rebalances in sequence while a hundred thousand rows pass: the result equals Spark's of the same rows in a batch.
 
-The stream has no end, so that no test depends on how soon keys have moved: what it gave until the job was stopped is what Spark reads.
+The stream is endless, so that no test depends on how soon keys have moved: Spark reads the rows emitted until the job was stopped.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import evenflow as ef
 
 RATE = 20_000
 BETWEEN = 20_000
-"""Rows that pass between two rebalances."""
+"""The rows that pass between two rebalances."""
 
 STRATEGIES = ("sudden", "lazy", "batched", "pause", "fluid")
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(300)  # a busy machine takes its time for so ma
 
 
 def far_above_the_mean():
-    """Made where it is used, so that it travels to workers, which don't find this module."""
+    """Create the function where it is used, so that it can be sent to workers, which don't find this module."""
 
     def far_above(state, row):
         n, total = state or (0, 0.0)
@@ -35,7 +35,7 @@ def far_above_the_mean():
 
 @pytest.fixture(scope="module")
 def folder(cluster, tmp_path_factory):
-    """What a job read and wrote whose two operators were rebalanced by every strategy while rows passed."""
+    """Run a job whose two operators are rebalanced by every strategy while rows pass; return its input and output."""
     folder = tmp_path_factory.mktemp("rebalanced")
     flow = ef.Dataflow("rebalanced")
     several = {"every": "50ms", "keys": 500, "zipf": 1.1, "string_keys": True, "event_rate": 20_000, "max_delay": "200ms"}
@@ -76,7 +76,7 @@ def run_rebalanced(flow, operators):
 
 
 def rows_read(spark, folder):
-    """What the source gave until it was stopped: every row up to there, once."""
+    """Return the source's rows until it was stopped: every row up to there, once."""
     rows = spark.read.parquet(str(folder / "rows"))
     count, distinct, first, last = rows.selectExpr("count(*)", "count(DISTINCT seq)", "min(seq)", "max(seq)").first()
     assert count == distinct == last + 1 > BETWEEN * len(STRATEGIES)

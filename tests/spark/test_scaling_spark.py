@@ -1,4 +1,4 @@
-"""Operators scaled from one worker to four, two and three while the stream runs leave what Spark makes of the same rows in a batch."""
+"""Operators scaled from one worker to four, two and three while the stream runs: the result equals Spark's of the same rows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def assert_same_rows(found, expected):
 
 
 def rows_read(spark, folder):
-    """What the source gave until it was stopped: every row up to where its workers were then, once."""
+    """Return the source's rows until it was stopped: every row up to its workers' last position, once."""
     rows = spark.read.parquet(str(folder))
     count, distinct, first_missing = rows.selectExpr("count(*)", "count(DISTINCT seq)", "min(seq)").first()
     assert count == distinct > RATE

@@ -1,4 +1,4 @@
-"""Sources and sinks of Spark keep what the engine relies on, with a real Spark."""
+"""Sources and sinks of Spark keep the engine's contract, with a real Spark."""
 
 from __future__ import annotations
 

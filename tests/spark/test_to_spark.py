@@ -18,7 +18,9 @@ WHEN = dt.datetime(2024, 2, 29, 12, 30, 0, 123456)
 
 
 def commit(sink: SparkSink, checkpoint: int, *workers: dict[str, list[object]] | pa.RecordBatch) -> None:
-    """One checkpoint: each worker writes a batch, the coordinator, with a copy of the sink, commits, the driver is handed the result."""
+    """Run one checkpoint: each worker writes a batch, the coordinator commits with a copy of the sink, the driver gets the
+    result.
+    """
     coordinator = pickle.loads(pickle.dumps(sink))
     committables = []
     for index, rows in enumerate(workers):
@@ -133,7 +135,7 @@ def test_an_error_of_the_function_names_the_batch(spark):
 
     sink = to_spark(spark, foreach_batch=fail, name="out")
     sink.start()
-    with pytest.raises(ConnectorError, match="operator `out`: batch 0 could not be handed over: ValueError: no luck"):
+    with pytest.raises(ConnectorError, match="operator `out`: batch 0 could not be delivered: ValueError: no luck"):
         commit(sink, 1, {"n": [1]})
     sink.stop()
 
@@ -181,7 +183,7 @@ def test_a_stream_of_spark_follows_the_sink_while_it_runs(spark, tmp_path):
 
 
 def test_a_sink_without_a_place_is_refused():
-    with pytest.raises(FlowError, match="say where the rows shall go"):
+    with pytest.raises(FlowError, match="choose the destination of the rows"):
         to_spark()
 
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from readers_at_random import Readers
 
-from evenflow.connectors.csv import read_csv
-from evenflow.connectors.json import read_json
-from evenflow.connectors.parquet import read_parquet
-from evenflow.connectors.text import read_text
+from evenflow.connectors.formats.csv import read_csv
+from evenflow.connectors.formats.json import read_json
+from evenflow.connectors.formats.parquet import read_parquet
+from evenflow.connectors.formats.text import read_text
 from evenflow.engine.source import Source
 
 MAX_DELAY = 5

@@ -14,7 +14,9 @@ OUTSIDE_WORLD = frozenset({
     "socket", "socketserver", "ssl", "subprocess", "threading", "time", "zmq",
 })  # fmt: skip
 INSIDE = {("evenflow", "engine", "functions", "event_loop"): frozenset({"asyncio"})}
-"""What a module below `actors/` imports all the same: users' coroutines run in their worker's thread, all to their end within one event."""
+"""What a module below `actors/` imports all the same: users' coroutines run in their worker's thread, all to their end within one
+event.
+"""
 
 ONLY_IN = {
     "lmdb": frozenset({"state"}),
@@ -36,6 +38,8 @@ CLOCK_CALLS = frozenset({
 
 CLOCKS_AND_THREADS = frozenset({"queue", "threading", "time"})
 SHELLS = {
+    "background_work": "runs operators' background work in threads",
+    "clocks": "the clocks of jobs and tasks",
     "cluster": "starts a job's coordinator and waits for it",
     "coordinator": "the process of the coordinator",
     "deployment": "waits for processes",
@@ -43,12 +47,10 @@ SHELLS = {
     "fair_lock": "lets threads in one after another",
     "gatekeeper": "ZeroMQ asks for passwords in a thread",
     "heartbeat": "gives signs of life in a thread",
-    "job_clock": "the clock of a job",
     "job_storage": "copies savepoints in a thread",
     "local": "the thread of a local job",
     "meter": "measures a task",
     "outbox": "notes when batches left, for the limit of what is in flight",
-    "outside_work": "does what operators want to be done outside of a task's thread",
     "pings": "asks processes whether they are there",
     "placement": "waits for nodes",
     "process": "waits for processes",
@@ -60,9 +62,7 @@ SHELLS = {
     "start_watch": "looks in a thread what a start waits for",
     "starting": "waits for a sign of life of another process",
     "state_writer": "writes checkpoints in a thread",
-    "stopwatch": "measures",
     "storage_thread": "writes manifests and commits in a thread",
-    "system_clock": "the clock of tasks",
     "take_over": "waits for a store in a thread",
     "task_run": "the thread of a task",
     "this_process": "says when this process claimed a run",

@@ -1,6 +1,8 @@
-"""What all coordinators of a simulated job have made visible, those that were declared lost included: like a folder that readers see.
+"""What all coordinators of a simulated job have made visible, those that were declared lost included: like a folder that readers
+see.
 
-Invariant: a checkpoint is committed with the same rows by everybody, and what is visible in the end is what the job's own list has.
+Invariant: a checkpoint is committed with the same rows by everybody, and what is visible in the end is what the job's own list
+has.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...connectors.list_sink import to_list
+from ...connectors.python.list_sink import to_list
 from .network import SimulationError
 
 
@@ -20,7 +22,9 @@ class Ledger:
         self._taken_back: set[int] = set()
 
     def commit(self, checkpoint: int, committables: Mapping[str, list[Any]]) -> None:
-        """Raises SimulationError if the checkpoint was committed with other rows. What was taken back has nothing left to be shown."""
+        """Raises SimulationError if the checkpoint was committed with other rows. What was taken back has nothing left to be
+        shown.
+        """
         found = {name: list(items) for name, items in committables.items() if items}
         if checkpoint in self._taken_back or not found:
             return

@@ -113,7 +113,7 @@ class SimulatedReports:
         self.mailbox.post(report)
 
 
-class SimulatedOutside:
+class SimulatedBackgroundWork:
     """Work is done when the task next looks for it: after some other event."""
 
     def __init__(self) -> None:
@@ -159,7 +159,7 @@ class Worker:
             SimulatedMeter,
             self._writer,
             saved,
-            SimulatedOutside(),
+            SimulatedBackgroundWork(),
         )
         self._interpreter = TaskInterpreter(spec, ports, restored)
         self.task: TaskCore = self._interpreter.task
@@ -230,7 +230,9 @@ class Worker:
         self._at(now).save()
 
     def write(self) -> None:
-        """Write what the oldest of the checkpoints needs of it that are not written yet, and report that, or that it can't be written."""
+        """Write what the oldest of the checkpoints needs of it that are not written yet, and report that, or that it can't be
+        written.
+        """
         self._writer.write_oldest()
         self._interpreter.report_written()
 
@@ -282,7 +284,9 @@ class Worker:
         ]
 
     def misplaced(self, table: RoutingTable) -> bool:
-        """Whether it holds state of a key that belongs to another worker by the table that its operator has come to; takes it away."""
+        """Whether it holds state of a key that belongs to another worker by the table that its operator has come to; takes it
+        away.
+        """
         operator, index = self.task.operators[0], self.spec.index
         if not isinstance(operator, KeyedInstance):
             return False

@@ -1,8 +1,8 @@
 """Which complete checkpoints are retained: the newest ones, and older ones to fall back to if a file is damaged.
 
-Checkpoints share the files of chains, so the newest ones may all need the same whole file. For each file that a chain of the newest one
-begins with, the newest checkpoint without it stays too. It needs none of what came behind that file in its chain either, so that of the
-chains of the newest checkpoint no single file, wherever it is, can be damaged without one being left.
+Checkpoints share the files of chains, so the newest ones may all need the same whole file. For each file that a chain of the
+newest one begins with, the newest checkpoint without it stays too. It needs none of what came behind that file in its chain
+either, so that of the chains of the newest checkpoint no single file, wherever it is, can be damaged without one being left.
 
 >>> first, second = Needs(frozenset("ab"), frozenset("a")), Needs(frozenset("cd"), frozenset("c"))
 >>> sorted(retained({1: Needs(frozenset("a"), frozenset("a")), 2: first, 3: Needs(frozenset("c"), frozenset("c")), 4: second}, 1))
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ....engine.protocol.ids import CheckpointNumber
-from ....state.store import seen_from_beside
+from ....state.store import path_from_sibling
 from ...protocol.manifest import Manifest
 
 
@@ -30,7 +30,7 @@ class Needs:
     def of(cls, manifest: Manifest) -> Needs:
         """Of the checkpoint that `manifest` describes."""
         chains = [
-            [seen_from_beside(file.path, manifest.checkpoint) for file in entry.files]
+            [path_from_sibling(file.path, manifest.checkpoint) for file in entry.files]
             for entries in manifest.tasks.values()
             for entry in entries
         ]

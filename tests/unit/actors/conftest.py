@@ -1,4 +1,4 @@
-"""Transports of a job of their own, and strangers that are connected to them."""
+"""Transports of a job, and strangers that connect to them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def security():
 
 @pytest.fixture
 def make(security):
-    """Makes transports of one job and closes them at the end; then nothing of the job may be left."""
+    """Create transports of one job and close them at the end; then nothing of the job may remain."""
     made = []
 
     def make_transport(name, *, attempt=0, limits=LIMITS, tcp=False, security=security):
@@ -36,7 +36,7 @@ def make(security):
 
 @pytest.fixture
 def pair(make):
-    """A transport that sends on channel 7, and the one that receives."""
+    """Provide a transport that sends on channel 7, and its receiver."""
     up, down = make("up"), make("down")
     down.accept(7, "up")
     up.connect(7, down.address)
@@ -45,7 +45,7 @@ def pair(make):
 
 @pytest.fixture
 def stranger():
-    """Makes bare sockets that are connected to an address, with any routing id, keys or password, and messages."""
+    """Create bare sockets connected to an address, with any routing id, keys or password, and messages."""
     context = zmq.Context()
     sockets = []
 

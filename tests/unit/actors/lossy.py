@@ -1,4 +1,4 @@
-"""A job in this process whose workers and coordinator can be lost, and the files that it leaves, which can be damaged."""
+"""A job in this process whose workers and coordinator can be lost, and its files, which can be damaged."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from patience import patience
 
-from evenflow.actors.clocks.job_clock import JobClock
+from evenflow.actors.clocks import JobClock
 from evenflow.actors.job.job_interpreter import JobInterpreter
 from evenflow.actors.job.job_storage import JobStorage
 from evenflow.actors.job.storage_thread import StorageThread
@@ -19,7 +19,7 @@ PATIENCE = patience(30)
 
 
 class LossyJob(LocalJob):
-    """Everything that a lost coordinator knew is gone with it, but what the cluster remembers of the run."""
+    """A job whose coordinator loses all its knowledge with its process, except the cluster's memory of the run."""
 
     incarnation = 0
 
@@ -37,7 +37,7 @@ class LossyJob(LocalJob):
         self._woken.set()
 
     def lose_coordinator(self):
-        """Its storage has carried out what it was told before."""
+        """Replace the coordinator, after its storage has carried out its pending effects."""
         lost = self._interpreter
         with lost.lock:
             assert self._storage.close(PATIENCE)
@@ -72,6 +72,6 @@ def flip(path):
 
 
 def make_unreadable(path):
-    """A folder in its place: the superuser reads everything else."""
+    """Replace the file by a folder: the superuser can read everything else."""
     path.unlink()
     path.mkdir()

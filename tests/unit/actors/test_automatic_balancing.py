@@ -22,7 +22,7 @@ KEY_GROUPS = 64
 
 @pytest.fixture(autouse=True)
 def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """A job's handle asks for news 20 times a second: it is it that sleeps, not the test."""
+    """Let a job's handle sleep while it polls for results."""
     monkeypatch.setattr(time, "sleep", SLEEP)
 
 
@@ -35,7 +35,7 @@ def until(found):
 
 
 def first_worker_keys():
-    """Keys that the first table of two workers gives to worker 0, so that worker 1 has nothing to do."""
+    """Return keys that the first table of two workers assigns to worker 0, so that worker 1 is idle."""
     keys = np.arange(1000)
     return keys[even_table(KEY_GROUPS, 2).owners(key_hashes([pa.array(keys)], "test")) == 0].tolist()
 
@@ -46,7 +46,7 @@ def count(state, row):
 
 @pytest.fixture
 def job():
-    """Without end, all keys on worker 0."""
+    """Run an endless job with all keys on worker 0."""
     keys = first_worker_keys()
     flow = ef.Dataflow("skewed")
     rows = flow.read(ef.generate(keys=len(keys), rows_per_batch=1024)).map(lambda row: {"key": keys[row["key"]]})

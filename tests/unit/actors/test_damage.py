@@ -1,4 +1,4 @@
-"""Every file that a running job leaves is damaged in every way, then something is lost: right rows, or a job that stops and says why."""
+"""Every file of a running job is damaged in every way, then something is lost: right rows, or a job that stops and says why."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lossy import LossyJob, cut, delete, empty, flip, make_unreadable
 from patience import patience
 
 import evenflow as ef
-from evenflow.connectors.spark.exchange import Exchange
+from evenflow.connectors.spark.exchange import ExchangeFolder
 from evenflow.job import Job
 
 SLEEP = time.sleep
@@ -21,19 +21,19 @@ TOTAL, PATIENCE = 600, patience(30)
 
 @pytest.fixture(autouse=True)
 def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """A job's handle asks for news 20 times a second: it is it that sleeps, not the test."""
+    """Let a job's handle sleep while it polls for results."""
     monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 class Outcome:
-    """What a job has left, and why it stopped, if it did."""
+    """The output of a job, and the reason why it stopped, if it did."""
 
     def __init__(self, folder):
         self.rows, self.folder, self.problem = [], folder, None
 
     def is_right(self, expected):
-        """Every sink has every row once."""
-        spark = Exchange(self.folder / "spark")
+        """Return True if every sink has every row once."""
+        spark = ExchangeFolder(self.folder / "spark")
         found = [
             self.rows,
             pq.read_table(sorted((self.folder / "parquet").glob("*.parquet"))).to_pylist(),
@@ -60,7 +60,7 @@ def number(state, row):
 
 
 class Lossy:
-    """A job that has committed three checkpoints; its source gives more rows only when `finish` lets it."""
+    """A job that has committed three checkpoints; its source emits more rows only when `finish` lets it."""
 
     def __init__(self, folder):
         self.outcome, self.folder, self._asked = Outcome(folder), folder, threading.Event()
@@ -147,13 +147,13 @@ IS_RIGHT = {
 }
 STOPS = {
     "the newest state": {make_unreadable: r"Is a directory: .*\.state"},
-    "the newest part": {delete: r"`parquet`: .*prepared is gone", cut: "`parquet`: .* bytes, and .* were written", empty: "has 0 bytes"},
+    "the newest part": {delete: r"`parquet`: .*prepared is missing", cut: "`parquet`: .* bytes, and .* were written", empty: "has 0 bytes"},
     "the newest log file": {cut: "_spark_metadata/2", empty: "_spark_metadata/2", flip: "_spark_metadata.*is damaged"},
 }
 
 
 def losses(files):
-    """What tells the difference: manifests and owners are read by a coordinator that comes back."""
+    """Return the losses that matter: only a restarted coordinator reads manifests and owners."""
     return (COORDINATOR,) if "manifests" in files or "owners" in files else LOSSES
 
 

@@ -1,4 +1,4 @@
-"""A file of a chain that is gone, cut short or altered is found before it gives wrong state; what doesn't need it is read."""
+"""Missing, truncated or altered files of a chain are found before they give wrong state; unaffected checkpoints can be read."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from evenflow.engine.batch import Batch
 from evenflow.engine.protocol.effects import Prepared
 from evenflow.engine.snapshots.chain import replacing, resolved
 from evenflow.state.errors import CorruptStateError
-from evenflow.state.store import CheckpointStore, seen_from_beside
+from evenflow.state.store import CheckpointStore, path_from_sibling
 
 CHECKPOINTS = 5
 
 
 def chunk(checkpoint):
-    """The first holds all keys; behind it each changes one, and forgets the one before."""
+    """Return the rows of a checkpoint: all keys in the first; each later one changes a key, and deletes the previous one."""
     if checkpoint == 1:
         return [pa.record_batch({"k": list(range(100)), "n": [0] * 100})]
     changed = replacing(pa.record_batch({"k": [checkpoint], "n": [checkpoint]}), ["k"])
@@ -38,7 +38,7 @@ def expected(checkpoint):
 
 @pytest.fixture(scope="module")
 def chains(tmp_path_factory):
-    """The store, and by checkpoint the chain of its files as seen from its folder."""
+    """Create a store, and by checkpoint the chain of its files relative to its folder."""
     store = CheckpointStore(str(tmp_path_factory.mktemp("chains")))
     writer, chains = StateWriter(store, "count-0"), {0: ()}
     for checkpoint in range(1, CHECKPOINTS + 1):
@@ -46,7 +46,7 @@ def chains(tmp_path_factory):
             writer.write(checkpoint, Batch(rows))
         writer.finish(Prepared(checkpoint, {}))
         (report,) = writer.flush()
-        before = tuple(replace(file, path=seen_from_beside(file.path, checkpoint - 1)) for file in chains[checkpoint - 1])
+        before = tuple(replace(file, path=path_from_sibling(file.path, checkpoint - 1)) for file in chains[checkpoint - 1])
         chains[checkpoint] = (*before, *report.files)
     writer.close()
     return store, chains

@@ -1,4 +1,4 @@
-"""A lock that is fair: threads get it in the order in which they came."""
+"""A fair lock: threads acquire it in the order of their requests."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Jobs in this process whose disk has no room for a while: for a part of a state file, its end, or a manifest, while the job goes back.
+"""Jobs in this process whose disk is full for a while: for part of a state file, its end, or a manifest, during a restore.
 
-The room is that of real files in a real folder; what is refused is what a full disk refuses, below all that writes.
+The room is that of real files in a real folder; the same operations fail as on a full disk.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 from patience import patience
 
 import evenflow as ef
-from evenflow.connectors.list_sink import ListSink
+from evenflow.connectors.python.list_sink import ListSink
 from evenflow.scheduler.protocol.reports import CheckpointState
 
 SLEEP = time.sleep
@@ -24,12 +24,12 @@ KEYS = 400
 
 @pytest.fixture(autouse=True)
 def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """A job's handle asks for news 20 times a second: it is it that sleeps, not the test."""
+    """Let a job's handle sleep while it polls for results."""
     monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 class Disk:
-    """`room`: bytes that the files below `folder` may have in all, None for any number."""
+    """A disk with `room` bytes in total for the files below `folder`, None for any number."""
 
     def __init__(self, folder, monkeypatch):
         self.folder, self.room, self.refused = folder, None, set()
@@ -67,7 +67,7 @@ def disk(tmp_path, monkeypatch):
 
 
 class Losing(ListSink):
-    """`lose`: the next commit fails, as if a worker was lost."""
+    """A sink whose next commit fails after `lose`, as if a worker was lost."""
 
     lose = False
 

@@ -1,6 +1,7 @@
-"""Jobs in this process whose file sinks find no room for a while: in a write, in any step of preparing a checkpoint, or in its commit.
+"""Jobs in this process whose file sinks find no room for a while: in a write, in any step of preparing a checkpoint, or in its
+commit.
 
-The files are real ones in a real folder; what is refused is what a full disk refuses, below the sinks.
+The files are real ones in a real folder; the same operations fail as on a full disk.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ PATIENCE = patience(60)
 SINKS = {"parquet": ef.write_parquet, "csv": ef.write_csv, "json": ef.write_json}
 READERS = {"parquet": pq.read_table, "csv": arrow_csv.read_csv, "json": arrow_json.read_json}
 STEPS = ("open", "write", "fsync file", "rename", "fsync folder", "replace")
-"""The steps in which a sink needs room: in a part, in preparing it, and (the last two) in the commit that makes it visible."""
+"""The steps in which a sink needs room: writing a part, preparing it, and (the last two) the commit that makes it visible."""
 
 
 @pytest.fixture(autouse=True)
 def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """A job's handle asks for news 20 times a second: it is it that sleeps, not the test."""
+    """Let a job's handle sleep while it polls for results."""
     monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 class Disk:
-    """Refuses the step `full` (None: no step) of files in `folder`."""
+    """A disk on which the step `full` (None: no step) of files in `folder` fails."""
 
     def __init__(self, folder, monkeypatch):
         self.folder, self.full, self.refused = folder, None, 0

@@ -31,7 +31,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 
 def faults(*, keeps: bool, **environment: str) -> int:
-    """Page faults of ten batches of four arrays of a megabyte in a new process."""
+    """Return the page faults of ten batches of four arrays of a megabyte in a new process."""
     ran = subprocess.run(
         [sys.executable, "-c", BATCHES.format(keeps=keeps)], env={**os.environ, **environment}, capture_output=True, text=True, check=True
     )

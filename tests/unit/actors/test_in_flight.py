@@ -1,4 +1,4 @@
-"""What may be in flight on a channel follows from how fast it leaves."""
+"""The limit of rows in flight on a channel follows from its speed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from evenflow.actors.channels.in_flight import DRAIN_SECONDS, FIRST, PIECES, InF
 
 
 class Receiver:
-    """Processes `rate` rows a second, one batch after the other, and says of each that it is done as soon as it is."""
+    """A receiver that processes `rate` rows per second, one batch after the other, and reports each batch at once."""
 
     def __init__(self, limit):
         self.limit, self.now, self.under_way, self.done = limit, 0.0, [], 0
 
     def fill(self):
-        """Send pieces for as long as there is room."""
+        """Send pieces as long as there is room."""
         while self.limit.admits(self.limit.piece):
             self.under_way.append(self.limit.piece)
-            self.limit.sent(self.limit.piece, self.now)
+            self.limit.spend(self.limit.piece, self.now)
 
     def run(self, rate, seconds):
         until = self.now + seconds
@@ -54,7 +54,7 @@ def test_window_follows_a_receiver_that_becomes_slower_or_faster(before, after):
 def test_pieces_are_a_part_of_the_window_and_never_empty():
     limit = InFlightLimit()
     assert limit.piece == FIRST // PIECES
-    limit.sent(FIRST, 0.0)
+    limit.spend(FIRST, 0.0)
     limit.done(1, 1_000_000.0)
     assert (limit.rows, limit.piece) == (1.0, 1)
 
@@ -62,21 +62,21 @@ def test_pieces_are_a_part_of_the_window_and_never_empty():
 def test_batch_larger_than_the_window_travels_alone():
     limit = InFlightLimit()
     assert limit.admits(10 * FIRST)
-    limit.sent(10 * FIRST, 0.0)
+    limit.spend(10 * FIRST, 0.0)
     assert not limit.admits(1)
 
 
 def test_fast_channel_with_little_to_send_is_never_narrowed():
     limit = InFlightLimit()
     for i in range(100):
-        limit.sent(1, float(i))
+        limit.spend(1, float(i))
         limit.done(i + 1, i + 0.005)
         assert limit.rows >= FIRST
 
 
 def test_batches_that_were_never_sent_are_an_error():
     limit = InFlightLimit()
-    limit.sent(1, 0.0)
+    limit.spend(1, 0.0)
     with pytest.raises(ValueError, match="2 batches were processed, 1 sent"):
         limit.done(2, 1.0)
 
@@ -87,7 +87,7 @@ def test_one_row_may_always_leave_once_all_are_done(steps):
     for rows, later, done in steps:
         now += later
         if limit.admits(rows):
-            limit.sent(rows, now)
+            limit.spend(rows, now)
             sent += 1
         if done:
             limit.done(sent, now)

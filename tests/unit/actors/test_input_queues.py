@@ -1,4 +1,4 @@
-"""Whose turn it is among the channels of a task: the one furthest behind in event time, and now and then who has waited longest."""
+"""The order of a task's channels: the one furthest behind in event time, and sometimes the longest waiting one."""
 
 from __future__ import annotations
 
@@ -120,7 +120,10 @@ def test_turn_is_that_of_the_rule_looked_up_in_all_channels(script):
 
 
 def test_reader_with_more_credit_does_not_run_away():
-    """Two senders that always use all their credit: 32 batches of the one, 8 of the other, each batch a second of event time."""
+    """Two senders always use all their credit, 32 batches and 8 batches.
+
+    Each batch is a second of event time.
+    """
     queues, sent = InputQueues(), {1: 0, 2: 0}
 
     def send(channel):

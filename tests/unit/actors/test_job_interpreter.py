@@ -1,4 +1,4 @@
-"""The interpreter of a job: which port each effect goes to, in which order, and whose reports still count."""
+"""The interpreter of a job: the port and the order of each effect, and the reports that count."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PATIENCE = patience(30)
 
 
 class Ports:
-    """Both of an interpreter: `calls` are those on them, in order. `then`: what happens while a call of a kind is carried out."""
+    """Both ports of an interpreter: `calls` are the calls in order. `then`: an action during calls of a kind."""
 
     def __init__(self, **config):
         flow = ef.Dataflow("f")

@@ -1,4 +1,4 @@
-"""What storage does for a job, and what it answers: manifests, the sinks' commits and retractions, what nobody will commit, savepoints."""
+"""The effects and answers of a job's storage: manifests, the sinks' commits and retractions, uncommitted output, savepoints."""
 
 from __future__ import annotations
 
@@ -26,44 +26,44 @@ PATIENCE = patience(30)
 
 
 class ScriptedSink(type(ef.to_list([]))):
-    """It says what it was asked to do, in `asked`, and fails in what it is told to."""
+    """A sink that records its calls in `calls`, and fails in chosen ones."""
 
-    def __init__(self, name, asked, *, retractable=True, fails=()):
+    def __init__(self, name, calls, *, retractable=True, fails=()):
         super().__init__([], name)
-        self.name, self.asked, self._retractable, self.fails = name, asked, retractable, dict(fails)
+        self.name, self.calls, self._retractable, self.fails = name, calls, retractable, dict(fails)
 
     @property
     def retractable(self):
         return self._retractable
 
     def commit(self, checkpoint, committables):
-        return self._asked("commit", checkpoint, [f"{item} of {self.name}" for item in committables])
+        return self._call("commit", checkpoint, [f"{item} of {self.name}" for item in committables])
 
     def retract(self, after):
-        return self._asked("retract", after, [f"less than {after} of {self.name}"])
+        return self._call("retract", after, [f"less than {after} of {self.name}"])
 
     def sweep(self):
-        self._asked("sweep", None, None)
+        self._call("sweep", None, None)
 
     def take_over(self, job, committables):
-        self._asked("take over", job, None)
+        self._call("take over", job, None)
 
-    def _asked(self, what, argument, answer):
-        self.asked.append((self.name, what, argument))
+    def _call(self, what, argument, answer):
+        self.calls.append((self.name, what, argument))
         if what in self.fails:
             raise self.fails[what]
         return answer
 
 
 class Stored:
-    """The storage of a job with the sinks `left` and `right`; `later`: answers that came from a thread of their own."""
+    """The storage of a job with the sinks `left` and `right`; `later`: answers from other threads."""
 
     def __init__(self, folder, *, left=None, right=None, savepoint=None, **checkpoint):
-        self.asked, self.memory, self.later = [], RunMemory(), SimpleQueue()
+        self.calls, self.memory, self.later = [], RunMemory(), SimpleQueue()
         flow = ef.Dataflow("f")
         rows = flow.read(ef.from_items([1])).named("rows")
         for name, options in (("left", left), ("right", right)):
-            rows.write(ScriptedSink(name, self.asked, **(options or {})))
+            rows.write(ScriptedSink(name, self.calls, **(options or {})))
         saves = None if folder is None else str(folder)
         self.config = ef.JobConfig(checkpoint=ef.CheckpointConfig(saves, interval=None, **checkpoint))
         self.plan = flow.plan(config=self.config)
@@ -81,13 +81,13 @@ class Stored:
         return checkpoints.manifest(self.plan, 0, 0.0, {})
 
     def save(self, *checkpoints):
-        """Their manifests are written; the newest of them."""
+        """Write manifests of the checkpoints and return the newest."""
         for checkpoint in checkpoints:
             assert self.perform(Save(self.manifest(checkpoint, left=[f"rows {checkpoint}"]))) == Saved(checkpoint)
         return self.storage._saved.newest()
 
     def another(self):
-        """The storage of a coordinator that takes this one's place."""
+        """Return the storage of a coordinator that replaces this one."""
         back = JobStorage(self.plan, self.config, claim=RunClaim("run"), memory=self.memory)
         back.restore_point(takes_over=True)
         return back
@@ -104,16 +104,16 @@ def test_every_sink_commits_what_is_its_and_what_they_deliver_is_answered(tmp_pa
     job = Stored(tmp_path)
     answer = job.perform(Commit(3, {"left": ["a", "b"]}, completed=2))
     assert answer == Committed(3, (("left", "a of left"), ("left", "b of left")))
-    assert job.asked == [("left", "commit", 3), ("right", "commit", 3)]
+    assert job.calls == [("left", "commit", 3), ("right", "commit", 3)]
     assert (job.memory.record.committed, job.memory.record.completed) == (3, 2)
 
 
 def test_nothing_is_swept_before_the_last_commit(tmp_path):
     job = Stored(tmp_path)
     job.perform(Commit(1, {}))
-    assert ("left", "sweep", None) not in job.asked
+    assert ("left", "sweep", None) not in job.calls
     job.perform(Commit(2, {}, last=True))
-    assert job.asked[-2:] == SWEPT
+    assert job.calls[-2:] == SWEPT
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_sink_that_can_not_commit_is_named_and_nothing_is_delivered(tmp_path, ra
     assert (answer.checkpoint, answer.deliveries) == (1, ())
     with pytest.raises(JobError, match=words):
         raise answer.error
-    assert ("left", "sweep", None) not in job.asked, "what is prepared may be committed yet"
+    assert ("left", "sweep", None) not in job.calls, "what is prepared may be committed yet"
 
 
 def test_number_of_a_checkpoint_is_noted_before_the_first_sink_commits_it(tmp_path, monkeypatch):
@@ -141,7 +141,7 @@ def test_number_of_a_checkpoint_is_noted_before_the_first_sink_commits_it(tmp_pa
     monkeypatch.setattr(job.memory, "keep", forgetful)
     answer = job.perform(Commit(1, {}))
     assert str(answer.error) == "job `f` could not commit checkpoint 1: OSError: the memory does not answer"
-    assert job.asked == []
+    assert job.calls == []
 
 
 def test_an_earlier_checkpoint_that_is_committed_again_does_not_make_the_newest_forgotten(tmp_path):
@@ -155,30 +155,30 @@ def test_sinks_commit_what_an_attempt_begins_from_and_forget_what_is_behind(tmp_
     job = Stored(tmp_path)
     answer = job.perform(RestoreSinks(2, job.manifest(5, left=["a"])))
     assert answer == SinksRestored(2, (("left", "a of left"),))
-    assert job.asked == [("left", "commit", 5), ("right", "commit", 5), *SWEPT, *taken_over(tmp_path)]
+    assert job.calls == [("left", "commit", 5), ("right", "commit", 5), *SWEPT, *taken_over(tmp_path)]
 
 
 def test_sinks_of_a_job_that_begins_from_nothing_commit_nothing():
     job = Stored(None)
     assert job.perform(RestoreSinks(0, None)) == SinksRestored(0)
-    assert job.asked == [*SWEPT, *taken_over(None)]
+    assert job.calls == [*SWEPT, *taken_over(None)]
 
 
 def test_what_killed_runs_have_left_is_taken_over_once(tmp_path):
     job = Stored(tmp_path)
     job.perform(RestoreSinks(0, None))
-    job.asked.clear()
+    job.calls.clear()
     job.perform(RestoreSinks(1, None))
-    assert job.asked == SWEPT
+    assert job.calls == SWEPT
 
 
 def test_sinks_take_back_what_came_behind_the_checkpoint_before_they_commit_it_again(tmp_path):
     job = Stored(tmp_path)
     job.save(1, 2, 3)
     answer = job.perform(RestoreSinks(2, job.manifest(1, left=["a"]), retracts=3))
-    assert [what[1:] for what in job.asked[:4]] == [("retract", 1), ("retract", 1), ("commit", 1), ("commit", 1)]
+    assert [what[1:] for what in job.calls[:4]] == [("retract", 1), ("retract", 1), ("commit", 1), ("commit", 1)]
     assert answer == SinksRestored(2, (("left", "less than 1 of left"), ("right", "less than 1 of right"), ("left", "a of left")))
-    assert job.storage._saved.newest().checkpoint == 1, "nobody goes on from what was taken back"
+    assert job.storage._saved.newest().checkpoint == 1, "no job continues from a retracted checkpoint"
 
 
 def test_nothing_is_taken_back_unless_all_sinks_can(tmp_path):
@@ -186,8 +186,8 @@ def test_nothing_is_taken_back_unless_all_sinks_can(tmp_path):
     job.save(1, 2)
     answer = job.perform(RestoreSinks(2, job.manifest(1), retracts=2))
     assert answer.hopeless
-    assert "but sink `right` can't take back what it has committed since" in str(answer.error)
-    assert job.asked == []
+    assert "but sink `right` can't retract what it has committed since" in str(answer.error)
+    assert job.calls == []
     assert job.storage._saved.newest().checkpoint == 2
 
 
@@ -196,8 +196,8 @@ def test_sink_that_can_not_take_back_is_left_out_where_duplicates_are_allowed(tm
     job.save(1, 2)
     answer = job.perform(RestoreSinks(2, job.manifest(1), retracts=2))
     assert answer.error is None
-    assert [what for what in job.asked if what[1] == "retract"] == [("left", "retract", 1)]
-    assert "rows that sink `right` has committed behind checkpoint 1 come again" in caplog.text
+    assert [what for what in job.calls if what[1] == "retract"] == [("left", "retract", 1)]
+    assert "rows that sink `right` has committed after checkpoint 1 will be repeated" in caplog.text
 
 
 @pytest.mark.parametrize("step", ["retract", "commit"])
@@ -207,7 +207,7 @@ def test_sink_that_can_not_be_restored_is_an_error_that_another_attempt_may_not_
     answer = job.perform(RestoreSinks(2, job.manifest(1, left=["a"]), retracts=2))
     assert "the table is locked" in str(answer.error)
     assert not answer.hopeless
-    assert ("left", "sweep", None) not in job.asked
+    assert ("left", "sweep", None) not in job.calls
 
 
 @pytest.mark.parametrize("step", ["sweep", "take over"])
@@ -215,8 +215,8 @@ def test_what_is_left_and_can_not_be_removed_is_said_and_no_failure(tmp_path, st
     job = Stored(tmp_path, left={"fails": {step: OSError("read-only")}})
     with caplog.at_level(logging.WARNING):
         assert job.perform(RestoreSinks(0, None)).error is None
-    assert "sink `left` could not remove what" in caplog.text
-    assert ("right", step, None if step == "sweep" else f"f {tmp_path}/f") in job.asked
+    assert "sink `left` could not remove output" in caplog.text
+    assert ("right", step, None if step == "sweep" else f"f {tmp_path}/f") in job.calls
 
 
 def test_manifest_that_can_not_be_written_is_a_problem(tmp_path):
@@ -260,7 +260,7 @@ def test_savepoint_that_can_not_be_copied_says_why_and_its_checkpoint_is_kept_no
     job = Stored(tmp_path / "saved", kept=1)
     assert job.perform(CopySavepoint(str(tmp_path / "savepoint"), job.save(1))) is None
     answer = job.later.get(timeout=PATIENCE)
-    assert answer == SavepointCopied(1, f"{tmp_path / 'savepoint'} is not empty: give the savepoint a folder of its own")
+    assert answer == SavepointCopied(1, f"{tmp_path / 'savepoint'} is not empty: give the savepoint its own folder")
     job.save(2)
     assert CheckpointStore(f"{tmp_path}/saved/f").completed() == [2]
 
@@ -280,7 +280,7 @@ def test_start_of_a_job_is_remembered_and_only_a_warning_where_it_can_not_be(tmp
 
     monkeypatch.setattr(job.memory, "keep", forgetful)
     assert job.perform(RememberStart(8.0)) is None
-    assert "when it began to run could not be noted: the memory does not answer" in caplog.text
+    assert "when it began to run could not be recorded: the memory does not answer" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -296,14 +296,14 @@ def test_coordinator_that_was_taken_for_lost_does_nothing_more_that_the_run_sees
     job = Stored(tmp_path)
     job.save(1)
     job.another()
-    with pytest.raises(SupersededError, match="of term 0, was taken for lost, and another has begun"):
+    with pytest.raises(SupersededError, match="of term 0, was considered lost, and another has begun"):
         job.perform(effect(job))
-    assert job.asked == []
+    assert job.calls == []
     assert job.storage._saved.last == 1
 
 
 class Told:
-    """Storage that says in which order it carries effects out; the first waits until it may go on."""
+    """Storage that records the order of its effects; the first waits until it may continue."""
 
     def __init__(self):
         self.begun, self.may_go_on = SimpleQueue(), SimpleQueue()

@@ -1,4 +1,4 @@
-"""Records that a job leaves out are told in its views: a few of them, as text, and none if that is not wanted."""
+"""Views of a job contain some of its dropped records, as text, and none if that is not wanted."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SLEEP = time.sleep
 
 @pytest.fixture(autouse=True)
 def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """A job's handle asks for news 20 times a second: it is it that sleeps, not the test."""
+    """Let a job's handle sleep while it polls for results."""
     monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 def left_out(flow, **metrics):
-    """What the last view of a finished job has of them, by operator and kind."""
+    """Return the dropped records in the last view of a finished job, by operator and kind."""
     job = flow.run(runtime="local", config=ef.JobConfig(metrics=ef.MetricsConfig(window="50ms", **metrics)))
     job.wait(PATIENCE)
     found = {}

@@ -1,4 +1,4 @@
-"""Whole jobs in this process: their results, their ends, and how errors reach who waits."""
+"""Whole jobs in this process: their results, their ends, and the propagation of errors to waiting threads."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from patience import patience
 
 import evenflow as ef
-from evenflow.connectors.items import ItemsSource, rows_of
-from evenflow.connectors.list_sink import ListSink
+from evenflow.connectors.python.items import ItemsSource, rows_of
+from evenflow.connectors.python.list_sink import ListSink
 from evenflow.engine.batch import Batch
 from evenflow.engine.sink import Sink, SinkWriter
 from evenflow.engine.source import Source, SourceReader
@@ -25,17 +25,17 @@ from evenflow.scheduler.protocol.requests import ShowView
 
 SLEEP = time.sleep
 PATIENCE = patience(30)
-"""Seconds after which a test gives up; nothing takes so long."""
+"""Seconds after which a test gives up; no step takes so long."""
 
 
 @pytest.fixture(autouse=True)
 def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """A job's handle asks for news 20 times a second: it is it that sleeps, not the test."""
+    """Let a job's handle sleep while it polls for results."""
     monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 class Broken(Source, SourceReader):
-    """A source that fails where it is told to; it would never end."""
+    """An endless source that fails in a chosen place."""
 
     name = "broken"
     finished = False
@@ -72,7 +72,7 @@ class Broken(Source, SourceReader):
 
 
 class Hesitant(ItemsSource, SourceReader):
-    """Rows one by one, each after a poll in which there was none."""
+    """A source of single rows, each after an empty poll."""
 
     def reader(self, index: int, parallelism: int) -> Hesitant:
         self._reader, self._polls = super().reader(index, parallelism), 0
@@ -97,7 +97,7 @@ class Hesitant(ItemsSource, SourceReader):
 
 
 class BrokenSink(ListSink):
-    """A sink that fails where it is told to, and says whether it was stopped."""
+    """A sink that fails in a chosen place, and records if it was stopped."""
 
     def __init__(self, where: str) -> None:
         super().__init__([], "broken_sink")
@@ -127,7 +127,7 @@ class BrokenSink(ListSink):
 
 
 class Telling(ListSink):
-    """A list that says when rows have come."""
+    """A list that signals the arrival of rows."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
@@ -140,7 +140,7 @@ class Telling(ListSink):
 
 
 def endless(flow: ef.Dataflow) -> tuple[ef.Stream, threading.Event]:
-    """Rows without end, and an event that is set once some have gone through the flow."""
+    """Return an endless stream, and an event that is set once some rows have passed through the flow."""
     flowing = threading.Event()
     stream = flow.read(ef.generate(rate=2000, keys=4))
     stream.write(ef.to_callback(lambda row: flowing.set()))
@@ -318,7 +318,7 @@ def test_wait_gives_up_after_its_timeout_and_the_job_runs_on():
 
 
 def is_waiting(thread: threading.Thread) -> bool:
-    """Whether the thread is in `Job.wait`, where an interrupt finds the job's handle ready for it."""
+    """Return True if the thread is in `Job.wait`, where the job's handle is ready for an interrupt."""
     frame = sys._current_frames().get(thread.ident or 0)
     while frame is not None and frame.f_code is not threading.Event.wait.__code__:
         frame = frame.f_back

@@ -1,4 +1,4 @@
-"""Jobs in this process that save their state: a checkpoint's folder, a disk that is full, a sink that fails."""
+"""Jobs in this process that save their state: a checkpoint's folder, a full disk, a failing sink."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import evenflow as ef
 from evenflow.actors.task.saved_state import SavedState
-from evenflow.connectors.list_sink import ListSink
+from evenflow.connectors.python.list_sink import ListSink
 from evenflow.scheduler.protocol.manifest import Manifest
 from evenflow.scheduler.protocol.reports import CheckpointState
 from evenflow.scheduler.record.restoring.run_claim import RunClaim
@@ -28,7 +28,7 @@ TOTAL = 2_000
 
 @pytest.fixture(autouse=True)
 def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """A job's handle asks for news 20 times a second: it is it that sleeps, not the test."""
+    """Let a job's handle sleep while it polls for results."""
     monkeypatch.setattr(time, "sleep", SLEEP)
 
 
@@ -45,7 +45,7 @@ def numbered(rows, sink=None, **source):
 
 
 def slow_until(happened):
-    """A source's clock: time passes at a hundredth of its speed until `happened`, so that a busy machine's job isn't over before that."""
+    """Return a source's clock that runs at a hundredth of its speed until `happened`, so that the job doesn't finish before."""
     passed, last = 0.0, time.monotonic()
 
     def clock():
@@ -79,15 +79,15 @@ def expected():
 
 
 class Flaky(ListSink):
-    """Every third commit fails."""
+    """A sink whose every third commit fails."""
 
     def start(self):
         super().start()
-        self.asked = 0
+        self.calls = 0
 
     def commit(self, checkpoint, committables):
-        self.asked += 1
-        if self.asked % 3 == 0:
+        self.calls += 1
+        if self.calls % 3 == 0:
             raise OSError("not now")
         return super().commit(checkpoint, committables)
 
@@ -95,9 +95,9 @@ class Flaky(ListSink):
 def test_sink_that_fails_now_and_then_gets_every_row_once(tmp_path, expected):
     rows = []
     sink = Flaky(rows, "to_list")
-    flow = numbered(rows, sink, rate=4_000, clock=slow_until(lambda: sink.asked > 3))
+    flow = numbered(rows, sink, rate=4_000, clock=slow_until(lambda: sink.calls > 3))
     flow.run(runtime="local", config=config(tmp_path, restart={"most": 1000})).wait("60s")
-    assert sink.asked > 3
+    assert sink.calls > 3
     assert in_order(rows) == expected
 
 
@@ -119,7 +119,7 @@ def test_job_begins_from_a_checkpoints_folder_and_commits_what_may_not_have_been
 
 
 def first_rows(before, again):
-    """How many of the rows before are not among those that came again."""
+    """Return the number of earlier rows that are not among the repeated ones."""
     return len({(row["key"], row["n"]) for row in before} - {(row["key"], row["n"]) for row in again})
 
 
@@ -169,7 +169,7 @@ def test_disk_that_stays_full_ends_the_job(full_disk):
 
 
 class Damaging:
-    """Of a sink: the fourth checkpoint, or the first with state after it, is damaged when it is committed, and the commit fails."""
+    """A part of a sink that damages the fourth checkpoint, or the first with state after it, in its commit, which fails."""
 
     folder: Path
     damaged = None
@@ -186,11 +186,11 @@ class Damaging:
 
 
 class DamagingList(Damaging, ListSink):
-    """It can take back."""
+    """A damaging sink that can retract."""
 
 
 class DamagingLog(Damaging, ListSink):
-    """It can't."""
+    """A damaging sink that can't retract."""
 
     retractable = False
 
@@ -222,7 +222,7 @@ def test_job_stops_where_a_sink_can_not_take_back_and_goes_on_if_duplicates_are_
         flow.run(runtime="local", config=config(folder, **options)).wait("60s")
         return rows
 
-    with pytest.raises(ef.JobError, match=r"(?s)`to_list` can't take back.*Put the checkpoint's files back.*allow_duplicates=True"):
+    with pytest.raises(ef.JobError, match=r"(?s)`to_list` can't retract.*Restore the checkpoint's files.*allow_duplicates=True"):
         run(tmp_path)
     rows = run(tmp_path / "again", checkpoint={"allow_duplicates": True})
     assert len(rows) > len(expected)
@@ -230,7 +230,7 @@ def test_job_stops_where_a_sink_can_not_take_back_and_goes_on_if_duplicates_are_
 
 
 class InVain(ListSink):
-    """The writer can't prepare, once, when another sink has prepared something for that checkpoint."""
+    """A sink whose writer fails to prepare, once, after another sink has prepared that checkpoint."""
 
     folder: Path
     failed: ClassVar[bool] = False
@@ -240,7 +240,7 @@ class InVain(ListSink):
 
 
 class Watching:
-    """Of a writer."""
+    """A part of a writer."""
 
     def __init__(self, writer, folder):
         self.write, self.close, self._prepare, self._folder = writer.write, writer.close, writer.prepare, folder
@@ -266,7 +266,7 @@ def test_nothing_stays_of_what_was_prepared_and_never_committed(tmp_path, expect
 
 
 class Wrecking(ListSink):
-    """All checkpoints there are, are damaged when there are three with state and the last is committed; the commit fails."""
+    """A sink that damages all checkpoints in the commit of the third one with state, which fails."""
 
     folder: Path
     wrecked = False
@@ -290,11 +290,11 @@ def test_job_of_which_no_checkpoint_is_left_begins_anew_and_takes_back_all_that_
     flow.run(runtime="local", config=config(tmp_path)).wait("60s")
     assert sink.wrecked
     assert in_order(rows) == expected
-    assert "it goes on from the beginning" in caplog.text
+    assert "it continues from the beginning" in caplog.text
 
 
 def saved(folder, rows):
-    """A savepoint of a part of the rows, which are committed."""
+    """Return a savepoint after some committed rows."""
     job = numbered(rows, rate=200).run(runtime="local", config=config(folder / "checkpoints", checkpoint={"interval": None}))
     for _ in range(3):
         job.checkpoint()
@@ -313,7 +313,7 @@ def test_job_of_which_no_checkpoint_is_left_begins_anew_from_its_savepoint(tmp_p
     flow.run(runtime="local", config=config(tmp_path), from_savepoint=savepoint).wait("60s")
     assert sink.wrecked
     assert in_order(before + rows) == expected
-    assert f"it goes on from {savepoint}" in caplog.text
+    assert f"it continues from {savepoint}" in caplog.text
 
 
 def test_job_does_not_begin_from_a_damaged_savepoint(tmp_path):
@@ -330,7 +330,7 @@ def test_next_run_removes_what_a_killed_one_prepared_unless_a_checkpoint_may_nee
     killed = ef.write_parquet(out)
     killed.start()
     killed.take_over(f"f {url}", list)
-    killed._claim.release()  # as the kernel does it
+    killed._claim.release()  # as the kernel does
     names = [f".part-{killed.run}-w-{name}" for name in ("0.inprogress", "1.prepared", "2.prepared")]
     for name in names:
         (out / name).touch()

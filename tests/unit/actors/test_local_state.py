@@ -21,7 +21,7 @@ SLEEP = time.sleep
 
 @pytest.fixture(autouse=True)
 def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """A job's handle asks for news 20 times a second: it is it that sleeps, not the test."""
+    """Let a job's handle sleep while it polls for results."""
     monkeypatch.setattr(time, "sleep", SLEEP)
 
 
@@ -50,7 +50,7 @@ def test_job_counts_the_same_wherever_its_state_lies(place, items, tmp_path):
 
 
 def aggregates(rows, **config):
-    """A running aggregate, windows and columns of state in one job: what each emits, in no order."""
+    """Run a running aggregate, windows and columns of state in one job; return the output of each, in any order."""
     flow, out = ef.Dataflow("aggregated"), ([], [], [])
     keyed = flow.read(ef.from_items(rows, event_time="ts", max_delay="1s")).key_by("key")
     functions = {"n": ef.count(), "total": ef.sum("seq"), "high": ef.max("key"), "different": ef.approx_distinct("seq")}
@@ -98,7 +98,10 @@ def tell(address, *commands):
 
 
 def count_with_an_accident(accident, rows, **config):
-    """Counts `MANY` items of seven kinds; `accident` happens in the middle of a batch. How many calls of the function it took."""
+    """Count `MANY` items of seven kinds, with `accident` in the middle of a batch.
+
+    Returns the number of calls of the function.
+    """
     calls = []
 
     def counted_until_then(state, row):
@@ -146,7 +149,7 @@ def test_server_that_goes_away_and_comes_back_empty_costs_restarts_and_no_row(tm
 
 @pytest.mark.parametrize(
     ("commands", "problem"),
-    [([FLUSH], "has lost what was written to it"), ([CUT_OFF], "is gone")],
+    [([FLUSH], "has lost writes"), ([CUT_OFF], "is gone")],
     ids=["flushed", "cut off"],
 )
 def test_job_without_checkpoints_ends_with_operator_and_address_of_a_server_that_lost_its_state(commands, problem):
@@ -180,7 +183,7 @@ def test_job_whose_aggregates_have_no_place_for_their_state_fails_with_that_alon
     keyed = flow.read(ef.from_items([{"k": 1, "ts": 1}], event_time="ts", unit="s")).key_by("k")
     (keyed.window(ef.tumbling("1s")) if windows else keyed).aggregate(n=ef.count()).write(ef.to_list([]))
     job = flow.run(runtime="local", config=ef.JobConfig(state=ef.StateConfig("lmdb", dir=str(tmp_path / "missing"))))
-    with pytest.raises(ef.StateBackendError, match=r"operator `aggregate` can't keep its state in .*missing"):
+    with pytest.raises(ef.StateBackendError, match=r"operator `aggregate` can't store its state in .*missing"):
         job.wait(timeout=60)
     assert not job._runtime._thread.is_alive()
     assert job.status().state.value == "failed"

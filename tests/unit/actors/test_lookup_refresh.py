@@ -1,4 +1,4 @@
-"""A lookup with `refresh=` reads its table again outside of the task's thread, and takes it between two batches."""
+"""A lookup with `refresh=` reads its table again in the background, and replaces it between two batches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from patience import patience
 
 import evenflow as ef
-from evenflow.actors.task.outside_work import OutsideWork
+from evenflow.actors.task.background_work import BackgroundThreads
 from evenflow.actors.task.pacing import Pacing
 from evenflow.actors.task.task_interpreter import TaskInterpreter
 from evenflow.actors.task.task_ports import TaskPorts
@@ -23,7 +23,7 @@ PATIENCE = patience(30)
 
 
 class Ports:
-    """Records what the task sends and reports, and does work outside of it when it is told to."""
+    """Ports that record the task's output and reports, and do background work on demand."""
 
     def __init__(self):
         self.time = 0.0
@@ -56,7 +56,7 @@ class Ports:
         pass
 
     def work(self):
-        """Do what is wanted."""
+        """Do the pending background work."""
         wanted, self.wanted = self.wanted, []
         for position, run in wanted:
             try:
@@ -66,7 +66,7 @@ class Ports:
 
 
 class Tables:
-    """A function that gives one table after the other, and raises those that are errors."""
+    """A function that returns one table after the other, and raises those that are errors."""
 
     def __init__(self, *tables):
         self.tables = list(tables)
@@ -79,7 +79,7 @@ class Tables:
 
 
 class Looking:
-    """A task that polls a row with key `a` whenever it is asked, and looks it up."""
+    """A task that polls a row with key `a` on demand, and looks it up."""
 
     def __init__(self, *tables, refresh="10s", **options):
         flow = ef.Dataflow("looking")
@@ -94,7 +94,7 @@ class Looking:
         self.task.open()
 
     def look(self, time: float):
-        """What a row finds at this time."""
+        """Return the result of the lookup at this time."""
         self.ports.time = time
         self.task.poll(1)
         self.task.idle()
@@ -203,35 +203,35 @@ def test_first_reading_that_fails_ends_the_job_and_names_the_operator(wrong):
 
 
 def ended():
-    """Wait until what is done outside of the task is over."""
+    """Wait until the background work has ended."""
     for thread in threading.enumerate():
-        if thread.name == "task-0 outside":
+        if thread.name == "task-0 background":
             thread.join(PATIENCE)
 
 
 def test_work_is_done_in_another_thread_and_nobody_waits_for_it_at_the_end():
-    begun, release, outside = threading.Event(), threading.Event(), OutsideWork("task-0")
+    begun, release, background = threading.Event(), threading.Event(), BackgroundThreads("task-0")
 
     def work():
         begun.set()
         assert release.wait(PATIENCE)
         return threading.current_thread()
 
-    outside.begin(0, work)
+    background.begin(0, work)
     assert begun.wait(PATIENCE)
-    assert list(outside.take()) == []
+    assert list(background.take()) == []
     release.set()
     ended()
-    ((position, outcome),) = outside.take()
+    ((position, outcome),) = background.take()
     assert position == 0
     assert outcome.result is not threading.current_thread()
-    outside.begin(1, lambda: 1 / 0)
+    background.begin(1, lambda: 1 / 0)
     ended()
-    ((position, outcome),) = outside.take()
+    ((position, outcome),) = background.take()
     assert isinstance(outcome.error, ZeroDivisionError)
     release.clear()
-    outside.begin(2, work)
-    outside.close()
+    background.begin(2, work)
+    background.close()
     release.set()
     ended()
-    assert not list(outside.take())
+    assert not list(background.take())

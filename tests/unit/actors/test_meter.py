@@ -1,4 +1,4 @@
-"""Useful time is what the records cost, not what others did on the same CPUs meanwhile."""
+"""Useful time is the cost of the records, without the time of other threads on the same CPUs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenflow as ef
-from evenflow.actors.clocks.job_clock import JobClock
+from evenflow.actors.clocks import JobClock
 from evenflow.actors.task.meter import Meter, own_share
 from evenflow.actors.task.run_queue import RunQueue, Spent
 from evenflow.engine.task.core import TaskCore
 
 
 class Counted(RunQueue):
-    """What the system would have counted: `spent` in the window, and `late` in each wait of it."""
+    """The times that the system would have counted: `spent` in the window, and `late` in each wait of it."""
 
     def __init__(self, spent, late=0.0):
         super().__init__()
@@ -32,7 +32,7 @@ class Counted(RunQueue):
 
 
 class Clock:
-    """A clock that is set by hand."""
+    """A clock that a test sets."""
 
     now = 100.0
 
@@ -62,7 +62,7 @@ def test_time_without_a_cpu_is_no_useful_time():
 
 
 def test_what_a_wait_lasts_for_want_of_a_cpu_takes_nothing_from_useful_time(monkeypatch):
-    """A worker that is woken for each of ten batches, each time 50 ms late, and waits for a service in its function."""
+    """Ten batches wake a worker 50 ms late each, and its function waits for a service."""
     clock = Clock()
     monkeypatch.setattr("evenflow.actors.task.meter.time", clock)
     monkeypatch.setattr("evenflow.actors.task.meter.CLOCK", clock.time)
@@ -80,7 +80,7 @@ def test_what_a_wait_lasts_for_want_of_a_cpu_takes_nothing_from_useful_time(monk
 @pytest.mark.parametrize("step", [-3600.0, 3600.0])
 def test_a_wall_clock_that_is_set_ends_no_window_early_or_late(step, monkeypatch):
     wall, passed = 1_000_000.25, 500.0
-    monkeypatch.setattr("evenflow.actors.clocks.job_clock.time", SimpleNamespace(time=lambda: wall, monotonic=lambda: passed))
+    monkeypatch.setattr("evenflow.actors.clocks.time", SimpleNamespace(time=lambda: wall, monotonic=lambda: passed))
     monkeypatch.setattr("evenflow.actors.task.meter.CLOCK", JobClock())
     measured, found = meter(Spent(0.0, 0.0)), []
     wall += step

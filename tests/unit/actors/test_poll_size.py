@@ -1,4 +1,4 @@
-"""How much a source reads at once follows from how long it takes to leave."""
+"""The size of a source's polls follows from the time until their rows are sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the system counts of a thread."""
+"""The times that the system counts for a thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evenflow.actors.task.run_queue import RunQueue, Spent, open_schedstat, read
 
 @pytest.fixture
 def said(tmp_path):
-    """What is read from a file with this text."""
+    """Read a file with this text."""
 
     def read(text):
         (tmp_path / "schedstat").write_text(text)

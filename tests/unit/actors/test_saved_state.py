@@ -1,4 +1,4 @@
-"""A job's checkpoints on disk: whose they are, which are kept, what a savepoint becomes."""
+"""A job's checkpoints on disk: their runs, retention, and savepoints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from evenflow.scheduler.record.restoring.fitting import Allowed
 from evenflow.scheduler.record.restoring.run_claim import RunClaim
 from evenflow.scheduler.record.restoring.terms import first_attempt
 from evenflow.state.files import StateFile
-from evenflow.state.store import CheckpointStore, seen_from_beside
+from evenflow.state.store import CheckpointStore, path_from_sibling
 
 
 def manifest(checkpoint, *files):
@@ -55,7 +55,7 @@ def test_manifest_that_can_not_be_read_is_passed_over_and_said(url, tmp_path, ca
     (tmp_path / "checkpoints" / "checkpoint-00000002" / "manifest").write_bytes(b"evenflow manifest 3\nand nothing else")
     with caplog.at_level(logging.WARNING):
         assert saved.newest().checkpoint == 1
-    assert "checkpoint 2 is left out: the manifest is not what was written" in caplog.text
+    assert "checkpoint 2 is skipped: the manifest is not what was written" in caplog.text
 
 
 def test_nobody_goes_on_from_a_checkpoint_that_is_void_and_its_number_is_not_given_again(url):
@@ -93,7 +93,7 @@ def test_file_stays_as_long_as_a_checkpoint_that_is_kept_needs_it(url, tmp_path)
     def complete(checkpoint, *, whole):
         with store.writing(checkpoint, "count-0") as writer:
             writer.write(pa.record_batch({"key": [checkpoint]}))
-        before = [] if whole else [replace(f, path=seen_from_beside(f.path, checkpoint - 1)) for f in chains[checkpoint - 1]]
+        before = [] if whole else [replace(f, path=path_from_sibling(f.path, checkpoint - 1)) for f in chains[checkpoint - 1]]
         chains[checkpoint] = [*before, writer.finish()]
         assert saved.complete(manifest(checkpoint, *chains[checkpoint])) is None
         for kept in store.completed():
@@ -107,7 +107,7 @@ def test_file_stays_as_long_as_a_checkpoint_that_is_kept_needs_it(url, tmp_path)
     assert complete(6, whole=False) == complete(7, whole=False)[:-1] == [1, 2, 3, 4, 5, 6]
     assert store.completed() == [4, 6, 7], "4 is the newest that would be left without the file of 5"
     again = SavedState(url, 2, RunClaim("run"))
-    chains[8] = [replace(f, path=seen_from_beside(f.path, 7)) for f in chains[7]]
+    chains[8] = [replace(f, path=path_from_sibling(f.path, 7)) for f in chains[7]]
     assert again.complete(manifest(8, *chains[8])) is None, "who comes back reads in the manifests what is needed"
     assert store.completed() == [4, 7, 8]
     assert [len(list(store.chunks(8, file))) for file in chains[8]] == [1, 1, 1]
@@ -134,7 +134,7 @@ def test_savepoint_is_a_copy_without_what_its_job_commits(url, tmp_path):
     assert saved.copy(saved.newest(), str(folder)) is None
     opened = SavedState(None, 2, RunClaim("another")).open_savepoint(str(folder), plan(), Allowed())
     assert (opened.checkpoint, dict(opened.committables), len(opened.files)) == (1, {}, 1)
-    assert saved.copy(saved.newest(), str(folder)) == f"{folder} is not empty: give the savepoint a folder of its own"
+    assert saved.copy(saved.newest(), str(folder)) == f"{folder} is not empty: give the savepoint its own folder"
 
 
 def test_savepoint_that_can_not_be_written_is_a_problem(url, tmp_path):
@@ -172,7 +172,7 @@ def test_checkpoint_that_came_to_nothing_takes_no_room_and_nor_do_files_that_com
     for checkpoint in (2, 3):
         written(url, checkpoint)
         saved.discard(checkpoint)
-        written(url, 2)  # by a worker of an attempt that is over
+        written(url, 2)  # by a worker of a finished attempt
     assert folders(tmp_path) == ["checkpoint-00000001", "checkpoint-00000002"]
     saved.discard(4)
     assert folders(tmp_path) == ["checkpoint-00000001"]
@@ -184,7 +184,7 @@ def test_what_a_lost_coordinator_had_begun_takes_no_room(url, tmp_path):
     for checkpoint in (2, 4, 5):
         written(url, checkpoint)
     SavedState(url, 2, RunClaim("run")).discard_unfinished()
-    assert folders(tmp_path) == ["checkpoint-00000002", "checkpoint-00000003"], "what lies before may be needed"
+    assert folders(tmp_path) == ["checkpoint-00000002", "checkpoint-00000003"], "earlier ones may be needed"
 
 
 def test_nothing_is_void_by_half_where_there_is_no_room_for_the_word(url, monkeypatch):
@@ -223,7 +223,7 @@ def test_coordinator_that_was_taken_for_lost_saves_nothing_more(url):
     first, second = SavedState(url, 3, RunClaim("run")), SavedState(url, 3, RunClaim("run"))
     assert first.complete(manifest(1)) is None
     assert second.take_over().checkpoint == 1
-    with pytest.raises(SupersededError, match="of term 0, was taken for lost, and another has begun"):
+    with pytest.raises(SupersededError, match="of term 0, was considered lost, and another has begun"):
         first.complete(manifest(2))
     with pytest.raises(SupersededError):
         first.stay_in_charge()
@@ -273,4 +273,4 @@ def test_damaged_note_of_a_coordinator_is_left_out_and_said(url, tmp_path, caplo
     note.write_bytes(b"")
     with caplog.at_level(logging.WARNING):
         assert third.take_over().checkpoint == 1
-    assert "a note of a coordinator that began before is left out" in caplog.text
+    assert "a note of an earlier coordinator is skipped" in caplog.text

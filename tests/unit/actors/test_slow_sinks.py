@@ -1,4 +1,4 @@
-"""Jobs in this process whose sink takes long to commit: the job goes on meanwhile, and has finished once its last commit is carried out."""
+"""Jobs in this process with a slow sink: the job continues during commits, and finishes after its last commit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from patience import patience
 
 import evenflow as ef
-from evenflow.connectors.list_sink import ListSink
+from evenflow.connectors.python.list_sink import ListSink
 from evenflow.scheduler.protocol.effects import JobState
 from evenflow.scheduler.protocol.reports import CheckpointState, MigrationState
 
@@ -19,7 +19,7 @@ PATIENCE = patience(30)
 
 @pytest.fixture(autouse=True)
 def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """A job's handle asks for news 20 times a second: it is it that sleeps, not the test."""
+    """Let a job's handle sleep while it polls for results."""
     monkeypatch.setattr(time, "sleep", SLEEP)
 
 
@@ -29,7 +29,7 @@ def number(state, row):
 
 
 class SlowSink(ListSink):
-    """`begun`: the commits that have begun; each waits until `may_commit` has something for it, an error perhaps."""
+    """A sink with slow commits. `begun`: begun commits; each waits for an item of `may_commit`, which may be an error."""
 
     def __init__(self, rows):
         super().__init__(rows, "out")
@@ -44,7 +44,7 @@ class SlowSink(ListSink):
 
 
 class Job:
-    """Numbers the rows of each key of an endless source; the commit of a checkpoint has begun."""
+    """A job that numbers the rows of each key of an endless source; the commit of a checkpoint has begun."""
 
     def __init__(self, folder):
         self.rows = []
@@ -60,7 +60,7 @@ class Job:
         self.committing = self.begun()
 
     def rows_go_on(self):
-        """More rows come to the workers that number them."""
+        """Wait until more rows reach the workers that number them."""
         deadline, before = time.monotonic() + PATIENCE, self._numbered()
         while self._numbered() <= before:
             assert time.monotonic() < deadline, f"no row came within {PATIENCE} s"
@@ -70,21 +70,21 @@ class Job:
         return sum(figures.rows_in for figures in self.job.metrics() if figures.worker.startswith("count"))
 
     def begun(self):
-        """The checkpoint whose commit begins."""
+        """Return the checkpoint whose commit begins."""
         return self.sink.begun.get(timeout=PATIENCE)
 
     def commit(self, error=None):
         self.sink.may_commit.put(error)
 
     def end(self):
-        """Stopped, with everything committed."""
+        """Stop the job and wait until everything is committed."""
         self.job.stop(drain=True)
         self.begun()
         self.commit()
         assert self.job.wait(PATIENCE).status().state is JobState.FINISHED
 
     def is_whole(self):
-        """Whether every key's rows are numbered from 1 on, each number once."""
+        """Return True if every key's rows are numbered from 1 on, each number once."""
         numbers = [(row["key"], row["n"]) for row in self.rows]
         last = {key: max(n for each, n in numbers if each == key) for key, _ in numbers}
         return len(last) > 1 and sorted(numbers) == sorted((key, n) for key, most in last.items() for n in range(1, most + 1))

@@ -1,4 +1,4 @@
-"""Warm spares: as many as are wanted are kept, and who is taken has started."""
+"""Warm spares: the wanted number is kept, and a spare that is taken has started."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from evenflow.actors.processes.spares import REPLACE_AFTER, ROOM_INTERVAL, Spare
 
 
 class Process:
-    """One that starts and is lost when a test says so."""
+    """A process that starts and is lost on demand."""
 
     def __init__(self, label):
         self.label, self.node = label, "a"
@@ -22,7 +22,7 @@ class Process:
 
 
 class Pool:
-    """Two spares; `made` are all processes so far."""
+    """A pool with two spares; `made` are all processes so far."""
 
     def __init__(self, count=2):
         self.made, self.room = [], True

@@ -19,7 +19,7 @@ def temporary(monkeypatch):
 
 @pytest.fixture
 def make(temporary):
-    """Makes a socket folder with a socket that is listened on, or no more."""
+    """Create a socket folder with a socket, on which a process listens or no longer listens."""
     listening = []
 
     def make_folder(job, *, alive, age):

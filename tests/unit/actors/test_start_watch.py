@@ -1,4 +1,4 @@
-"""A start that takes a while says what it waits for, once for each thing."""
+"""A slow start prints what it waits for, once for each thing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chunks go to disk in a thread of their own; what can't be written is a report, not the end of the thread."""
+"""Chunks are written to disk in a separate thread; a failed write is a report, not the end of the thread."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_disk_that_is_full_at_any_step_of_a_file_fails_that_checkpoint_and_no_ot
 
 
 def within_a_minute(flush):
-    """What `flush` gives; an error of the test's own if it doesn't return."""
+    """Return the result of `flush`; the test fails if it doesn't return."""
     found = []
     thread = threading.Thread(target=lambda: found.extend(flush()), daemon=True)
     thread.start()

@@ -1,4 +1,4 @@
-"""A coordinator that takes over from a lost one waits for a store that doesn't answer, says so, and can be cancelled."""
+"""A coordinator that takes over from a lost one waits for an unavailable store, reports that, and can be cancelled."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ BOUND = 30
 
 
 class Store:
-    """Answers once `tries` have failed."""
+    """A store that answers once `tries` have failed."""
 
     def __init__(self, tries, error=None):
-        self.tries, self.asked, self.begun, self.refused = tries, threading.Semaphore(0), threading.Event(), []
+        self.tries, self.calls, self.begun, self.refused = tries, threading.Semaphore(0), threading.Event(), []
         self.error = error if error is not None else StoreUnavailableError("s3://bucket/f: terms/1: no answer")
 
     def begin(self):
         self.tries -= 1
-        self.asked.release()
+        self.calls.release()
         if self.tries >= 0:
             raise self.error
         self.begun.set()
@@ -52,7 +52,7 @@ def test_status_and_progress_say_what_it_waits_for_and_it_can_be_cancelled():
     waiting = TakeOver("f", store.begin, store.refuse)
     waiting.start()
     for _ in range(2):
-        assert store.asked.acquire(timeout=BOUND)
+        assert store.calls.acquire(timeout=BOUND)
     status = waiting.status()
     assert (status.state, status.problems) == (JobState.RESTARTING, ("waits for its store: s3://bucket/f: terms/1: no answer",))
     assert waiting.progress("3").state is JobState.RESTARTING

@@ -1,4 +1,4 @@
-"""A coordinator is lost and another takes its place: where the job goes on, what its sinks take back, and what is counted on."""
+"""A lost coordinator is replaced: the point of recovery, the sinks' retractions, and the reports that count."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ from evenflow.testing.settings import changed
 
 
 class Counting(type(ef.to_list([]))):
-    """Of a sink: what it was asked to do; it can take back unless it is told that it can't."""
+    """A sink that records its calls; it can retract unless it is told that it can't."""
 
     def __init__(self, *, retractable=True):
         super().__init__([], "out")
-        self.asked, self._retractable = [], retractable
+        self.calls, self._retractable = [], retractable
 
     @property
     def retractable(self):
         return self._retractable
 
     def commit(self, checkpoint, committables):
-        self.asked.append(("commit", checkpoint))
+        self.calls.append(("commit", checkpoint))
         return super().commit(checkpoint, committables)
 
     def retract(self, after):
-        self.asked.append(("retract", after))
+        self.calls.append(("retract", after))
         return super().retract(after)
 
 
 class Run:
-    """Of a job whose coordinator is lost and comes back. It is both ports of its interpreter; storage answers at once."""
+    """A job whose coordinator is lost and returns. It is both ports of its interpreter; storage answers at once."""
 
     def __init__(self, folder, **sink):
         self.sink, self.memory, self.folder = Counting(**sink), RunMemory(), folder / "f"
@@ -98,7 +98,7 @@ class Run:
         return number
 
     def lose_coordinator(self):
-        """The one that comes back brings the job up where it can."""
+        """Replace the coordinator, which deploys the job if it can."""
         self.deployed = None
         self.begin(takes_over=True)
 
@@ -122,15 +122,15 @@ def test_coordinator_that_comes_back_knows_of_committed_checkpoints_that_it_does
     run = Run(tmp_path).start()
     assert [run.checkpoint() for _ in range(3)] == [1, 2, 3]
     run.delete(*deleted, what=what)
-    run.sink.asked.clear()
+    run.sink.calls.clear()
     run.lose_coordinator()
-    assert run.sink.asked == [("retract", goes_on_from), *([("commit", goes_on_from)] if goes_on_from else [])]
-    assert "checkpoint 3, its newest, is damaged or gone; it goes on from " in caplog.text
+    assert run.sink.calls == [("retract", goes_on_from), *([("commit", goes_on_from)] if goes_on_from else [])]
+    assert "checkpoint 3, its newest, is damaged or missing; it continues from " in caplog.text
     run.start()
     assert run.checkpoint() == 4, "no number comes twice"
     run.lose_coordinator()
     assert run.deployed.manifest.checkpoint == 4
-    assert run.sink.asked[-2:] == [("commit", 4), ("commit", 4)], "what was taken back is not taken back again"
+    assert run.sink.calls[-2:] == [("commit", 4), ("commit", 4)], "what was taken back is not taken back again"
 
 
 def test_coordinator_that_comes_back_stops_if_rows_of_a_checkpoint_that_is_gone_can_not_be_taken_back(tmp_path):
@@ -141,7 +141,7 @@ def test_coordinator_that_comes_back_stops_if_rows_of_a_checkpoint_that_is_gone_
     (run.folder / "checkpoint-00000002" / "some.state").touch()
     run.lose_coordinator()
     assert (run.deployed, run.status.state) == (None, JobState.FAILED)
-    words = r"checkpoint 2, its newest, is damaged or gone, and it would go on from the beginning, but sink `out` can't take back"
+    words = r"checkpoint 2, its newest, is damaged or missing, and it would continue from the beginning, but sink `out` can't retract"
     with pytest.raises(JobError, match=words):
         raise run.status.error
     assert list(run.folder.glob("*/*.state")), "who puts the manifest back can begin from it"
@@ -151,7 +151,7 @@ def test_coordinator_that_comes_back_before_anything_was_committed_takes_nothing
     run = Run(tmp_path, retractable=False)
     run.lose_coordinator()
     run.start().checkpoint()
-    assert run.sink.asked == [("commit", 1)]
+    assert run.sink.calls == [("commit", 1)]
 
 
 def test_seconds_and_checkpoints_are_counted_on_when_the_coordinator_comes_back(tmp_path):

@@ -42,7 +42,7 @@ from evenflow.testing.simulated.workers import SimulatedMeter
 
 
 class Ports:
-    """Channels, clock, reports, writer and saved state in one; `calls` is what they were told, `reports` apart."""
+    """Channels, clock, reports, writer and saved state in one; `calls` are the calls, `reports` separate."""
 
     busy = False
 

@@ -1,4 +1,4 @@
-"""What happens to a job comes to an OpenTelemetry collector as spans, each once; without an endpoint nothing is loaded."""
+"""An OpenTelemetry collector gets each event of a job as a span, once; without an endpoint nothing is loaded."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_collector_that_is_not_there_holds_nobody_up(monkeypatch, caplog):
         traces.close()
         for thread in threading.enumerate():
             if thread.name == "clicks/traces" or thread.name.startswith("OtelBatch"):
-                thread.join(patience(60))  # it tries again at times that it draws, which hypothesis would take for a test's
+                thread.join(patience(60))  # it retries at random times, which hypothesis would attribute to a test
                 assert not thread.is_alive()
 
 

@@ -1,4 +1,4 @@
-"""Messages between workers arrive whole and in order, and nothing is left when a transport is closed."""
+"""Messages between workers arrive whole and in order, and closing a transport leaves nothing behind."""
 
 from __future__ import annotations
 

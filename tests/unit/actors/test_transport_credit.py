@@ -1,4 +1,4 @@
-"""Who has no credit waits with batches, and with nothing else."""
+"""A sender without credit holds back batches, and nothing else."""
 
 from __future__ import annotations
 

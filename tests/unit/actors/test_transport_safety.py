@@ -1,4 +1,4 @@
-"""Whatever comes from strangers, from attempts that are over and from broken peers is refused, and said."""
+"""Messages of strangers, of finished attempts and of broken peers are rejected and reported."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_recorded_messages_of_a_sender_do_not_enter_a_second_time_without_the_pa
         up.send(7, numbers(i))
     assert receive(down, 3) == [(7, i) for i in range(3)]
     intruder = stranger(down.address.ipc, b"up#0", password=password)
-    with suppress(zmq.Again):  # it was refused already
+    with suppress(zmq.Again):  # it was rejected already
         for message in recorded * 100:
             intruder.send_multipart(message, zmq.NOBLOCK)
     assert intruder.get_monitor_socket().poll(PATIENCE * 1000), "the connection was not refused"
@@ -161,7 +161,7 @@ def test_a_flood_of_connections_that_are_turned_away_is_counted_and_leaves_a_few
         until(lambda _, number=number: down.refused == number, down)
     told = [record.getMessage() for record in caplog.records if record.name.endswith("gatekeeper")]  # threads of others may tell more
     assert len(told) == 5
-    assert "turned away a connection from this node, 16 so far" in told[-1]
+    assert "rejected a connection from this node, 16 so far" in told[-1]
 
 
 @pytest.mark.parametrize("what", ["the folder", "a socket's file"])

@@ -1,4 +1,4 @@
-"""What can't be sent to workers is named: operator, function, variable."""
+"""Unpicklable parts of a plan are named: operator, function, variable."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Locked(ef.KeyedFunction):
 
 class Sums(ef.Aggregate):
     def __init__(self):
-        self.log = open  # what can be pickled is not named
+        self.log = open  # picklable parts are not named
         self.held = threading.Lock()
 
     def create(self):
@@ -115,7 +115,7 @@ def test_operator_function_and_variable_are_named(name):
     assert "operator `look" in message
     assert variable in message
     assert "lock, which can't be pickled (TypeError: cannot pickle '_thread.lock' object)" in message
-    assert "make it where it is used: inside the function" in message
+    assert "create it where it is used: inside the function" in message
     assert "\n" not in message
 
 

@@ -11,7 +11,7 @@ from patience import patience
 
 import evenflow as ef
 from evenflow.actors.channels.security import Security
-from evenflow.actors.processes.sent import received
+from evenflow.actors.processes.packed_call import unpack_call
 from evenflow.actors.processes.worker import Service, Worker
 from evenflow.engine.errors import JobError
 from evenflow.scheduler.load.window import WorkerWindow
@@ -58,15 +58,15 @@ def test_what_a_coordinator_asks_that_is_served_no_more_is_refused_and_its_run_i
     worker.serve(Service("second", "other", None, Security.generate("run")))
     assert run.end(0), "it has ended"
     worker.join("first")
-    with pytest.raises(JobError, match="job `other`: this process works for the coordinator that asks no more"):
+    with pytest.raises(JobError, match="job `other`: this process no longer works for the calling coordinator"):
         worker.deploy("first", 6, task, SETTINGS, None, across_nodes=False)
-    with pytest.raises(JobError, match="no more"):
+    with pytest.raises(JobError, match="no longer works"):
         worker.connect("first", 5, {}, ())
-    with pytest.raises(JobError, match="no more"):
+    with pytest.raises(JobError, match="no longer works"):
         worker.start("first", 5)
     worker.deploy("second", 0, task, SETTINGS, None, across_nodes=False)
-    heard = worker._current
-    heard.command = pytest.fail
+    run = worker._current
+    run.command = pytest.fail
     worker.command("first", 0, 0, Shutdown())
     worker.rest()
     worker.join("second")
@@ -86,9 +86,9 @@ def test_call_that_comes_before_the_one_that_says_for_whom_it_is_waits_for_that(
     worker.rest()
 
 
-def coordinator(heard):
-    """Hands what it is sent as a report to `heard`."""
-    return SimpleNamespace(report=SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda *call: heard(call))))
+def coordinator(messages):
+    """Return a coordinator that adds received reports to `messages`."""
+    return SimpleNamespace(report=SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda *call: messages(call))))
 
 
 def test_a_worker_frees_the_state_of_an_attempt_before_it_begins_the_next():
@@ -121,7 +121,7 @@ def test_a_report_is_bytes_for_ray_which_sends_what_lay_in_memory_along_with_any
     try:
         call = calls.get(timeout=patience(60))
         assert [type(argument) for argument in call] == [bytes]
-        sender, attempt, number, report = received(*call)
+        sender, attempt, number, report = unpack_call(*call)
         assert (sender, attempt, number) == ("stateful_map-0", 1, 0)
         assert isinstance(report, WorkerWindow)
     finally:

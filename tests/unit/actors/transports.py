@@ -1,4 +1,4 @@
-"""What the tests of transports share: batches, patience, and what was received."""
+"""Support for tests of transports: batches, patience, and received elements."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def shown(element):
 
 
 def until(condition, *transports):
-    """Polls the transports until the condition holds; returns what they received."""
+    """Poll the transports until the condition holds; return the received elements."""
     received, deadline = [], time.monotonic() + PATIENCE
     while not condition(received):
         assert time.monotonic() < deadline, f"waited {PATIENCE} s in vain; received {received}"

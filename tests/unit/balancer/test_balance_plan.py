@@ -1,4 +1,4 @@
-"""A plan as JSON and as a routing table."""
+"""Conversion of a plan to JSON and to a routing table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers that leave lose all keys, workers that join get as many as the others, and nothing else moves."""
+"""Leaving workers lose all keys, joining workers get as many as the others, and no other keys move."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evenflow.state.hashing import group_of
 
 @st.composite
 def tables(draw, most=6):
-    """A table of 16 or 64 groups, with routes of their own for a few keys."""
+    """Draw a table of 16 or 64 groups, with own routes for a few keys."""
     workers = draw(st.integers(1, most))
     count = draw(st.sampled_from((16, 64)))
     groups = draw(st.lists(st.integers(0, workers - 1), min_size=count, max_size=count))

@@ -1,4 +1,4 @@
-"""Hotspot-diminishing: the heat goes, little state moves, and nothing moves for nothing."""
+"""Hotspot-diminishing: load leaves the hottest worker, little state moves, and no move is useless."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOTSPOT, LPT = named("hotspot"), named("lpt")
 
 @st.composite
 def snapshots(draw) -> LoadSnapshot:
-    """Groups on any worker, some with hot keys, of which some have routes of their own; hot keys' state is part of their group's."""
+    """Draw groups on any worker, some with hot keys with or without own routes, whose state is part of their group's."""
     workers = draw(st.integers(1, 6))
     worker = st.integers(0, workers - 1)
     loads = st.one_of(st.just(0), st.integers(1, 20), st.integers(100, 200))
@@ -34,7 +34,7 @@ def snapshots(draw) -> LoadSnapshot:
 
 
 def carried_out(snapshot: LoadSnapshot, plan: BalancePlan) -> LoadSnapshot:
-    """The snapshot after the plan, by the words of `BalanceMove` alone."""
+    """Return the snapshot after the plan, by the documentation of `BalanceMove` alone."""
     to_group = {move.group: move for move in plan.moves if move.group is not None}
     to_key = {move.key: move for move in plan.moves if move.group is None}
     assert len(to_group) + len(to_key) == len(plan.moves), "each group and each key at most once"
@@ -53,7 +53,7 @@ def carried_out(snapshot: LoadSnapshot, plan: BalancePlan) -> LoadSnapshot:
 
 
 def zipf(workers: int, key_groups: int, keys: int, exponent: float, hot: int = 64) -> LoadSnapshot:
-    """Keys by Zipf's law, hashed to groups; the first routing table; 64 bytes of state per key."""
+    """Return keys by Zipf's law, hashed to groups, in the first routing table, with 64 bytes of state per key."""
     shares = 1 / np.arange(1, keys + 1) ** exponent
     shares /= shares.sum()
     homes = (mix(np.arange(keys).astype(np.uint64)) & np.uint64(key_groups - 1)).astype(np.int64)
@@ -225,7 +225,7 @@ def test_limits_that_cannot_be_are_refused(field, value):
 
 
 def test_keys_whose_heat_is_gone_lose_their_routes_with_the_next_plan():
-    """Every round another key is hot, in the group that all of them are in; the others are silent."""
+    """Every round another key of the same group is hot; the others are silent."""
     routes: dict[str, int] = {}
     for turn in range(20):
         hot = f"key-{turn}"

@@ -1,4 +1,4 @@
-"""The rules that `hotspot` is compared with, each by what it promises."""
+"""The baselines for `hotspot`, each with the properties of its rule."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def snapshots(draw) -> LoadSnapshot:
 
 
 def loads_after(snapshot: LoadSnapshot, plan: BalancePlan) -> list[float]:
-    """The workers' loads by the words of `BalanceMove`, shares of keys included."""
+    """Return the workers' loads by the documentation of `BalanceMove`, shares of keys included."""
     groups = {g.group: g.worker for g in snapshot.key_groups} | {m.group: m.target for m in plan.moves if m.group is not None}
     loads = np.zeros(snapshot.workers)
     for group in snapshot.key_groups:

@@ -1,4 +1,4 @@
-"""A snapshot that exists is sound, and says how uneven it is and how even it could be."""
+"""Existing snapshots are consistent, and show how uneven they are and how even they could be."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_snapshot_that_cannot_be_is_refused_by_the_name_of_the_field(text, mes
 
 
 def test_a_hot_key_is_listed_once():
-    with pytest.raises(SnapshotError, match=r"hot_keys\[1\].key is 'JFK', which is there already"):
+    with pytest.raises(SnapshotError, match=r"hot_keys\[1\].key is 'JFK', which is listed twice"):
         LoadSnapshot(2, [GroupLoad(0, 0, 1.0)], [KeyLoad("JFK", 0, 0.1), KeyLoad("JFK", 0, 0.1)])
 
 

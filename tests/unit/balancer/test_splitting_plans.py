@@ -1,4 +1,4 @@
-"""Which hot keys `hotspot` splits and gathers: only where an operator can, where it helps, and not back and forth."""
+"""Hot keys that `hotspot` splits and gathers: only if the operator can and it helps, and without alternating."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ BACKGROUND = [GroupLoad(group, group % WORKERS, 0.01, 100) for group in range(1,
 
 
 def join_with(load: float, left: float | None, dealable=("left", "right"), worker: int = 0) -> LoadSnapshot:
-    """A join of which one key has the load `load`; all other load is even."""
+    """Return a join with one key of the load `load`; all other load is even."""
     return LoadSnapshot(WORKERS, [GroupLoad(0, worker, load, 100), *BACKGROUND], [KeyLoad("ATL", 0, load, 80, left=left)], (), dealable)
 
 
 def shared(loads: tuple[float, ...], copied: float, dealt="left") -> LoadSnapshot:
-    """The same, where the key is split over the first workers."""
+    """Return the same join with the key split over the first workers."""
     split = SplitKey("ATL", 0, dealt, tuple(range(len(loads))), loads, copied)
     return LoadSnapshot(WORKERS, [GroupLoad(0, 0, 0.0, 100), *BACKGROUND], (), [split], ("left", "right"))
 
@@ -61,7 +61,7 @@ def test_home_is_the_worker_that_has_the_key():
     [
         pytest.param(join_with(0.6, left=0.6, dealable=()), Limits(), id="operator without a side that may be dealt"),
         pytest.param(join_with(0.6, left=0.6, dealable=("right",)), Limits(), id="only the cold side may be dealt"),
-        pytest.param(join_with(0.6, left=None), Limits(), id="nobody knows which side is hot"),
+        pytest.param(join_with(0.6, left=None), Limits(), id="the hot side is unknown"),
         pytest.param(join_with(0.6, left=0.6), Limits(split_keys=False), id="setting"),
         pytest.param(join_with(0.6, left=0.6), Limits(fixed_keys=frozenset(["ATL"])), id="key that rests"),
         pytest.param(join_with(0.6, left=0.3), Limits(max_bytes=20), id="copies that are too large"),
@@ -97,7 +97,7 @@ def test_rest_is_balanced_around_the_parts_of_a_split_key():
 def test_cool_key_is_gathered_with_the_reason_in_words():
     plan = Hotspot().plan(shared((0.01, 0.01, 0.01), 0.002))
     assert (plan.splits, plan.gathers) == ((), ("ATL",))
-    assert "hot key 'ATL' has cooled to 0.24 times the mean load: it is split no longer" in plan.reason
+    assert "hot key 'ATL' has cooled to 0.24 times the mean load: it is no longer split" in plan.reason
 
 
 @pytest.mark.parametrize("limits", [Limits(split_keys=False), Limits(kept_split=frozenset(["ATL"]))], ids=["setting", "not cool for long"])
@@ -108,7 +108,7 @@ def test_cool_key_stays_split(limits):
 def test_key_with_nothing_to_deal_is_gathered():
     plan = Hotspot().plan(shared((0.2, 0.2, 0.2), 0.199))
     assert plan.gathers == ("ATL",)
-    assert "has hardly any left rows to deal any more" in plan.reason
+    assert "has hardly any left rows left to deal" in plan.reason
 
 
 def test_key_that_became_hotter_is_shared_by_more_workers():

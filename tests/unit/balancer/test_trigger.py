@@ -1,4 +1,4 @@
-"""When to balance: after several uneven windows, once, and not the same thing again."""
+"""The trigger plans once, after several uneven windows, and doesn't repeat a plan."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Stream:
         )
 
     def run(self, windows: int = 1) -> float:
-        """The imbalance of the last of these windows, over its floor."""
+        """Run these windows and return the imbalance of the last, over its floor."""
         for _ in range(windows):
             self.window += 1
             if self.on_the_way and self.on_the_way[0][0] <= self.window:

@@ -1,4 +1,4 @@
-"""The bounded sources, over random input: what tests of all sources are given."""
+"""The bounded sources over random input, for tests that cover all sources."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import strategies as st
 
-from evenflow.connectors.csv import read_csv
-from evenflow.connectors.generate import generate
-from evenflow.connectors.items import from_items
-from evenflow.connectors.json import read_json
+from evenflow.connectors.formats.csv import read_csv
+from evenflow.connectors.formats.json import read_json
+from evenflow.connectors.formats.parquet import read_parquet
+from evenflow.connectors.formats.text import read_text
+from evenflow.connectors.generated.generate import generate
 from evenflow.connectors.nexmark.source import nexmark
-from evenflow.connectors.parquet import read_parquet
-from evenflow.connectors.text import read_text
+from evenflow.connectors.python.items import from_items
 from evenflow.engine.source import Source
 
 MAX_DELAY = 5
 """Milliseconds by which a row of `streams` may be older than one before it."""
 
 GROUP = 30
-"""Events of NexMark that are out of order among themselves."""
+"""The size of the groups of NexMark events that are out of order."""
 
 Row = dict[str, int]
 Build = Callable[[Path, list[list[Row]]], Source]
-"""A source that reads these rows, a list per file, from files in the folder."""
+"""A function that returns a source of these rows, a list per file, from files in the folder."""
 
 streams = st.lists(st.lists(st.integers(0, MAX_DELAY), max_size=12), min_size=1, max_size=5).map(
     lambda files: [

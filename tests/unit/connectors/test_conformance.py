@@ -1,4 +1,4 @@
-"""All sources and sinks keep what the engine relies on, and faults that are planted in a connector are found."""
+"""All sources and sinks keep the engine's contract, and the contract's tests find planted faults of a connector."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import pytest
 from bounded_sources import MAX_DELAY, bids, csv, generated, items, ndjson, number, parquet, text
 
 import evenflow as ef
+from evenflow.connectors.files.split_position import SplitPosition
 from evenflow.connectors.followed import follow as following
-from evenflow.connectors.spark.exchange import End, Exchange
+from evenflow.connectors.spark.exchange import EndMarker, ExchangeFolder
 from evenflow.connectors.spark.tail import TailReader, share_out_log
-from evenflow.connectors.split_position import SplitPosition
 from evenflow.engine.protocol.elements import MAX_TIME
 from evenflow.engine.time.event_time import EventTime
 from evenflow.testing import ConformanceError, check_sink, check_source
@@ -67,7 +67,7 @@ def test_generators_conform():
 
 
 class Counting(ef.Source):
-    """The numbers to 20 with themselves as event times, every reader a part of them. `fault` is what it does wrong."""
+    """A source of the numbers to 20, which are also their event times, divided among the readers. `fault`: its planted fault."""
 
     name = "counting"
 
@@ -227,13 +227,13 @@ def test_printed_rows_conform(capsys):
 
 
 class Exchanged(ef.Source):
-    """What `from_spark` sends to the workers: the log of a folder, which Spark fills."""
+    """A source as `from_spark` sends it to the workers: the log of a folder that Spark fills."""
 
     name = "exchanged"
     spec = EventTime("ts", max_delay=MAX_DELAY * 1_000)
 
     def __init__(self, folder: Path) -> None:
-        self.exchange = Exchange(folder)
+        self.exchange = ExchangeFolder(folder)
 
     def reader(self, index: int, parallelism: int) -> TailReader:
         schema = pa.schema({"ts": pa.int64(), "n": pa.int64()})
@@ -258,7 +258,7 @@ def test_the_log_of_a_folder_that_spark_fills_conforms(ended, tmp_path):
             pq.write_table(pa.Table.from_pylist(rows, schema), path)
         source.exchange.publish(batch, paths)
     if ended:
-        source.exchange.finish(End(2))
+        source.exchange.finish(EndMarker(2))
     check_source(source, split=lambda row: row["n"] // 100)
 
 
@@ -271,7 +271,7 @@ def test_sinks_into_memory_conform():
 
 
 class Place:
-    """Rows of this process; copies of a sink share it, as they share a server."""
+    """Rows of this process, shared by copies of a sink as copies share a server."""
 
     rows: list[dict[str, Any]] = []  # noqa: RUF012 -- shared on purpose
     committed: dict[int, Any] = {}  # noqa: RUF012 -- shared on purpose
@@ -298,12 +298,12 @@ def test_sinks_that_call_functions_conform(place):
 
 
 def _place() -> type[Place]:
-    """The class by its name, which a pickled function looks up."""
+    """Return the class by its name, which a pickled function looks up."""
     return Place
 
 
 class Staging(ef.Sink):
-    """Rows under a number until the commit makes them visible. `fault` is what it does wrong."""
+    """A sink that stores rows under a number until the commit makes them visible. `fault`: its planted fault."""
 
     name = "staging"
     staged: dict[str, list[int]] = {}  # noqa: RUF012 -- shared by all copies, as a server would be

@@ -1,4 +1,4 @@
-"""Whatever is written to stay is on the disk when the call returns: the file before its name, and its name before the next step."""
+"""Durable writes are on the disk when the call returns: a file before its name, and its name before the next step."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from evenflow.connectors.parquet_sink import write_parquet
+from evenflow.connectors.formats.parquet_sink import write_parquet
 from evenflow.connectors.spark.delivery import Delivery
-from evenflow.connectors.spark.exchange import End, Exchange
+from evenflow.connectors.spark.exchange import EndMarker, ExchangeFolder
 from evenflow.connectors.spark.sink import to_spark
 from evenflow.engine.batch import Batch
 from evenflow.state.durable import make_folder, write_durably
@@ -18,7 +18,7 @@ from evenflow.state.store import CheckpointStore
 
 
 class Disk:
-    """What a machine that loses power would forget: files that were named before they were on the disk, and names of later."""
+    """The files and names that a machine would lose in a power failure."""
 
     def __init__(self, monkeypatch):
         self._synced, self.forgotten, self.named = set(), set(), 0
@@ -107,13 +107,13 @@ def taken_back(folder):
 
 
 def end_of_a_stream(folder):
-    exchange = Exchange(folder / "a" / "out")
+    exchange = ExchangeFolder(folder / "a" / "out")
     exchange.create()
-    exchange.finish(End(3))
+    exchange.finish(EndMarker(3))
 
 
 def delivery(folder):
-    exchange = Exchange(folder / "out")
+    exchange = ExchangeFolder(folder / "out")
     exchange.create()
     Delivery(None, exchange, print, "to_spark").begin()
 

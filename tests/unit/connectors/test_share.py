@@ -11,11 +11,11 @@ from evenflow.engine.errors import FlowError
 FAR = 300
 
 histories = st.lists(st.tuples(st.integers(1, 5), st.lists(st.integers(0, 60), min_size=5, max_size=5)), max_size=5)
-"""How many readers there are next, and how many numbers each then gives."""
+"""The numbers of readers in sequence, and how many numbers each of them emits."""
 
 
 def shared_out(parallelism: int, history: list[tuple[int, list[int]]]) -> tuple[list[Share], list[int]]:
-    """The shares at the end, and all numbers that were given."""
+    """Return the final shares, and all numbers that were emitted."""
     shares, numbers = [Share.of(index, parallelism) for index in range(parallelism)], []
     for count, taken in history:
         shares = share_out(shares, count, "read")

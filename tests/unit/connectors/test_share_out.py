@@ -1,4 +1,4 @@
-"""However a source is polled, shared out and sought, it gives every record once, and its watermarks are true."""
+"""Every source emits each record once with true watermarks, in any sequence of polls, reassignments and seeks."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import LongType, StructField, StructType
 
-from evenflow.connectors.csv import CsvSource
-from evenflow.connectors.generate import generate
-from evenflow.connectors.items import from_items
-from evenflow.connectors.spark.exchange import End, Exchange
+from evenflow.connectors.files.splits import Split
+from evenflow.connectors.formats.csv import CsvSource
+from evenflow.connectors.generated.generate import generate
+from evenflow.connectors.python.items import from_items
+from evenflow.connectors.spark.exchange import EndMarker, ExchangeFolder
 from evenflow.connectors.spark.source import SparkSource, from_spark
-from evenflow.connectors.splits import Split
 from evenflow.engine.errors import ConnectorError, FlowError
 from evenflow.engine.protocol.elements import MAX_TIME, MIN_TIME
 from evenflow.engine.source import Source
@@ -34,15 +34,15 @@ BY_TIME = EventTime("ts", max_delay=MAX_DELAY * 1000)
 polls = st.tuples(st.integers(0, 3), st.integers(1, 5))
 shares = st.integers(1, 4)
 steps = st.lists(polls | polls | shares, max_size=20)
-"""A poll of a reader for at most so many rows, or a share-out to so many readers."""
+"""A poll of a reader for at most so many rows, or a reassignment to so many readers."""
 
 offsets = st.lists(st.integers(0, MAX_DELAY), max_size=8)
 commits = st.lists(st.tuples(st.integers(0, 50), offsets), max_size=4)
-"""The files of a micro-batch: where its event time begins, and how late each row is."""
+"""The files of a micro-batch: the start of its event time, and the delay of each row."""
 
 
 class CsvOfUnknownTimes(CsvSource):
-    """Nothing is known of a file before it is read."""
+    """A source that knows nothing of a file before it is read."""
 
     def _first_rows(self, split: Split) -> None:
         return None
@@ -57,7 +57,7 @@ every_source = pytest.mark.parametrize("build", [items, parquet, csv, unknown_cs
 
 
 class Readers:
-    """All readers of a source, and the rows that they gave. What each poll and each share-out must keep is asserted as it happens."""
+    """All readers of a source, and the rows that they emitted. Every poll and reassignment asserts the invariants."""
 
     def __init__(self, source: Source, parallelism: int, *, in_order: bool = True) -> None:
         self.source, self.in_order = source, in_order
@@ -94,7 +94,7 @@ class Readers:
         for reader, position in zip(self.readers, after, strict=True):
             reader.seek(through_a_checkpoint(position))
             earliest = self.source.earliest(position)
-            # A reader of a log that had come to its end looks whether it is still the end.
+            # A reader at the end of a log checks if it is still the end.
             assert reader.watermark() >= earliest or (earliest == MAX_TIME and not reader.finished)
         self.bounds = [self.source.earliest(position) for position in after]
         assert min(self.bounds) == min(map(self.source.earliest, before)) >= told
@@ -108,7 +108,7 @@ class Readers:
             assert not self.in_order or all(first < second for first, second in pairwise(given_numbers))
 
     def drained(self) -> list[int]:
-        """All rows that were given, sorted, once all readers are at their end."""
+        """Read all readers to their end and return all emitted rows, sorted."""
         for _ in range(1000):
             if all(reader.finished for reader in self.readers):
                 break
@@ -125,7 +125,7 @@ def through_a_checkpoint(position: Any) -> Any:
 
 
 def retimed(files: list[list[Row]], order: list[int]) -> list[list[Row]]:
-    """The files in another order of event time."""
+    """Return the files in another order of event time."""
     return [[{**row, "ts": row["ts"] + 100 * (order[number] - number)} for row in rows] for number, rows in enumerate(files)]
 
 
@@ -142,7 +142,7 @@ class Log:
     """An exchange folder into which a test commits, and the source that follows it."""
 
     def __init__(self, folder: Path, event_time: str | None) -> None:
-        self.exchange, self.rows, self.batches = Exchange(folder), 0, 0
+        self.exchange, self.rows, self.batches = ExchangeFolder(folder), 0, 0
         self.exchange.create()
         schema = StructType([StructField("ts", LongType()), StructField("n", LongType())])
         frame: Any = SimpleNamespace(isStreaming=False, schema=schema, sparkSession=None)
@@ -166,7 +166,7 @@ def test_every_row_of_a_growing_log_is_given_once_whatever_is_shared_out_when(tm
     readers = Readers(log.source, parallelism)
     for step in script:
         log.commit(step) if isinstance(step, list) else readers.run([step])
-    log.exchange.finish(End(log.batches - 1))
+    log.exchange.finish(EndMarker(log.batches - 1))
     readers.run(after)
     assert readers.drained() == list(range(log.rows))
 
@@ -180,7 +180,7 @@ def test_splits_that_only_some_readers_have_discovered_go_to_one(tmp_path):
     log.commit([(0, [0, 0, 0])])
     readers.run([(1, 1), 3, (0, 1), (1, 1), (2, 1), 2])
     log.commit([(0, [0]), (0, [0])])
-    log.exchange.finish(End(3))
+    log.exchange.finish(EndMarker(3))
     assert readers.drained() == list(range(log.rows))
 
 

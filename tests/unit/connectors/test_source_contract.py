@@ -1,4 +1,4 @@
-"""What every bounded source promises the engine, for each of them: every row once, seeking without loss, a true watermark."""
+"""The contract of every bounded source: each row once, seeking without loss, a true watermark."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from bounded_sources import MAX_DELAY, bids, csv, expected, generated, items, nd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.connectors import file_source
+from evenflow.connectors.files import file_source
 from evenflow.engine.protocol.elements import MAX_TIME, MIN_TIME
 from evenflow.engine.source import SourceReader
 from evenflow.testing import check_source
@@ -82,7 +82,7 @@ def test_files_not_yet_read_hold_the_watermark_back_no_further_than_their_first_
 
 @pytest.mark.parametrize("build", [csv, ndjson])
 def test_a_file_whose_first_row_is_long_is_read_all_the_same(build, tmp_path_factory, monkeypatch):
-    monkeypatch.setattr(f"evenflow.connectors.{'csv' if build is csv else 'json'}.FIRST_BYTES", 4)
+    monkeypatch.setattr(f"evenflow.connectors.formats.{'csv' if build is csv else 'json'}.FIRST_BYTES", 4)
     reader = started(build, [[{"ts": 1_000, "n": 1}]], tmp_path_factory).reader(0, 1)
     assert reader.watermark() == MIN_TIME
     assert drained(reader) == [1]

@@ -133,7 +133,7 @@ def test_job_is_not_started_in_a_bucket_that_is_not_there(s3, tmp_path):
 
 def test_run_on_s3_belongs_to_one_owner(s3, url, tmp_path):
     job = midway(url, tmp_path / "out", Gate())
-    with pytest.raises(ef.RequestError, match="job `jobs` runs already"):
+    with pytest.raises(ef.RequestError, match="job `jobs` is already running"):
         flow_of(Gate(), tmp_path / "other").run(runtime="local", config=settings(url))
     taken = flow_of(Gate(), tmp_path / "out").run(runtime="local", config=settings(url), takeover=True)
     with pytest.raises(ef.JobFailedError, match="has taken this job over"):

@@ -1,4 +1,6 @@
-"""The store of checkpoints on S3: what is created once, whose reply is lost, and which faults are "try again" and which "give up"."""
+"""The store of checkpoints on S3: what is created once, whose reply is lost, and which faults are "try again" and which "give
+up".
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ def test_manifests_and_claims_are_created_once(url):
 
 def test_store_without_the_create_only_condition_is_refused(s3, url):
     s3.fault = Fault("careless")
-    with pytest.raises(StoreRefusedError, match=rf"{url}: this store replaces an object that it was asked to create only if there is none"):
+    with pytest.raises(StoreRefusedError, match=rf"{url}: this store replaces an object that it should create only if there is none"):
         CheckpointStore(url).check_create_only()
 
 

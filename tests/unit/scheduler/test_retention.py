@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from evenflow.scheduler.protocol.manifest import Manifest, TaskEntry
 from evenflow.scheduler.record.restoring.retention import Needs, retained
 from evenflow.state.files import StateFile
-from evenflow.state.store import seen_from_beside
+from evenflow.state.store import path_from_sibling
 
 
 @st.composite
@@ -51,7 +51,7 @@ def test_whatever_file_is_damaged_there_is_a_checkpoint_from_before_its_chain_if
 
 def test_needs_are_as_seen_from_beside_the_folder_whichever_it_is():
     first = (StateFile("a.state", 1, "", 1),)
-    second = (StateFile(seen_from_beside("a.state", 1), 1, "", 1), StateFile("b.state", 1, "", 1))
+    second = (StateFile(path_from_sibling("a.state", 1), 1, "", 1), StateFile("b.state", 1, "", 1))
     ones, twos = (
         Needs.of(Manifest("f", n, 0, 0.0, 4, {}, {"count": (TaskEntry(files=files), TaskEntry())}, {}, {}))
         for n, files in ((1, first), (2, second))

@@ -31,7 +31,7 @@ def _lmdb() -> StateBackend:
 
 @pytest.fixture(params=["memory", "lmdb", "remote"])
 def make_backend(request: Any) -> Iterator[BackendFactory]:
-    """Every backend that was made is closed at the end."""
+    """Provide a factory, whose backends are closed at the end."""
     with ExitStack() as opened:
 
         def remote() -> StateBackend:

@@ -1,4 +1,4 @@
-"""What every backend does, the same in all of them; the remote one talks to a real Valkey server."""
+"""The contract of all backends; the remote one uses a real Valkey server."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_count_and_bytes_follow_what_is_there(backend):
 def test_changes_of_too_many_keys_are_not_known_and_then_noted_anew(backend, monkeypatch):
     for module in (base, memory):
         monkeypatch.setattr(module, "MOST_NOTED", 3)
-    assert backend.changes() is None, "nobody had asked before"
+    assert backend.changes() is None, "this is the first call"
     put(backend, {b"a": b"1", b"b": b"2", b"c": b"3"})
     assert len(backend.changes()) == 3
     backend.delete_many(groups_of([b"a", b"b"]), [b"a", b"b"])

@@ -1,4 +1,4 @@
-"""A checkpoint counts once its manifest is there; files that are gone or cut short are refused; old ones are swept."""
+"""Complete checkpoints have a manifest; missing and truncated files are errors; old checkpoints are swept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was written is on the disk byte for byte, however it was cut into pieces and whatever the file system can do."""
+"""Files are on the disk byte for byte, for any sequence of writes and any abilities of the file system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State in files: it outgrows every map, snapshots stay true while it does, and nothing is left behind."""
+"""State in LMDB files: it outgrows every map, snapshots stay true meanwhile, and no file remains."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_state_that_can_not_be_read_is_named_with_the_operator_and_its_folder(tm
 
 @pytest.fixture
 def full_disk():
-    """Files that this process writes may have 1 MB and no more, as if the disk had no room behind that."""
+    """Limit the files of this process to 1 MB, as if the disk were full."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, before[1]))
@@ -94,11 +94,11 @@ def fill(backend):
 
 def test_disk_that_is_full_is_named_with_the_operator_and_what_was_written_before_is_whole(tmp_path, small, full_disk):
     small.put_many([1] * 100, KEYS[:100], [b"before"] * 100)
-    with pytest.raises(StateBackendError, match=rf"operator `count`: its state can't be written: .* is the disk full that has {tmp_path}"):
+    with pytest.raises(StateBackendError, match=rf"operator `count`: its state can't be written: .* is the disk of {tmp_path}"):
         fill(small)
     assert small.get_many([1] * 100, KEYS[:100]) == [b"before"] * 100
 
 
 def test_folder_that_is_not_there_is_named_with_the_operator(tmp_path):
-    with pytest.raises(StateBackendError, match=rf"operator `count` can't keep its state in {tmp_path}/none: .*StateConfig\(dir=...\)"):
+    with pytest.raises(StateBackendError, match=rf"operator `count` can't store its state in {tmp_path}/none: .*StateConfig\(dir=...\)"):
         LmdbBackend("count", str(tmp_path / "none"))

@@ -1,4 +1,4 @@
-"""A group's list has every key of it that exists, however many others were there."""
+"""A group's list has all its existing keys, even if many others were added and deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was packed comes back equal and of the same types, and nothing else can be packed."""
+"""Packed values are restored equal and with the same types; all other values are rejected."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ FOREIGN = {
     "object": (object(), "a object: store a value, or a dict of values"),
     "function": (len, "a builtin_function_or_method"),
     "complex": (1 + 2j, "a complex"),
-    "number of its own": (Number(1), r"a Number: store int\(...\), because it would come back as a int"),
+    "number of its own": (Number(1), r"a Number: store int\(...\), because it would be restored as a int"),
     "enumeration": (Colour.RED, "a Colour: store its .value"),
     "named tuple": (Point(1), r"a Point: store tuple\(...\), or a dict by _asdict"),
     "dataclass": (Visit(1), r"a Visit: store dataclasses.asdict\(...\)"),

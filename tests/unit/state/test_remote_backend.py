@@ -1,4 +1,4 @@
-"""State in a server: what is special about it, shown with a real Valkey server."""
+"""Special properties of state in a server, shown with a real Valkey server."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_password_and_database_of_the_address_are_used():
 
 @pytest.fixture
 def emptied():
-    """A server of its own, that may be flushed."""
+    """Start another server, which the test may flush."""
     with valkey_server() as address:
         client = ServerClient(address, "test")
         yield address, lambda: client.run([("FLUSHALL",)])
@@ -171,7 +171,7 @@ def test_server_that_was_flushed_is_found_out_by_whatever_comes_next(emptied, op
     backend.put_many([1], [b"a"], [b"1"])
     OPERATIONS["get_many"](backend)
     flush()
-    with pytest.raises(StateBackendError, match=r"operator `count`: the state server 127\.0\.0\.1:\d+ has lost what was written to it"):
+    with pytest.raises(StateBackendError, match=r"operator `count`: the state server 127\.0\.0\.1:\d+ has lost writes"):
         OPERATIONS[operation](backend)
     with pytest.raises(StateBackendError, match=r"operator `count`: the state server 127\.0\.0\.1:\d+ is gone"):
         OPERATIONS["put_many"](backend)
@@ -187,7 +187,7 @@ def test_server_that_is_flushed_while_a_snapshot_is_read_gives_none_of_what_is_l
     snapshot = backend.snapshot()
     next(snapshot)
     flush()
-    with pytest.raises(StateBackendError, match="has lost what was written to it"):
+    with pytest.raises(StateBackendError, match="has lost writes"):
         list(snapshot)
     backend.close()
 
@@ -213,7 +213,7 @@ def test_server_that_forgets_keys_is_refused_at_the_start_and_at_the_next_checkp
         for checkpoint in (backend.snapshot, lambda: backend.delta({(1, b"a")})):
             list(checkpoint())
         client.run([("CONFIG", "SET", "maxmemory-policy", policy)])
-        with pytest.raises(StateBackendError, match="forgets keys"):
+        with pytest.raises(StateBackendError, match="evicts keys"):
             backend.snapshot()
         client.close()
 

@@ -1,4 +1,4 @@
-"""Every key has a slot of its own for as long as it is known, whatever is forgotten meanwhile."""
+"""Every known key has its own slot, even if others are removed meanwhile."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def hash_of(key: int) -> int:
 
 @pytest.fixture(params=[DictIndex, lambda: WordIndex(2)], ids=["dict", "words"], scope="module")
 def index(request):
-    """Makes an index."""
+    """Create an index."""
     return request.param
 
 
 def fitting(slots: Slots, batch: list[int]) -> Any:
-    """Keys as the index takes them; those of two words have a part of the key in each."""
+    """Return keys in the form of the index; those of two words have a part of the key in each."""
     if not isinstance(slots.index, WordIndex):
         return batch
     keys = np.array(batch, np.int64)
@@ -34,7 +34,7 @@ def fitting(slots: Slots, batch: list[int]) -> Any:
 
 
 def values(slots: Slots, keys: Any) -> list[int]:
-    """The keys that the index gave."""
+    """Return the keys from the index as integers."""
     return keys[1].view(np.int64).tolist() if isinstance(slots.index, WordIndex) else keys
 
 

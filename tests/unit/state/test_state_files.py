@@ -1,4 +1,4 @@
-"""State files give back what was written, or refuse: nothing in between."""
+"""State files return exactly the written chunks or raise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The errors of file systems and their libraries: which mean "try again", and which "give up"."""
+"""Errors of file systems and their libraries that mean "try again" or "give up"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Avro values as columns and back: fastavro, which makes Python values of them, is the oracle."""
+"""Conversion of Avro values to columns and back, with fastavro as the oracle."""
 
 from __future__ import annotations
 
@@ -16,23 +16,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenflow as ef
-from evenflow.actors.processes.sent import received, sent
+from evenflow.actors.processes.packed_call import pack_call, unpack_call
 from evenflow.connectors.avro.schema import AvroSchema, SchemaError
-from evenflow.connectors.kafka.avro_rows import AvroRows
-from evenflow.connectors.kafka.avro_values import AvroValues
-from evenflow.connectors.kafka.decoding import UndecodableError, decoded
+from evenflow.connectors.kafka.values.avro_rows import AvroRows
+from evenflow.connectors.kafka.values.avro_values import AvroValues
+from evenflow.connectors.kafka.values.decoding import UndecodableError, decoded
 from evenflow.engine.columns import Columns
 
 
 def written(schema: Any, value: Any) -> bytes:
-    """What fastavro writes."""
     file = io.BytesIO()
     schemaless_writer(file, parse_schema(schema), value)
     return file.getvalue()
 
 
 def read(schema: Any, value: bytes) -> Any:
-    """What fastavro reads."""
     return schemaless_reader(io.BytesIO(value), parse_schema(schema), None)
 
 
@@ -129,7 +127,7 @@ def test_a_schema_that_is_no_record_is_the_column_value():
 
 def test_decoders_and_encoders_are_sent_to_workers():
     schema = AvroSchema(record("int", logical("int", "date")))
-    (reading, writing) = received(sent(AvroValues(schema, None, [], "r"), AvroRows(schema, None, "w")))
+    (reading, writing) = unpack_call(pack_call(AvroValues(schema, None, [], "r"), AvroRows(schema, None, "w")))
     rows = pa.record_batch({"f0": pa.array([1], pa.int32()), "f1": pa.array([date(2026, 1, 1)])})
     assert reading.decode(writing.values(rows).to_pylist())[0] == rows
 
@@ -156,7 +154,7 @@ _LEAVES: list[tuple[Any, st.SearchStrategy[Any]]] = [
 
 @st.composite
 def kinds(draw: st.DrawFn, depth: int = 2) -> tuple[Any, st.SearchStrategy[Any]]:
-    """An Avro type, and values of it."""
+    """Draw an Avro type and a strategy for its values."""
     shape = draw(st.sampled_from(["leaf", "leaf", "null", "array", "map", "record"] if depth else ["leaf"]))
     if shape == "record":
         inner = [draw(kinds(depth - 1)) for _ in range(draw(st.integers(1, 3)))]
@@ -252,7 +250,7 @@ def test_values_that_their_own_type_does_not_have_are_refused(kind, plain, value
         ({"type": "record"}, "it is no Avro schema"),
         ({"type": "record", "name": "R", "fields": 5}, "it is no Avro schema"),
         (record(), "it needs some, each once"),
-        (record(["int", "string"]), r"field `f0` is a union of int, string, and a column has one type beside null"),
+        (record(["int", "string"]), r"field `f0` is a union of int, string, and a column has one type and null"),
         (record({"type": "array", "items": ["null", "int", "long"]}), r"field `f0.items` is a union of int, long"),
         (record(["null", "R"]), "field `f0` is a `R` within a `R`"),
         (record(logical("bytes", "decimal", precision=99)), "field `f0` is a decimal of 99 digits"),
@@ -290,7 +288,7 @@ def test_columns_of_another_width_or_unit_are_written(column, kind):
     ("column", "kind", "problem"),
     [
         (pa.array([1, 2**40]), "int", "not in range"),
-        (pa.array([1, None]), "long", "column `f0` has a null, for which the schema has no place"),
+        (pa.array([1, None]), "long", "column `f0` has a null, which the schema doesn't allow"),
         (pa.array([True, None]), "boolean", "has a null"),
         (pa.array([[True], [None]]), {"type": "array", "items": "boolean"}, "has a null"),
         (pa.array([{"f0": True}, {"f0": None}]), record("boolean", name="I"), "has a null"),
@@ -323,7 +321,7 @@ def test_a_null_of_a_list_or_a_record_that_may_be_null_hides_nothing():
     ("columns", "problem"),
     [
         ({"f0": pa.int32()}, r"no column `f1` among f0; the schema has it, without a default"),
-        ({"f0": pa.int32(), "f1": pa.string(), "x": pa.int8()}, r"column `x` isn't in the schema, which has f0, f1; leave it out"),
+        ({"f0": pa.int32(), "f1": pa.string(), "x": pa.int8()}, r"column `x` isn't in the schema, which has f0, f1; remove it"),
         ({"f0": pa.string(), "f1": pa.string()}, r"column `f0` is string, and the schema's is int32: give it that type with cast"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What a reader's schema makes of rows that another schema wrote."""
+"""Reading rows that another schema wrote with a reader's schema."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import evenflow as ef
 from evenflow.connectors.avro import registry as avro_registry
 from evenflow.connectors.avro.registry import SchemaRegistry, UnknownSchemaError, header_of
 from evenflow.connectors.avro.schema import AvroSchema
-from evenflow.connectors.kafka.avro_values import AvroValues
-from evenflow.connectors.kafka.decoding import decoded
+from evenflow.connectors.kafka.values.avro_values import AvroValues
+from evenflow.connectors.kafka.values.decoding import decoded
 
 
 def record(**types: Any) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def registry():
 
 
 def reading(registry: Registry, reader: Any, values: list[bytes | None]) -> tuple[list[dict[str, Any]], dict[int, str]]:
-    """The rows, and why others were refused."""
+    """Return the decoded rows, and why others were refused."""
     refused: dict[int, str] = {}
     decoder = AvroValues(AvroSchema(reader), SchemaRegistry(registry.url, "read_kafka"), [], "read_kafka")
     rows, _ = decoded(decoder, values, refused.__setitem__)
@@ -82,8 +82,8 @@ def test_a_schema_that_has_no_columns_may_have_written_values_that_have_some(reg
 @pytest.mark.parametrize(
     ("writer", "reader", "row", "problem"),
     [
-        (record(a={"type": "int"}), record(b={"type": "int"}), {"a": 1}, "doesn't fit the one of the reader.*[Dd]efault"),
-        (record(a={"type": "string"}), record(a={"type": "int"}), {"a": "x"}, "doesn't fit the one of the reader"),
+        (record(a={"type": "int"}), record(b={"type": "int"}), {"a": 1}, "doesn't match the reader's.*[Dd]efault"),
+        (record(a={"type": "string"}), record(a={"type": "int"}), {"a": "x"}, "doesn't match the reader's"),
         (
             record(a=logical("long", "timestamp-micros")),
             record(a=logical("long", "timestamp-millis")),

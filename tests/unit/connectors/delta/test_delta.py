@@ -1,4 +1,4 @@
-"""Delta Lake tables as sinks and sources: read back with the library and with DuckDB."""
+"""Delta Lake tables as sinks and sources, read back with the library and with DuckDB."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SLEEP = time.sleep
 
 @pytest.fixture(autouse=True)
 def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """A job's handle asks for news 20 times a second: it is it that sleeps, not the test."""
+    """Let a job's handle sleep while it polls for results."""
     monkeypatch.setattr(time, "sleep", SLEEP)
 
 
@@ -159,7 +159,7 @@ def test_table_that_somebody_vacuumed(tmp_path):
     deltalake.write_deltalake(str(tmp_path), pa.table({"n": [1]}))
     deltalake.write_deltalake(str(tmp_path), pa.table({"n": [2]}), mode="overwrite")
     DeltaTable(str(tmp_path)).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
-    with pytest.raises(ef.ConnectorError, match=r"is gone, presumably vacuumed; read a newer version"):
+    with pytest.raises(ef.ConnectorError, match=r"was removed, presumably vacuumed; read a newer version"):
         ef.read_delta(tmp_path, version=0).start()
 
 

@@ -1,4 +1,4 @@
-"""Versions of a Delta Lake table as they come: each row once, in order, whatever is lost or shared out when, and true watermarks."""
+"""Versions of a Delta Lake table as they appear: each row once, in order, with true watermarks, despite losses and reassignments."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Row = tuple[int, int]
 
 @pytest.fixture
 def jobs_handle_waits(no_waiting_and_no_cluster, monkeypatch):
-    """A job's handle asks for news now and then: it is it that sleeps."""
+    """Let a job's handle sleep while it polls for results."""
     monkeypatch.setattr(time, "sleep", SLEEP)
 
 
@@ -48,7 +48,7 @@ def table_of(rows: list[Row]) -> pa.Table:
 
 
 def append(folder: Path, *files: list[Row], statistics: bool = True) -> list[Path]:
-    """A version with these files."""
+    """Append a version with these files."""
     if not DeltaTable.is_deltatable(str(folder)):
         deltalake.write_deltalake(str(folder), table_of([]))
     paths, actions = list[Path](), list[Any]()
@@ -69,7 +69,7 @@ def started(folder: Path, **options: Any) -> Any:
 
 
 def grow(folder: Path, random: random.Random, files: list[list[int]], newest: int, *, followed: bool) -> int:
-    """Another version: rows, or none, or the same ones in other files. Where nobody follows yet, these would be read in any order."""
+    """Append a version: rows, none, or (if `followed`, since they would be read in any order) the same rows in other files."""
     if random.random() < 0.15 and files and followed:
         DeltaTable(str(folder)).optimize.compact()
         return newest
@@ -152,7 +152,9 @@ def test_versions_that_change_rows_end_the_job_or_are_left_out(tmp_path, change)
     else:
         deltalake.write_deltalake(str(tmp_path), table_of([(1_000, 9)]), mode="overwrite")
     append(tmp_path, [(1_000, 3)])
-    with pytest.raises(ef.ConnectorError, match=r"version 2 of .* deletes or changes rows .*\((DELETE|WRITE)\).*skip_changes=True"):
+    with pytest.raises(
+        ef.ConnectorError, match=r"version 2 of .* deletes or changes existing rows .*\((DELETE|WRITE)\).*skip_changes=True"
+    ):
         strict.drain()
     assert lenient.drain() == [1, 2, 3]
 
@@ -162,7 +164,7 @@ def test_files_that_were_vacuumed_before_they_were_read(tmp_path):
     readers = Readers(started(tmp_path), 1)
     [path] = append(tmp_path, [(1_000, 2)])
     path.unlink()
-    with pytest.raises(ef.ConnectorError, match=rf"{path} is gone before it was read to its end, presumably vacuumed"):
+    with pytest.raises(ef.ConnectorError, match=rf"{path} was removed before it was read to its end, presumably vacuumed"):
         readers.drain()
 
 
@@ -172,7 +174,7 @@ def test_a_version_that_is_gone_from_the_log(tmp_path):
     for number in (2, 3):
         append(tmp_path, [(1_000, number)])
     (tmp_path / "_delta_log" / f"{2:020}.json").unlink()
-    with pytest.raises(ef.ConnectorError, match=r"version 2 of .* is gone from the table's log, which goes on to version 3"):
+    with pytest.raises(ef.ConnectorError, match=r"version 2 of .* is missing from the table's log, which continues to version 3"):
         readers.drain()
     (tmp_path / "_delta_log" / f"{3:020}.json").write_text("{")
     with pytest.raises(ef.ConnectorError, match=r"0003\.json can't be read as a version of a Delta table"):

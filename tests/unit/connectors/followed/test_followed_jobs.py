@@ -1,4 +1,4 @@
-"""Jobs in one process that follow a folder: files appear while the job runs, and the next job goes on from its checkpoint."""
+"""Jobs in one process that follow a folder: files appear while the job runs, and the next job resumes from its checkpoint."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SLEEP = time.sleep
 
 @pytest.fixture
 def jobs_handle_waits(no_waiting_and_no_cluster, monkeypatch):
-    """A job's handle asks for news now and then: it is it that sleeps."""
+    """Let a job's handle sleep while it polls for results."""
     monkeypatch.setattr(time, "sleep", SLEEP)
 
 
@@ -25,7 +25,7 @@ WAYS = pytest.mark.parametrize(("follow", "appended"), [(True, False), ("lines",
 
 
 def write(folder: Path, number: int, *, appended: bool) -> None:
-    """Ten more rows: a file of its own, or lines behind those of one of two files."""
+    """Write ten more rows: a new file, or lines appended to one of two files."""
     lines = "".join(f"{n}\n" for n in range(10 * number, 10 * number + 10))
     if appended:
         with (folder / f"{number % 2}.txt").open("a") as file:
@@ -36,7 +36,7 @@ def write(folder: Path, number: int, *, appended: bool) -> None:
 
 
 def started(folder, rows, follow, workers, enough, **options):
-    """A job, and an event that is set when `enough` rows have come to its end."""
+    """Start a job; return it with an event that is set when `enough` rows have been emitted."""
     flow, came, lines = ef.Dataflow("followed"), threading.Event(), set()
 
     def look(row):

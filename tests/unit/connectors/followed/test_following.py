@@ -1,4 +1,4 @@
-"""Files that appear in a folder: each row once, in order within a file, whatever is lost or shared out when, and true watermarks."""
+"""Files that appear in a folder: each row once, in order within a file, with true watermarks, despite losses and reassignments."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pytest
 from followed_folder import FOLLOWED, KINDS, MAX_DELAY, Folder, run
 from readers_at_random import Readers, numbers, through_a_checkpoint
 
-from evenflow.connectors.csv import read_csv
 from evenflow.connectors.followed import follow
-from evenflow.connectors.followed.arrived import BUCKETS, Arrived
+from evenflow.connectors.followed.arrived import BUCKETS, ArrivedFile
 from evenflow.connectors.followed.read_files import ReadFiles
 from evenflow.connectors.followed.reader import FollowReader
-from evenflow.connectors.json import read_json
-from evenflow.connectors.parquet import read_parquet
-from evenflow.connectors.text import read_text
+from evenflow.connectors.formats.csv import read_csv
+from evenflow.connectors.formats.json import read_json
+from evenflow.connectors.formats.parquet import read_parquet
+from evenflow.connectors.formats.text import read_text
 from evenflow.engine.errors import ConnectorError, FlowError
 from evenflow.engine.protocol.elements import MIN_TIME
 
@@ -28,7 +28,7 @@ every_kind = pytest.mark.parametrize("kind", [*KINDS])
 
 @pytest.fixture(autouse=True)
 def looks_whenever_polled(monkeypatch):
-    """Without a pause after a look that took long."""
+    """Remove the pause after a look that took long."""
     monkeypatch.setattr(follow, "LOOKING", 1.0)
 
 
@@ -101,7 +101,7 @@ def test_a_file_that_changes_or_vanishes_after_it_was_read_partly_is_named(kind,
         problem = f"{path} has changed after 4 of its rows were read"
     else:
         path.unlink()
-        problem = f"{path} is gone before it was read to its end, after 4 rows"
+        problem = f"{path} was removed before it was read to its end, after 4 rows"
     with pytest.raises(ConnectorError, match=problem):
         readers.drain()
 
@@ -124,7 +124,7 @@ def test_a_file_that_vanishes_before_it_was_read_is_named(tmp_path):
     readers = Readers(folder.source(), 1)
     readers.poll(0, 1)
     path.unlink()
-    with pytest.raises(ConnectorError, match=f"{path} is gone before it was read"):
+    with pytest.raises(ConnectorError, match=f"{path} was removed before it was read"):
         readers.drain()
 
 
@@ -157,7 +157,7 @@ def test_a_folder_that_was_full_at_the_start_is_read_whole_however_old_its_files
 
 def test_what_a_bucket_remembers_goes_by_its_own_newest_file():
     read = ReadFiles(10)
-    files = [Arrived(changed, f"/in/{changed}", 1) for changed in range(100)]
+    files = [ArrivedFile(changed, f"/in/{changed}", 1) for changed in range(100)]
     for file in files:
         assert read.is_new(file)
         read.add(file)
@@ -166,7 +166,7 @@ def test_what_a_bucket_remembers_goes_by_its_own_newest_file():
     assert not any(again.is_new(file) for file in files)
     assert len(again) <= len(read)
     with pytest.raises(ValueError, match="/in/99"):
-        again.is_new(Arrived(100, "/in/99", 1))
+        again.is_new(ArrivedFile(100, "/in/99", 1))
 
 
 @pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
@@ -222,7 +222,7 @@ def test_a_column_that_was_all_null_in_the_files_of_the_start_needs_a_type(tmp_p
 
 @pytest.mark.parametrize("read", [read_parquet, read_csv, read_json])
 def test_a_folder_without_files_needs_a_schema(read, tmp_path):
-    with pytest.raises(ConnectorError, match="to show the columns; give them in `schema`"):
+    with pytest.raises(ConnectorError, match="from which to infer the columns; give them in `schema`"):
         read(tmp_path, follow=True).start()
 
 

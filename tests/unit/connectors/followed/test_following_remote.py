@@ -1,4 +1,4 @@
-"""Files that appear where fsspec looks: in memory, and on an FTP server, which every process reaches."""
+"""Files that appear in remote folders: in memory, and on an FTP server that every process can access."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ftp_server import ftp_server
 from readers_at_random import Readers
 
 import evenflow as ef
+from evenflow.connectors.files.remote import listed
 from evenflow.connectors.followed import follow
-from evenflow.connectors.remote import listed
 from evenflow.testing import check_source
 
 every_kind = pytest.mark.parametrize("kind", [*KINDS])
@@ -28,19 +28,19 @@ SLEEP = time.sleep
 
 @pytest.fixture(autouse=True)
 def looks_whenever_polled(monkeypatch):
-    """Without a pause after a look that took long."""
+    """Remove the pause after a look that took long."""
     monkeypatch.setattr(follow, "LOOKING", 1.0)
 
 
 @pytest.fixture
 def jobs_handle_waits(no_waiting_and_no_cluster, monkeypatch):
-    """A job's handle asks for news now and then: it is it that sleeps."""
+    """Let a job's handle sleep while it polls for results."""
     monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 @pytest.fixture
 def memory():
-    """A folder in memory."""
+    """Provide a folder in memory."""
     files = fsspec.filesystem("memory")
     yield files
     files.store.clear()
@@ -48,7 +48,7 @@ def memory():
 
 
 def polled(reader: Any, max_rows: int) -> Iterator[Any]:
-    """All batches of a reader that ends."""
+    """Yield all batches of a finite reader."""
     while not reader.finished:
         batch = reader.poll(max_rows)
         if batch is not None:
@@ -56,7 +56,7 @@ def polled(reader: Any, max_rows: int) -> Iterator[Any]:
 
 
 class InMemory(Folder):
-    """Files appear in memory, whole."""
+    """A folder in memory, where files appear whole."""
 
     def arrive(self, rows: Any, name: str | None = None, changed: int | None = None) -> Path:
         path = super().arrive(rows, name, changed)

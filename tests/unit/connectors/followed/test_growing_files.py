@@ -1,4 +1,6 @@
-"""Files to which lines are appended: each complete line once, in order, whatever is renamed, emptied, shared out or lost when."""
+"""Files to which lines are appended: each complete line once, in order, although files are renamed, truncated, reassigned and
+lost.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,10 @@ from typing import Any
 import pytest
 from test_following import Readers
 
-from evenflow.connectors.csv import read_csv
 from evenflow.connectors.followed import follow, growing
-from evenflow.connectors.json import read_json
-from evenflow.connectors.text import read_text
+from evenflow.connectors.formats.csv import read_csv
+from evenflow.connectors.formats.json import read_json
+from evenflow.connectors.formats.text import read_text
 from evenflow.engine.errors import ConnectorError, FlowError
 from evenflow.engine.source import Source
 
@@ -31,20 +33,20 @@ every_kind = pytest.mark.parametrize("kind", [*KINDS])
 
 @pytest.fixture(autouse=True)
 def looks_whenever_polled(monkeypatch):
-    """Without a pause after a look that took long; blocks of a line or two."""
+    """Remove the pause after a look that took long, and read blocks of a line or two."""
     monkeypatch.setattr(follow, "LOOKING", 1.0)
     monkeypatch.setattr(growing, "BLOCK", 24)
 
 
 class Log:
-    """A file to which lines are appended, in pieces that need not end where a line does."""
+    """A file to which lines are appended, in pieces that need not end with a line."""
 
     def __init__(self, folder: Path, kind: str, name: str) -> None:
         self.path, self.kind, self.pending = folder / f"{name}.{kind}", kind, ""
         self.begin()
 
     def begin(self) -> None:
-        """A new file, or the old one emptied."""
+        """Create the file, or truncate it."""
         self.path.write_text(KINDS[self.kind][1])
 
     def append(self, rows: list[tuple[int, int]], keep_back: int = 0) -> None:
@@ -67,7 +69,7 @@ def started(folder: Path, kind: str, **options: Any) -> Source:
 
 
 def run(folder: Path, kind: str, random: random.Random, steps: int) -> tuple[list[list[int]], list[int]]:
-    """Lines are appended to some logs, which are renamed and begun anew, while readers are polled, lost and shared out."""
+    """Append lines to some logs, which are renamed and recreated, while readers are polled, lost and reassigned."""
     logs = [Log(folder, kind, f"log-{number}") for number in range(3)]
     rows: list[list[int]] = [[] for _ in logs]
     files = [*range(len(logs))]
@@ -181,7 +183,7 @@ def test_a_file_that_is_emptied_before_its_lines_were_read_is_named(kind, longer
     readers.share_out(1)
     log.begin()
     log.append([(2_000, n) for n in range(5, 25 if longer else 6)])
-    with pytest.raises(ConnectorError, match=f"{log.path} was begun anew before it was read from byte"):
+    with pytest.raises(ConnectorError, match=f"{log.path} was truncated or replaced before it was read from byte"):
         readers.drain()
 
 
@@ -199,7 +201,7 @@ def test_a_file_that_is_gone_before_its_lines_were_read_is_named_and_one_that_wa
     readers.poll(0, 2)
     readers.share_out(1)
     other.path.unlink()
-    with pytest.raises(ConnectorError, match=f"{other.path} is gone before it was read from byte"):
+    with pytest.raises(ConnectorError, match=f"{other.path} was removed before it was read from byte"):
         readers.drain()
 
 

@@ -11,12 +11,12 @@ SLEEP = time.sleep
 
 @pytest.fixture
 def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """A job's handle asks for news 20 times a second: it is it that sleeps, not the test."""
+    """Let a job's handle sleep while it polls for results."""
     monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 @pytest.fixture(scope="session")
 def bootstrap() -> Iterator[str]:
-    """One broker for all tests; each makes topics of its own."""
+    """Start one broker for all tests; each test creates its own topics."""
     with kafka_broker() as address:
         yield address

@@ -1,4 +1,4 @@
-"""What tests of the Kafka source have in common: records, and jobs of this process that read them."""
+"""Support for tests of the Kafka source: records, and jobs of this process that read them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evenflow.job import Job
 
 
 def until(condition: Callable[[], bool], seconds: float = patience(60)) -> None:
-    """Wait for what other threads bring about."""
+    """Wait until other threads have made the condition true."""
     end, pause = time.monotonic() + seconds, threading.Event()
     while not condition():
         assert time.monotonic() < end, "it never came to that"
@@ -25,7 +25,7 @@ def until(condition: Callable[[], bool], seconds: float = patience(60)) -> None:
 
 
 def minutes_ago(minutes: int) -> datetime:
-    """A whole minute: a broker deletes what its timestamp says to be a week old."""
+    """Return a whole minute in the recent past: a broker deletes records whose timestamps are a week old."""
     return datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=minutes)
 
 
@@ -38,7 +38,7 @@ def objects(*numbers: int, key: bytes | None = None) -> list[tuple[bytes | None,
 
 
 def read(bootstrap: str, topics: str | Sequence[str], *, parallelism: int = 1, **more: Any) -> list[dict[str, Any]]:
-    """All rows of a job up to its end."""
+    """Run a job to its end and return all rows."""
     flow, rows = ef.Dataflow("f"), list[dict[str, Any]]()
     flow.read(ef.read_kafka(topics, bootstrap=bootstrap, **{"until": "now", **more})).write(ef.to_list(rows))
     flow.run(runtime="local", parallelism=parallelism).wait("60s")
@@ -51,7 +51,7 @@ def numbers(rows: Sequence[dict[str, Any]]) -> list[int]:
 
 @contextmanager
 def running(bootstrap: str, topic: str, rows: list[Any], **more: Any) -> Iterator[Job]:
-    """A job that reads a topic without end, and is cancelled at last."""
+    """Run a job that reads a topic endlessly, and cancel it in the end."""
     config = more.pop("config", ef.JobConfig())
     savepoint, parallelism = more.pop("from_savepoint", None), more.pop("parallelism", 1)
     flow = ef.Dataflow("f")

@@ -1,6 +1,7 @@
-"""A cluster without I/O, of which a seed decides what comes when: records of partitions in any order, ends, problems that pass.
+"""A cluster without I/O in which a seed decides the order of events: records of partitions, ends, temporary errors.
 
-It has what the reader uses of a client: `Consumer`, and the watch. Real brokers are in the other tests; this one is for thousands of runs.
+It has the parts of a client that the reader uses: `Consumer`, and the watch. Other tests use real brokers; this one allows
+thousands of runs.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from typing import Any
 import pyarrow as pa
 
 from evenflow.connectors.kafka.cluster import KafkaCluster, Problems
-from evenflow.connectors.kafka.decoding import JsonValues
-from evenflow.connectors.kafka.reader import Clocks, KafkaReader
-from evenflow.connectors.kafka.reading import Extent, Reading
-from evenflow.connectors.kafka.record_columns import RecordColumns
-from evenflow.connectors.kafka.topics import Topics
-from evenflow.connectors.kafka.watch import Look
+from evenflow.connectors.kafka.reading.read_plan import Extent, ReadPlan
+from evenflow.connectors.kafka.reading.reader import Clocks, KafkaReader
+from evenflow.connectors.kafka.reading.topics import Topics
+from evenflow.connectors.kafka.reading.watch import Look
+from evenflow.connectors.kafka.values.decoding import JsonValues
+from evenflow.connectors.kafka.values.record_columns import RecordColumns
 from evenflow.engine.time.event_time import EventTime
 
 
@@ -85,7 +86,7 @@ class Message:
 
 @dataclass
 class Log:
-    """A partition: its records by offset, with gaps where markers were; `first` to before `stable` can be read, up to `end` is written."""
+    """A partition: its records by offset, with gaps for markers; readable from `first` to before `stable`, written up to `end`."""
 
     records: dict[int, bytes] = field(default_factory=dict)
     first: int = 0
@@ -102,7 +103,7 @@ class Log:
 
 
 class ScriptedCluster:
-    """`now` is the time in seconds, which the test sets."""
+    """A scripted cluster. `now` is the time in seconds, which the test sets."""
 
     def __init__(self, seed: int, topics: Sequence[str]) -> None:
         self.random = random.Random(seed)
@@ -110,8 +111,8 @@ class ScriptedCluster:
         self.logs: dict[tuple[str, int], Log] = {}
         self.now = 1_000.0
 
-    def reading(self, **more: Any) -> Reading:
-        """Of all partitions as they are, from their beginnings, without end."""
+    def plan(self, **more: Any) -> ReadPlan:
+        """Return the plan to read all present partitions from their beginnings, endlessly."""
         extents = {self.topics.ordinal(*place): Extent(log.first, log.first, None) for place, log in self.logs.items()}
         settled: dict[str, Any] = {
             "cluster": KafkaCluster("scripted:1", operator="clicks"),
@@ -129,12 +130,12 @@ class ScriptedCluster:
             "group_id": None,
             "discover_every": 30.0,
         }
-        return Reading(**{**settled, **more})
+        return ReadPlan(**{**settled, **more})
 
-    def reader(self, reading: Reading, index: int, parallelism: int) -> KafkaReader:
-        watch = ScriptedWatch(self, reading, index, parallelism)
+    def reader(self, plan: ReadPlan, index: int, parallelism: int) -> KafkaReader:
+        watch = ScriptedWatch(self, plan, index, parallelism)
         consumer: Any = ScriptedConsumer(self)
-        return KafkaReader(reading, index, parallelism, consumer, watch, Problems(), Clocks(lambda: self.now, lambda: self.now))
+        return KafkaReader(plan, index, parallelism, consumer, watch, Problems(), Clocks(lambda: self.now, lambda: self.now))
 
     def value(self, number: int, time: int) -> bytes:
         return json.dumps({"n": number, "ts": time}).encode()
@@ -178,12 +179,12 @@ class ScriptedConsumer:
         return log.first, log.end
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def _from(self, place: tuple[str, int], count: int) -> list[Message]:
         log, at = self._cluster.logs[place], self._next[place]
         if self._cluster.random.random() < 0.05 and at <= log.end:
-            at = max(log.first, at - 3)  # again what came before a connection was lost
+            at = max(log.first, at - 3)  # repeats records after a lost connection
         if at < log.first or at > log.end:
             return [Message(place, at, b"out of range", Error("_AUTO_OFFSET_RESET"))]
         offsets = [offset for offset in sorted(log.records) if at <= offset < log.stable][: max(count, 0)]
@@ -201,18 +202,18 @@ class ScriptedConsumer:
 
 
 class ScriptedWatch:
-    """Its answer comes at some later time, and tells how things were when it was asked, or nothing."""
+    """A watch that answers at some later time with the state at the request, or not at all."""
 
-    def __init__(self, cluster: ScriptedCluster, reading: Reading, index: int, parallelism: int) -> None:
-        self._cluster, self._topics, self._index, self._parallelism = cluster, reading.topics, index, parallelism
-        self._endless = reading.endless
+    def __init__(self, cluster: ScriptedCluster, plan: ReadPlan, index: int, parallelism: int) -> None:
+        self._cluster, self._topics, self._index, self._parallelism = cluster, plan.topics, index, parallelism
+        self._endless = plan.endless
         self._look: Look | None = None
 
     def ask(self, read: Mapping[int, int]) -> None:
         logs = {self._topics.ordinal(*place): log for place, log in self._cluster.logs.items()}
         self._look = Look(self._cluster.now)
         if self._cluster.random.random() < 0.8:
-            new = (o for o in logs if o not in read and Topics.are_of(o, self._index, self._parallelism) and self._endless)
+            new = (o for o in logs if o not in read and Topics.belongs_to(o, self._index, self._parallelism) and self._endless)
             ends, found = {o: logs[o].stable for o in read}, {o: logs[o].first for o in new}
             self._look = Look(self._cluster.now, ends, found if self._cluster.random.random() < 0.5 else {})
 
@@ -223,4 +224,4 @@ class ScriptedWatch:
         return answer
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""

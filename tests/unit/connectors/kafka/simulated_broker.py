@@ -1,7 +1,8 @@
-"""A Kafka cluster in this process whose clients fail by a seed: what is asked is done, not done, or done later, and an error doesn't tell.
+"""A Kafka cluster in this process whose clients fail by a seed: a request is executed, dropped or delayed, and errors don't tell
+which.
 
-It keeps the rules that a committer relies on: one epoch per transactional id, so that a producer that is not the newest can change nothing;
-`init_transactions` aborts what was open; messages and offsets of a transaction appear together or not at all.
+It keeps the rules that a committer relies on: one epoch per transactional id, so that only the newest producer can change
+anything; `init_transactions` aborts an open transaction; messages and offsets of a transaction appear together or not at all.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from evenflow.connectors.kafka.cluster import KafkaCluster
 
 LOST = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.CONCURRENT_TRANSACTIONS)
-"""Errors after which nobody knows whether what was asked has been done."""
+"""Errors after which the outcome of a request is unknown."""
 
 
 class Crash(BaseException):
@@ -26,14 +27,14 @@ class Crash(BaseException):
 
 @dataclass
 class Transaction:
-    """What a producer has sent since it began one."""
+    """The messages and offsets of a producer's open transaction."""
 
     messages: list[tuple[bytes | None, bytes | None]] = field(default_factory=list)
     offsets: dict[str, tuple[int, str]] = field(default_factory=dict)
 
 
 class Broker:
-    """`faults`: how many there may be in all. `elsewhere`: called at any moment, for others to act meanwhile."""
+    """A simulated broker. `faults`: the most faults in all. `elsewhere`: called at any moment, for others to act meanwhile."""
 
     def __init__(self, random: Random, faults: int) -> None:
         self.random, self.faults = random, faults
@@ -46,7 +47,7 @@ class Broker:
         self._late: list[Callable[[], None]] = []
 
     def step(self) -> None:
-        """Something is asked of the cluster: others may act before, late requests may arrive, the process may crash."""
+        """Receive a request: others may act before it, late requests may arrive, the process may crash."""
         if self._late and self.random.random() < 0.3:
             self.arrive()
         self.elsewhere()
@@ -54,7 +55,7 @@ class Broker:
             raise Crash
 
     def chance(self, share: float, kind: str) -> bool:
-        """Whether a fault happens now."""
+        """Return True if a fault happens now."""
         if self.faults and self.random.random() < share:
             self.faults -= 1
             self.met.add(kind)
@@ -62,7 +63,7 @@ class Broker:
         return False
 
     def ask(self, kind: str, request: Callable[[], Any]) -> Any:
-        """Do it; or not, or later, or now, with an error that doesn't tell."""
+        """Execute a request now, later or never, perhaps with an error that doesn't tell which."""
         self.step()
         if self.chance(0.05, f"{kind} is lost"):
             self._raise()
@@ -75,14 +76,14 @@ class Broker:
         return done
 
     def arrive(self) -> None:
-        """What was late arrives; nobody hears of an answer."""
+        """Execute the delayed requests, without a response."""
         late, self._late = self._late, []
         for request in late:
             with suppress(KafkaException):
                 request()
 
     def begin_epoch(self, producer: Producer) -> None:
-        """Fence the producer before, and end its transaction."""
+        """Fence the previous producer, and end its transaction."""
         older = self._newest.get(producer.id)
         if older is not producer:
             if older is not None:
@@ -90,14 +91,14 @@ class Broker:
             self._newest[producer.id] = producer
 
     def check_epoch(self, producer: Producer) -> None:
-        """Raises KafkaException if it is fenced."""
+        """Raise KafkaException if the producer is fenced."""
         if self._newest.get(producer.id) is not producer:
             self.met.add("fenced")
             raise KafkaException(KafkaError(KafkaError._FENCED, "fenced", fatal=True))
 
     @property
     def open(self) -> bool:
-        """Whether a transaction of a newest producer is open."""
+        """True if a transaction of a newest producer is open."""
         return any(producer.sent.messages or producer.sent.offsets for producer in self._newest.values())
 
     def _raise(self) -> None:
@@ -105,7 +106,7 @@ class Broker:
 
 
 class Producer:
-    """As much of confluent_kafka's as a sender needs. `sent` is what the cluster has of its open transaction."""
+    """The part of confluent_kafka's producer that a sender needs. `sent` is the content of its open transaction."""
 
     def __init__(self, broker: Broker, config: dict[str, Any]) -> None:
         self._broker, self._delivered = broker, config["on_delivery"]
@@ -130,7 +131,7 @@ class Producer:
         return self.flush(timeout)
 
     def flush(self, timeout: float) -> int:
-        """Deliver some; what comes back as failed may have been written all the same, and acknowledgements come in any order."""
+        """Deliver some messages: reported failures may have been written, and acknowledgements arrive in any order."""
         self._broker.step()
         random, broker = self._broker.random, self._broker
         some = random.randint(0, len(self._queue)) if broker.faults else len(self._queue)
@@ -187,7 +188,7 @@ class Producer:
 
 @dataclass(frozen=True)
 class Message:
-    """What a report of a delivery tells of its message."""
+    """The message in a delivery report."""
 
     _key: bytes | None
 
@@ -196,7 +197,7 @@ class Message:
 
 
 class Consumer:
-    """As much of confluent_kafka's as the marker needs."""
+    """The part of confluent_kafka's consumer that the marker needs."""
 
     def __init__(self, broker: Broker, config: dict[str, Any]) -> None:
         self._broker, self._group = broker, config["group_id"]
@@ -213,7 +214,7 @@ class Consumer:
 
 
 class SimulatedCluster(KafkaCluster):
-    """Its clients ask a simulated broker."""
+    """A cluster whose clients send their requests to a simulated broker."""
 
     def __init__(self, broker: Broker) -> None:
         super().__init__("simulated:9092", operator="write_kafka")

@@ -1,4 +1,6 @@
-"""Runs of a job that commits to a simulated broker: processes crash, sleep and wake beside their successors, and requests go astray."""
+"""Simulated runs of a job that commits to Kafka: processes crash, sleep and wake after their successors started; requests are
+lost.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,17 @@ from random import Random
 import pyarrow as pa
 from simulated_broker import Broker, Crash, SimulatedCluster
 
-from evenflow.connectors.kafka.marker import Marker
-from evenflow.connectors.kafka.producing import Committer, Target
+from evenflow.connectors.kafka.writing.marker import CommitMarker
+from evenflow.connectors.kafka.writing.producing import Committer, TopicTarget
 from evenflow.engine.errors import ConnectorError
 
 RUN = "r1"
-TARGET = Target("topic", "evenflow-job/write_kafka", "murmur2", 1_000_000)
+TARGET = TopicTarget("topic", "evenflow-job/write_kafka", "murmur2", 1_000_000)
 FAULTS = 12
 MOST_FAILURES = 100
 
 NESTED = 2
-"""How many others may act within each other's calls."""
+"""The nesting depth of other actors within each other's calls."""
 
 
 class Commits:
@@ -29,31 +31,31 @@ class Commits:
         self.random = Random(seed)
         self.broker = Broker(self.random, self.random.randint(0, FAULTS))
         self.broker.elsewhere = self._elsewhere
-        self.broker.offsets[TARGET.group(RUN)] = (0, Marker(0).metadata(RUN))
+        self.broker.offsets[TARGET.group(RUN)] = (0, CommitMarker(0).metadata(RUN))
         rows = count()
         self.checkpoints = [
             [[b"%d" % next(rows) for _ in range(self.random.randint(1, 5))] for _ in range(self.random.choice((0, 1, 1, 2, 3)))]
             for _ in range(self.random.randint(1, 4))
         ]
         self.done = 0
-        """Checkpoints of which a coordinator has heard that they are committed."""
+        """The number of checkpoints that a coordinator knows to be committed."""
         self.failures = 0
         self._depth = 0
 
     def run(self) -> None:
-        """All checkpoints are committed; then everything that was on its way arrives."""
+        """Commit all checkpoints; then let all delayed requests arrive."""
         self._coordinate(len(self.checkpoints))
         self.broker.faults, self.broker.elsewhere = 0, lambda: None
         self._commit(self._committer(), len(self.checkpoints))
         self.broker.arrive()
 
     def check(self) -> None:
-        """Every row is there once, in the order of the checkpoints, and nothing that a reader would wait for."""
+        """Assert that every row is there once, in the order of the checkpoints, and that no transaction is open."""
         assert self.broker.topic == [row for chunks in self.checkpoints for chunk in chunks for row in chunk]
         assert not self.broker.open
 
     def _coordinate(self, until: int) -> None:
-        """A coordinator, and the processes that commit for it, go on from what the job knows."""
+        """Continue from the job's knowledge as a coordinator with new processes that commit."""
         committer = self._committer()
         while self.done < until:
             checkpoint = self.done + 1
@@ -73,7 +75,7 @@ class Commits:
         committer.commit(RUN, checkpoint, chunks, begun=True)
 
     def _elsewhere(self) -> None:
-        """This process is taken for lost while it sleeps: another goes on, and then it wakes."""
+        """Let another process continue while this one sleeps and is taken for lost."""
         if self._depth < NESTED and self.broker.chance(0.04, "zombie"):
             self._depth += 1
             try:
@@ -93,7 +95,7 @@ def _messages(rows: list[bytes]) -> list[pa.RecordBatch]:
 
 
 def every_row_is_there_once(seed: int) -> None:
-    """A judge of seeds."""
+    """Run and check the job of a seed."""
     commits = Commits(seed)
     commits.run()
     commits.check()

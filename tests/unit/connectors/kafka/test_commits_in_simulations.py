@@ -9,11 +9,11 @@ import pytest
 from simulated_broker import Broker, Crash, SimulatedCluster
 from simulated_commits import RUN, TARGET, Commits, every_row_is_there_once
 
-from evenflow.connectors.kafka import marker, producing, sending
-from evenflow.connectors.kafka.encoding import Encoding
-from evenflow.connectors.kafka.marker import Marker
-from evenflow.connectors.kafka.sending import Sender
-from evenflow.connectors.kafka.writer import Messages, SendingWriter
+from evenflow.connectors.kafka.values.encoding import Encoding
+from evenflow.connectors.kafka.writing import marker, producing, sending
+from evenflow.connectors.kafka.writing.marker import CommitMarker
+from evenflow.connectors.kafka.writing.sending import Sender
+from evenflow.connectors.kafka.writing.writer import Messages, SendingWriter
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import ConnectorError
 
@@ -82,7 +82,9 @@ def session_goes_on_after_an_error(patch):
 
 def chunks_begin_anew(patch):
     patch.setattr(
-        Marker, "done_of", lambda self, n: 0 if (self.checkpoint == n and not self.complete) else (None if self.checkpoint >= n else 0)
+        CommitMarker,
+        "done_of",
+        lambda self, n: 0 if (self.checkpoint == n and not self.complete) else (None if self.checkpoint >= n else 0),
     )
 
 
@@ -141,7 +143,7 @@ def test_marker_that_is_lost_stops_a_commit_that_depends_on_it():
     commits.broker.faults = 0
     commits.broker.offsets.clear()
     commits.checkpoints = [[[b"row"]]]
-    with pytest.raises(ConnectorError, match=rf"the marker .* of the group `{TARGET.group(RUN)}`, is gone.*guarantee=\"at_least_once\""):
+    with pytest.raises(ConnectorError, match=rf"the marker .* of the group `{TARGET.group(RUN)}`, is missing.*guarantee=\"at_least_once\""):
         commits._commit(commits._committer(), 1)
     assert commits.broker.topic == []
 
@@ -162,7 +164,7 @@ def test_errors_that_another_try_would_not_help_are_known_to_the_client():
     assert names >= sending._FINAL
 
 
-@pytest.mark.parametrize("metadata", [None, "", "x", "{}", Marker(4).metadata("r1"), Marker(5).metadata("r2")])
+@pytest.mark.parametrize("metadata", [None, "", "x", "{}", CommitMarker(4).metadata("r1"), CommitMarker(5).metadata("r2")])
 def test_offset_that_is_no_marker_of_this_run(metadata):
     with pytest.raises(ConnectorError, match=r"the marker at offset 5 of run r1 is .*, which evenflow did not write"):
-        marker.Marker.parsed(5, metadata, "r1")
+        marker.CommitMarker.parsed(5, metadata, "r1")

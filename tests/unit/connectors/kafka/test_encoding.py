@@ -11,9 +11,9 @@ from kafka_broker import make_topic
 import evenflow as ef
 from evenflow.bench.kafka.topics import records_of
 from evenflow.connectors.kafka.cluster import KafkaCluster
-from evenflow.connectors.kafka.encoding import ARROW_ROWS, Encoding
-from evenflow.connectors.kafka.sending import Sender
-from evenflow.connectors.kafka.writer import Messages
+from evenflow.connectors.kafka.values.encoding import ARROW_ROWS, Encoding
+from evenflow.connectors.kafka.writing.sending import Sender
+from evenflow.connectors.kafka.writing.writer import Messages
 from evenflow.engine.batch import Batch
 
 
@@ -106,7 +106,7 @@ def test_message_that_is_too_large_is_named_by_its_row():
 
 
 def murmur2(data):
-    """As in org.apache.kafka.common.utils.Utils."""
+    """Hash as org.apache.kafka.common.utils.Utils does."""
     m, mask = 0x5BD1E995, 0xFFFFFFFF
     h = 0x9747B28C ^ len(data)
     whole = len(data) // 4 * 4

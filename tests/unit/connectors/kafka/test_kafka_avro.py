@@ -41,7 +41,7 @@ def registry():
 
 
 def datum(schema: Any, row: Any) -> bytes:
-    """As fastavro writes it; times are numbers."""
+    """Encode a row with fastavro; times are numbers."""
     file = io.BytesIO()
     schemaless_writer(file, parse_schema(schema), row)
     return file.getvalue()

@@ -1,4 +1,4 @@
-"""Kafka records that can not be decoded stop the job, are left out, or become dead letters."""
+"""Kafka records that can't be decoded stop the job, are dropped, or become dead letters."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_record_without_event_time_is_left_out(bootstrap):
 
 
 def test_field_that_the_inferred_columns_have_not(bootstrap, monkeypatch):
-    monkeypatch.setattr("evenflow.connectors.kafka.sample.MOST_RECORDS", 1)
+    monkeypatch.setattr("evenflow.connectors.kafka.reading.read_plan.MOST_RECORDS", 1)
     topic = make_topic(bootstrap)
     fill(bootstrap, topic, {0: [*objects(1), (None, b'{"n": 1, "new": 2}')]})
 

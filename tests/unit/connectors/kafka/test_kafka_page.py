@@ -1,4 +1,4 @@
-"""The programs of docs/how-to/kafka.md run as they stand there, in this process, with a broker and a registry of the tests."""
+"""The programs of docs/how-to/kafka.md, run unchanged in this process, with a broker and a registry of the tests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CLICKS = [{"user": "ann", "at": f"2026-01-31T10:0{minute}:00Z"} for minute in ra
 
 @pytest.fixture(autouse=True)
 def jobs(no_waiting_and_no_cluster, monkeypatch, tmp_path) -> list[Job]:
-    """The jobs that the page starts, in this process; a job's handle may sleep."""
+    """Collect the jobs that the page starts in this process; a job's handle may sleep."""
     monkeypatch.setattr(time, "sleep", SLEEP)
     monkeypatch.chdir(tmp_path)
     started: list[Job] = []
@@ -50,7 +50,7 @@ def jobs(no_waiting_and_no_cluster, monkeypatch, tmp_path) -> list[Job]:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Wait for what other threads bring about."""
+    """Wait until other threads have made the condition true."""
     end, pause = time.monotonic() + patience(60), threading.Event()
     while not condition():
         assert time.monotonic() < end, "it never came to that"
@@ -64,7 +64,7 @@ def make_topic(bootstrap: str, name: str) -> None:
 
 
 def examples(code: str, bootstrap: str, **names: str) -> dict[str, Any]:
-    """Run a program of the page with the tests' broker, and topics with names of their own."""
+    """Run a program of the page with the tests' broker, and topics with their own names."""
     assert code.count("localhost:9092")
     code = code.replace("localhost:9092", bootstrap)
     for name, own in names.items():
@@ -83,7 +83,7 @@ def test_clicks_are_counted_per_minute(bootstrap, jobs):
 
 
 def messages_of(bootstrap: str, topic: str, count: int) -> list[Any]:
-    """The first messages of a topic."""
+    """Read the first messages of a topic."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "page", "isolation.level": "read_committed"})
     consumer.assign([TopicPartition(topic, 0, 0)])
     messages: list[Any] = []

@@ -1,4 +1,4 @@
-"""What a client is told that a broker refuses: TLS where there is none, none where there is, certificates, logins, rights."""
+"""Errors for clients that a broker rejects: TLS missing or unexpected, certificates, logins, rights."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import pytest
 from refusing_broker import certificate, refusing_broker, server_tls
 
 import evenflow as ef
-from evenflow.connectors.kafka import cluster, offsets
+from evenflow.connectors.kafka import cluster
+from evenflow.connectors.kafka.reading import topics
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is missing")]
 
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch):
-    """What times out after 20 s does so sooner."""
-    monkeypatch.setattr(offsets, "REPLY_SECONDS", 3.0)
+    """Shorten time-outs of 20 s."""
+    monkeypatch.setattr(topics, "REPLY_SECONDS", 3.0)
     monkeypatch.setattr(cluster.KafkaCluster.partitions, "__defaults__", (3.0,))
 
 
@@ -28,7 +29,7 @@ def certified(tmp_path_factory):
 
 
 def refused(address, options, problem):
-    """Neither a source nor a sink starts."""
+    """Assert that neither a source nor a sink starts."""
     source = ef.read_kafka("clicks", bootstrap=address, format="raw", options=options)
     sink = ef.write_kafka("clicks", bootstrap=address, options=options)
     for start in (source.start, sink.start):
@@ -106,5 +107,5 @@ def test_a_server_of_another_protocol():
         refused(
             f"127.0.0.1:{server.getsockname()[1]}",
             {},
-            r"what listens at .* doesn't speak Kafka's protocol, or wants TLS; check the address and",
+            r"the server at .* doesn't speak Kafka's protocol, or requires TLS; check the address and",
         )

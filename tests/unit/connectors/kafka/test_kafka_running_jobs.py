@@ -1,4 +1,4 @@
-"""Jobs that read Kafka without end, while topics, workers and brokers come and go."""
+"""Jobs that read Kafka endlessly, while topics, workers and brokers come and go."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_topic_that_is_deleted_and_made_anew_stops_the_job(bootstrap):
         admin.delete_topics([topic])[topic].result(30)
         until(lambda: topic not in admin.list_topics(timeout=patience(30)).topics)
         admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
-        with pytest.raises(ef.ConnectorError, match=r"deleted and made anew|there is no such topic"):
+        with pytest.raises(ef.ConnectorError, match=r"deleted and recreated|there is no such topic"):
             job.wait("90s")
 
 

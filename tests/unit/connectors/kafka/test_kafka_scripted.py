@@ -1,4 +1,4 @@
-"""Whatever a cluster sends when, every committed record is given once, and watermarks are true."""
+"""Every committed record is emitted once, and watermarks are true, in any order of a cluster's events."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from patience import patience
 from scripted_kafka import Log, ScriptedCluster
 from seeds import blocks, proportion
 
-from evenflow.connectors.kafka.partitions import Partition, Partitions
-from evenflow.connectors.kafka.position import KafkaPosition, share_out_partitions
-from evenflow.connectors.kafka.reader import KafkaReader
-from evenflow.connectors.kafka.reading import Extent, Reading
-from evenflow.connectors.kafka.topics import Topics
+from evenflow.connectors.kafka.reading.partitions import Partition, Partitions
+from evenflow.connectors.kafka.reading.position import KafkaPosition, share_out_partitions
+from evenflow.connectors.kafka.reading.read_plan import Extent, ReadPlan
+from evenflow.connectors.kafka.reading.reader import KafkaReader
+from evenflow.connectors.kafka.reading.topics import Topics
 from evenflow.engine.errors import ConnectorError, FlowError
 from evenflow.engine.protocol.elements import MAX_TIME, MIN_TIME
 
@@ -24,11 +24,11 @@ DELAY = 5
 
 
 FULL = 1_000
-"""Runs of each kind."""
+"""The number of runs of each kind."""
 
 
 class Run:
-    """Readers over a scripted cluster; what each poll must keep is asserted as it happens."""
+    """Readers over a scripted cluster; every poll asserts the invariants."""
 
     def __init__(self, seed: int, *, bounded: bool = False) -> None:
         names = ["clicks", "views"][: 1 + seed % 2]
@@ -42,19 +42,19 @@ class Run:
         self.late_partitions: set[tuple[str, int]] = set()
         for _ in range(self.choose.randint(0, 20)):
             self.write()
-        self.reading = cluster.reading()
+        self.plan = cluster.plan()
         if bounded:
             self.bound()
         self.start(self.choose.randint(1, 4))
         self.checkpoint()
 
     def bound(self) -> None:
-        """Read what is there now."""
-        extents = {o: Extent(0, 0, self.cluster.logs[self.cluster.topics.at(o)].stable) for o in self.reading.extents}
-        self.reading = replace(self.reading, extents=extents, endless=False)
+        """Limit reading to the present records."""
+        extents = {o: Extent(0, 0, self.cluster.logs[self.cluster.topics.at(o)].stable) for o in self.plan.extents}
+        self.plan = replace(self.plan, extents=extents, endless=False)
 
     def write(self) -> None:
-        """A transaction in some partition, with a marker or without, or one that is aborted: its offsets are there and nothing else."""
+        """Write a transaction to some partition, with or without a marker, or an aborted one, which leaves only its offsets."""
         log = self.cluster.logs[self.choose.choice(sorted(self.cluster.logs))]
         self.clock += self.choose.choice([0, 1, DELAY, 20, 5_000_000])
         aborted = self.choose.random() < 0.2
@@ -67,7 +67,7 @@ class Run:
         log.commit(marker=aborted or self.choose.random() < 0.5)
 
     def start(self, parallelism: int, positions: list[Any] | None = None) -> None:
-        self.readers = [self.cluster.reader(self.reading, index, parallelism) for index in range(parallelism)]
+        self.readers = [self.cluster.reader(self.plan, index, parallelism) for index in range(parallelism)]
         for reader, position in zip(self.readers, positions or [], strict=bool(positions)):
             reader.seek(position)
         self.told = [MIN_TIME] * parallelism
@@ -80,7 +80,7 @@ class Run:
         self.rows = list(self.saved[1])
 
     def recover(self) -> None:
-        """Back to the last checkpoint, perhaps with another number of readers."""
+        """Restore the last checkpoint, perhaps with another number of readers."""
         positions, self.rows = self.saved[0], list(self.saved[1])
         self.start_shared_out(positions)
 
@@ -151,7 +151,7 @@ class Run:
 
 
 def endless(seed: int) -> None:
-    """Records come while readers poll, fail and are scaled; at last everything is read."""
+    """Let records arrive while readers poll, fail and are scaled; finally everything is read."""
     run = Run(seed)
     try:
         for _ in range(120):
@@ -164,7 +164,7 @@ def endless(seed: int) -> None:
 
 
 def endless_runs(count: int) -> None:
-    """The first so many."""
+    """Run the first `count` seeds."""
     for seed in range(count):
         endless(seed)
 
@@ -182,7 +182,7 @@ def test_all_up_to_the_ends_is_given_and_then_the_readers_have_finished(seeds):
     for seed in seeds:
         run = Run(seed, bounded=True)
         try:
-            ends = {run.cluster.topics.at(o): extent.stop for o, extent in run.reading.extents.items()}
+            ends = {run.cluster.topics.at(o): extent.stop for o, extent in run.plan.extents.items()}
             for _ in range(80):
                 run.step(grows=True)
             for _ in range(3_000):
@@ -198,24 +198,24 @@ def test_all_up_to_the_ends_is_given_and_then_the_readers_have_finished(seeds):
 
 
 def positions_ahead(self: Any) -> Any:
-    """A position behind what was fetched."""
+    """Return a position after the fetched records."""
     encoded = POSITION(self)
     return {**encoded, "offsets": [[p.ordinal, p.fetched, p.newest] for p in self._partitions]}
 
 
 def bound_too_late(self: Any, partition: Partition, now: float, today: int) -> int:
-    """A watermark without `max_delay`."""
+    """Return a watermark without `max_delay`."""
     return MIN_TIME if partition.newest is None else partition.newest
 
 
 def hold_all(self: Any, records: list[Any]) -> None:
-    """What is fetched again is given again."""
+    """Emit records again that were fetched again."""
     self.held.append(records)
-    self.reach(records[-1].offset() + 1)
+    self.skip_to(records[-1].offset() + 1)
 
 
 def skip_held(self: Any, offset: int) -> None:
-    """An end behind records that are held is taken for theirs."""
+    """Skip held records to the end after them."""
     self.fetched = self.next = max(self.fetched, offset)
 
 
@@ -225,9 +225,9 @@ FAULTS = [
     pytest.param(KafkaReader, "position", positions_ahead, id="the position is ahead of what was given"),
     pytest.param(Partitions, "_bound", bound_too_late, id="the watermark forgets max_delay"),
     pytest.param(Partition, "hold", hold_all, id="records that come again are given again"),
-    pytest.param(Partition, "reach", skip_held, id="an end is taken for what was given"),
+    pytest.param(Partition, "skip_to", skip_held, id="an end is taken for what was given"),
     pytest.param(
-        Topics, "are_of", staticmethod(lambda ordinal, index, parallelism: index == 0), id="one reader takes all at a reassignment"
+        Topics, "belongs_to", staticmethod(lambda ordinal, index, parallelism: index == 0), id="one reader takes all at a reassignment"
     ),
 ]
 
@@ -240,14 +240,14 @@ def test_a_planted_fault_shows(kind, name, fault, monkeypatch):
 
 
 class Quiet:
-    """One reader over partitions that the test fills; everything that is there comes at once."""
+    """One reader over partitions that the test fills; all records arrive at once."""
 
     def __init__(self, partitions: int, **more: Any) -> None:
         self.cluster = ScriptedCluster(0, ["clicks"])
         for partition in range(partitions):
             self.cluster.logs["clicks", partition] = Log()
-        self.reading: Reading = self.cluster.reading(**more)
-        self.reader: KafkaReader = self.cluster.reader(self.reading, 0, 1)
+        self.plan: ReadPlan = self.cluster.plan(**more)
+        self.reader: KafkaReader = self.cluster.reader(self.plan, 0, 1)
 
     def put(self, partition: int, *times: int) -> None:
         log = self.cluster.logs["clicks", partition]
@@ -256,7 +256,7 @@ class Quiet:
         log.commit(marker=False)
 
     def settle(self, seconds: float = patience(60)) -> list[int]:
-        """Poll for so long; the numbers of the rows that come."""
+        """Poll for some seconds and return the numbers of the rows."""
         rows = []
         until = self.cluster.now + seconds
         while self.cluster.now < until:
@@ -308,7 +308,7 @@ def test_event_time_of_a_partition_that_was_idle_never_goes_back():
 
 def test_a_reader_without_partitions_is_not_behind_the_clock():
     quiet = Quiet(1)
-    reader = quiet.cluster.reader(quiet.reading, 1, 2)
+    reader = quiet.cluster.reader(quiet.plan, 1, 2)
     assert quiet.cluster.now * 1e6 - 200_000 <= reader.watermark() <= quiet.cluster.now * 1e6
 
 
@@ -353,28 +353,28 @@ def test_a_topic_that_ends_before_what_was_read_is_another_one(on_lost_offsets):
     quiet.settle(5)
     position = quiet.reader.position()
     quiet.cluster.logs["clicks", 0] = Log()
-    quiet.reader = quiet.cluster.reader(quiet.reading, 0, 1)
+    quiet.reader = quiet.cluster.reader(quiet.plan, 0, 1)
     quiet.reader.seek(position)
-    with pytest.raises(ConnectorError, match=r"partition 0 of topic `clicks` ends at offset 0, but was read up to 3: .*made anew"):
+    with pytest.raises(ConnectorError, match=r"partition 0 of topic `clicks` ends at offset 0, but was read up to 3: .*recreated"):
         quiet.settle()
 
 
 def test_a_topic_with_another_id_is_another_one():
     quiet = Quiet(1, ids=("before",))
-    reader = quiet.cluster.reader(quiet.cluster.reading(ids=("after",)), 0, 1)
-    with pytest.raises(ConnectorError, match=r"topic `clicks` was deleted and made anew since the checkpoint \(its id was before"):
+    reader = quiet.cluster.reader(quiet.cluster.plan(ids=("after",)), 0, 1)
+    with pytest.raises(ConnectorError, match=r"topic `clicks` was deleted and recreated after the checkpoint \(id before"):
         reader.seek(quiet.reader.position())
 
 
 def test_a_checkpoint_of_other_topics_is_refused():
     other = ScriptedCluster(0, ["views"])
     with pytest.raises(ConnectorError, match=r"the checkpoint is of the topics clicks, this flow reads views"):
-        other.reader(other.reading(), 0, 1).seek(Quiet(1).reader.position())
+        other.reader(other.plan(), 0, 1).seek(Quiet(1).reader.position())
 
 
 def test_positions_that_do_not_belong_together_are_refused():
     quiet = Quiet(2)
-    readers = [quiet.cluster.reader(quiet.reading, index, 2) for index in range(2)]
+    readers = [quiet.cluster.reader(quiet.plan, index, 2) for index in range(2)]
     one = KafkaPosition.decode(readers[0].position())
     for wrong in ([one], [one, one], []):
         with pytest.raises(FlowError, match=r"are not those of all its"):
@@ -386,7 +386,7 @@ def test_a_partition_that_nobody_had_found_at_the_checkpoint_is_read_from_its_be
     position = quiet.reader.position()
     quiet.cluster.logs["clicks", 1] = Log()
     quiet.put(1, 7, 8)
-    later = quiet.cluster.reading()
+    later = quiet.cluster.plan()
     later = replace(later, extents={**later.extents, 1: Extent(0, 2, None)})  # start="latest"
     quiet.reader = quiet.cluster.reader(later, 0, 1)
     quiet.reader.seek(position)

@@ -21,13 +21,13 @@ from patience import patience
 
 import evenflow as ef
 from evenflow.bench.kafka.topics import records_of
-from evenflow.connectors.kafka import producing
 from evenflow.connectors.kafka.cluster import KafkaCluster
-from evenflow.connectors.kafka.commit_process import CommitProcess
-from evenflow.connectors.kafka.commit_program import Commits
-from evenflow.connectors.kafka.marker import Marker, marker_consumer, producer_id, read_marker
-from evenflow.connectors.kafka.sending import kafka_error
 from evenflow.connectors.kafka.sink import KafkaSink
+from evenflow.connectors.kafka.writing import producing
+from evenflow.connectors.kafka.writing.commit_process import CommitProcess
+from evenflow.connectors.kafka.writing.commit_program import Commits
+from evenflow.connectors.kafka.writing.marker import CommitMarker, marker_consumer, producer_id, read_marker
+from evenflow.connectors.kafka.writing.sending import kafka_error
 from evenflow.engine.batch import Batch
 from evenflow.testing.settings import changed
 
@@ -41,7 +41,7 @@ def topic(bootstrap):
 
 @pytest.fixture
 def make_sink(bootstrap, topic, tmp_path):
-    """Makes a sink of a job that saves its state; it has started, and is stopped with the test."""
+    """Create started sinks of a job that saves its state; they are stopped with the test."""
     made = []
 
     def make(**options):
@@ -58,7 +58,7 @@ def make_sink(bootstrap, topic, tmp_path):
 
 @pytest.fixture
 def in_this_process(monkeypatch):
-    """Commits are carried out by the program of the process that commits, without a process, whose start takes most of a second."""
+    """Run the program that commits in this process, because starting a process takes most of a second."""
     programs = {}
     answers = os.open(os.devnull, os.O_WRONLY)
 
@@ -75,7 +75,7 @@ def in_this_process(monkeypatch):
 
 
 def sent(request):
-    """As it comes out of the pipe."""
+    """Return the request as it is read from the pipe."""
     return msgpack.unpackb(msgpack.packb(request))
 
 
@@ -84,7 +84,7 @@ def batch(*values, **columns):
 
 
 def staged(sink, checkpoint, *values):
-    """What a manifest holds of a checkpoint with these messages, as a worker has staged them."""
+    """Return a manifest's entries of a checkpoint with these messages, as staged by a worker."""
     writer = pickle.loads(pickle.dumps(sink)).writer(0, 1)
     if values:
         writer.write(batch(*values))
@@ -138,7 +138,7 @@ def test_commit_that_is_repeated_adds_nothing(bootstrap, topic, make_sink):
     successor = pickle.loads(pickle.dumps(sink))
     successor.commit(1, first)
     assert values_in(bootstrap, topic) == [b"a"]
-    assert marker_of(sink) == Marker(1, 1, complete=True)
+    assert marker_of(sink) == CommitMarker(1, 1, complete=True)
     successor.stop()
 
 
@@ -177,9 +177,9 @@ def wait_for_end(pid):
 
 CRASHING = """
 import os, pickle, sys
-from evenflow.connectors.kafka import producing
-from evenflow.connectors.kafka.commit_process import CommitProcess
-from evenflow.connectors.kafka.commit_program import Commits
+from evenflow.connectors.kafka.writing import producing
+from evenflow.connectors.kafka.writing.commit_process import CommitProcess
+from evenflow.connectors.kafka.writing.commit_program import Commits
 when, sink, committables = pickle.loads(sys.stdin.buffer.read())
 
 class Producer:
@@ -213,7 +213,7 @@ def test_process_that_crashes_before_or_after_the_transaction_ends(when, bootstr
     assert done.returncode == 9
     successor = pickle.loads(pickle.dumps(sink))
     successor.commit(2, second)
-    assert marker_of(sink) == Marker(2, 1)
+    assert marker_of(sink) == CommitMarker(2, 1)
     successor.stop()
     assert values_in(bootstrap, topic) == [b"a", b"b"]
 
@@ -239,12 +239,12 @@ def test_who_is_fenced_stops_and_says_why(bootstrap, topic, make_sink):
     second = staged(sink, 2, b"b")
     with pytest.raises(ef.ConnectorError, match="another producer has the same transactional id: another job of this name runs"):
         sink.commit(2, second)
-    sink.commit(2, second)  # as a job does that goes back to its checkpoint
+    sink.commit(2, second)  # as a job does that restores its checkpoint
     assert values_in(bootstrap, topic) == [b"a", b"b"]
 
 
 def test_what_fenced_a_producer_is_found_where_the_client_has_lost_its_error(bootstrap, topic):
-    """As it does, rarely, when it calls back while that error waits to be raised."""
+    """The client loses it rarely, when it calls back while that error is pending."""
     options = {"bootstrap.servers": bootstrap, "transactional.id": "one"}
     fenced = Producer(options)
     fenced.init_transactions(30)
@@ -267,7 +267,7 @@ def test_large_checkpoint_is_committed_in_chunks(bootstrap, topic, make_sink):
     sink.file_rows, sink.chunk_rows = 10, 20
     values = [b"%03d" % number for number in range(135)]
     sink.commit(1, staged(sink, 1, *values))
-    assert marker_of(sink) == Marker(1, 7, complete=True)
+    assert marker_of(sink) == CommitMarker(1, 7, complete=True)
     assert values_in(bootstrap, topic) == values
     for records in records_of(bootstrap, topic).values():
         assert records == sorted(records, key=itemgetter(1)), "messages of a worker keep their order in a partition"
@@ -281,9 +281,9 @@ def test_commit_goes_on_behind_the_chunks_that_are_there(bootstrap, topic, make_
     committables = staged(sink, 1, *values)
     folder, last = Path(committables[0]["staging"]), committables[0]["files"][-1][0]
     (folder / last).rename(folder / "elsewhere")
-    with pytest.raises(ef.ConnectorError, match=rf"{last} is gone.*CheckpointConfig"):
+    with pytest.raises(ef.ConnectorError, match=rf"{last} is missing.*CheckpointConfig"):
         sink.commit(1, committables)
-    assert marker_of(sink) == Marker(1, 2, complete=False)
+    assert marker_of(sink) == CommitMarker(1, 2, complete=False)
     assert values_in(bootstrap, topic) == values[:40]
     (folder / "elsewhere").rename(folder / last)
     sink.commit(1, committables)
@@ -306,14 +306,14 @@ def test_staged_file_that_is_damaged_is_not_produced(bootstrap, topic, make_sink
 @pytest.mark.usefixtures("in_this_process")
 def test_marker_is_written_with_an_empty_checkpoint_now_and_then(make_sink):
     sink = make_sink()
-    assert marker_of(sink) == Marker(0)
+    assert marker_of(sink) == CommitMarker(0)
     sink.commit(1, [])
-    assert marker_of(sink) == Marker(1)
+    assert marker_of(sink) == CommitMarker(1)
     sink.commit(2, [])
-    assert marker_of(sink) == Marker(1)
+    assert marker_of(sink) == CommitMarker(1)
     sink._marked_at -= 2 * 3600
     sink.commit(3, [])
-    assert marker_of(sink) == Marker(3)
+    assert marker_of(sink) == CommitMarker(3)
 
 
 @pytest.mark.usefixtures("in_this_process")
@@ -324,7 +324,7 @@ def test_marker_that_is_gone_stops_the_commit_unless_rows_may_come_twice(bootstr
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for deleted in admin.delete_consumer_groups([group]).values():
         deleted.result(30)
-    with pytest.raises(ef.ConnectorError, match=rf"`{group}`, is gone.*checkpoint 1 are in topic"):
+    with pytest.raises(ef.ConnectorError, match=rf"`{group}`, is missing.*checkpoint 1 are in topic"):
         sink.commit(1, committables)
     assert values_in(bootstrap, topic) == []
     make_sink(guarantee="at_least_once").commit(1, committables)
@@ -355,7 +355,7 @@ def test_job_of_another_name_and_folder_commits_where_the_first_one_would_have(b
     other.commit(1, committed)
     other.commit(2, uncommitted)
     assert values_in(bootstrap, topic) == [b"a", b"b"]
-    assert marker_of(first) == Marker(2, 1)
+    assert marker_of(first) == CommitMarker(2, 1)
 
 
 @pytest.mark.usefixtures("in_this_process")
@@ -389,7 +389,7 @@ def test_file_that_can_not_be_written_leaves_nothing(make_sink, monkeypatch):
 
     writer = make_sink().writer(0, 1)
     writer.write(batch(b"a"))
-    monkeypatch.setattr("evenflow.connectors.staging.StateFileWriter.write", full)
+    monkeypatch.setattr("evenflow.connectors.staged.staging.StateFileWriter.write", full)
     with pytest.raises(ef.ConnectorError, match=r"operator `write_kafka`: can't write into .*staged-write_kafka: .*No space left"):
         writer.prepare(1)
     assert [path for path in Path(writer._place.staging).iterdir() if not path.name.endswith(".owner")] == []
@@ -458,7 +458,7 @@ def test_topic_that_is_deleted_while_rows_wait(bootstrap, topic, make_sink):
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for deleted in admin.delete_topics([topic]).values():
         deleted.result(30)
-    with pytest.raises(ef.ConnectorError, match=rf"can't be committed to topic `{topic}`|is gone"):
+    with pytest.raises(ef.ConnectorError, match=rf"can't be committed to topic `{topic}`|is missing"):
         sink.commit(1, committables)
 
 
@@ -495,6 +495,6 @@ def test_broker_that_is_gone_when_a_checkpoint_is_committed(monkeypatch):
     monkeypatch.setattr(producing, "ANSWER_SECONDS", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as closed:
         address = f"127.0.0.1:{closed.getsockname()[1]}"
-    committer = producing.Committer(KafkaCluster(address), producing.Target("t", "evenflow-job/write_kafka", "murmur2", 1_000_000))
+    committer = producing.Committer(KafkaCluster(address), producing.TopicTarget("t", "evenflow-job/write_kafka", "murmur2", 1_000_000))
     with pytest.raises(ef.ConnectorError, match=rf"no broker answers at {address}"):
         committer.commit("run", 1, [list], begun=True)

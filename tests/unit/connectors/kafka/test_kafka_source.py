@@ -1,4 +1,4 @@
-"""Which records of its topics a job reads, and their event times; over a broker, in jobs of this process."""
+"""The records of its topics that a job reads, and their event times; over a broker, in jobs of this process."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_only_committed_records_are_read(bootstrap):
         producer.begin_transaction()
         producer.produce(topic, json.dumps({"n": number}).encode())
         end(30)
-    fill(bootstrap, topic, {0: objects(9)})  # behind a transaction that is open
+    fill(bootstrap, topic, {0: objects(9)})  # after an open transaction
 
     assert numbers(read(bootstrap, topic, schema={"n": "int64"})) == [0, 2]
 

@@ -1,4 +1,4 @@
-"""What becomes of the values of Kafka records: formats, schemas, and the columns beside them."""
+"""Decoding of the values of Kafka records: formats, schemas, and metadata columns."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_columns_that_the_values_have_already(bootstrap):
     topic = make_topic(bootstrap)
     fill(bootstrap, topic, {0: [(None, b'{"key": 1}')]})
 
-    with pytest.raises(ef.FlowError, match=r"the values both have `key`; leave it out of columns"):
+    with pytest.raises(ef.FlowError, match=r"the values both have `key`; remove it from columns"):
         read(bootstrap, topic, columns=["key"])
 
 

@@ -1,4 +1,4 @@
-"""What a job that reads Kafka is told of addresses, options, topics and offsets that can not be."""
+"""Errors for invalid addresses, options, topics and offsets of jobs that read Kafka."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("the_handle_may_poll")
 
 @pytest.mark.slow
 def test_no_broker(monkeypatch):
-    monkeypatch.setattr("evenflow.connectors.kafka.offsets.REPLY_SECONDS", 3.0)
+    monkeypatch.setattr("evenflow.connectors.kafka.reading.topics.REPLY_SECONDS", 3.0)
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         with pytest.raises(ef.ConnectorError, match=r"operator `read_kafka`: .*no broker answers at .*check the address"):
@@ -25,7 +25,7 @@ def test_no_broker(monkeypatch):
 
 @pytest.mark.slow
 def test_broker_that_speaks_no_tls(bootstrap, monkeypatch):
-    monkeypatch.setattr("evenflow.connectors.kafka.offsets.REPLY_SECONDS", 3.0)
+    monkeypatch.setattr("evenflow.connectors.kafka.reading.topics.REPLY_SECONDS", 3.0)
     with pytest.raises(ef.ConnectorError, match=r"no broker answers at .*expects this security.protocol"):
         read(bootstrap, make_topic(bootstrap), options={"security.protocol": "ssl"})
 

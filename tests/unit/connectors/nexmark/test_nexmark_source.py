@@ -16,13 +16,13 @@ from evenflow.connectors.share import Share
 from evenflow.engine.errors import FlowError
 
 MANY = 500_000
-"""Events, so many that shares of 10,000 people or more lie within a hundredth of their probability."""
+"""The number of events, large enough that shares of 10,000 people or more are within a hundredth of their probability."""
 
 every_stream = pytest.mark.parametrize("stream", STREAMS)
 
 
 def rows(stream, parallelism=1, max_rows=100_000, **options):
-    """All rows, those of the first worker first."""
+    """Read all rows, those of the first worker first."""
     source = nexmark(stream, rows_per_batch=100_000, **options)
     batches = []
     for index in range(parallelism):
@@ -46,7 +46,7 @@ def milliseconds(column):
 
 
 def newest(many, stream, at):
-    """The newest id of a stream before each event `at`."""
+    """Return the newest id of a stream before each event `at`."""
     ids, seq = numbers(many[stream]["id"]), numbers(many[stream]["seq"])
     return ids[np.searchsorted(seq, at) - 1]
 
@@ -55,7 +55,7 @@ def share(mask):
     return np.asarray(mask).mean()
 
 
-# What a row is must not change: files that were made earlier, and published results, would be other ones.
+# Rows must not change: existing files and published results depend on them.
 @pytest.mark.parametrize(
     ("stream", "digest"),
     [("person", "5bf7a834e06a9a9b"), ("auction", "c21b5ab7fea10697"), ("bid", "6ff8d48f0880287d")],
@@ -127,7 +127,7 @@ def test_half_of_the_bids_go_to_a_hot_auction(many):
     auction = numbers(bids["auction"])
     hot = auction == (last - 1000) // 100 * 100 + 1000
     assert 0.49 < share(hot) < 0.52
-    # The others: the newest hundred, that before them, and ten that are not there yet.
+    # The others: the newest hundred, that before them, and ten future ones.
     distance = last[~hot] - auction[~hot]
     late = numbers(bids["seq"])[~hot] > 5_000
     assert set(distance[late].tolist()) == set(range(-10, 101))

@@ -12,7 +12,7 @@ groups = st.integers(1, 400)
 
 
 def in_order(stream: str, group: int, events: int) -> list[tuple[int, int]]:
-    """Position and number of a stream's events, one after the other, as the original makes them."""
+    """Return position and number of a stream's events in sequence, computed as the original does."""
     every = [(position, position // group * group + position * STRIDE % group) for position in range(events)]
     return [(position, number) for position, number in every if number % EPOCH in PLACES[stream]]
 

@@ -117,7 +117,7 @@ def test_an_earlier_runs_output_is_added_to_only_on_request(sink: SparkSink):
 
 
 def test_batches_of_later_checkpoints_are_taken_from_the_end_of_the_log(sink: SparkSink):
-    """Also those in a compacted log file, and the log goes on where it then ends."""
+    """Batches in a compacted log file are removed too, and the log continues at its new end."""
     writer = sink.writer(0, 1)
     for checkpoint in range(1, 13):
         writer.write(batch(n=[checkpoint]))
@@ -141,7 +141,7 @@ def test_what_a_function_has_been_handed_can_not_be_taken_back(tmp_path: Path):
 
 
 def started(folder: Path, run: str, *, continues: bool) -> SparkSink:
-    """A sink without a folder of its own, which hands its batches over; no session is asked for anything here."""
+    """Start a sink without its own folder, which delivers its batches; it uses no session."""
     made = to_spark(object(), foreach_batch=lambda df, batch_id: None, name="out")
     made.of_job("job", "out", str(folder))
     made.of_run(run, continues=continues)

@@ -9,6 +9,6 @@ from evenflow.bench.postgres_server import PostgresServer, postgres_server
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    """One server for all tests; each makes tables of its own."""
+    """Start one server for all tests; each test creates its own tables."""
     with postgres_server() as server:
         yield server

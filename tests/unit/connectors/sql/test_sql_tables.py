@@ -15,7 +15,7 @@ import pytest
 import evenflow as ef
 from evenflow.connectors.sql.postgres import PostgresTable
 from evenflow.connectors.sql.sqlite import SqliteTable
-from evenflow.connectors.sql.table import MARKERS, Target
+from evenflow.connectors.sql.table import MARKERS, TableTarget
 
 SINK = "job/orders"
 
@@ -30,7 +30,7 @@ class Sqlite:
             return database.execute(sql).fetchall()
 
     def table(self, name, **target):
-        return SqliteTable(Target("orders", name, **target), self.path)
+        return SqliteTable(TableTarget("orders", name, **target), self.path)
 
 
 class Postgres:
@@ -43,7 +43,7 @@ class Postgres:
             return cursor.fetchall() if cursor.description else []
 
     def table(self, name, **target):
-        return PostgresTable(Target("orders", name, **target), self.url)
+        return PostgresTable(TableTarget("orders", name, **target), self.url)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -137,7 +137,7 @@ def test_marker_that_is_gone_is_an_error_that_says_what_to_do(database, name, ru
     table = made(database, name)
     table.begin(SINK, run)
     database.execute(f"DELETE FROM {MARKERS} WHERE run = '{run}'")
-    with pytest.raises(ef.ConnectorError, match=rf"marker of run {run} is gone from table `{MARKERS}`.*put the row back"):
+    with pytest.raises(ef.ConnectorError, match=rf"marker of run {run} is missing from table `{MARKERS}`.*put the row back"):
         table.commit(SINK, run, 1, [orders(id=[1], n=[10])])
     assert rows_of(database, name) == []
 
@@ -179,7 +179,7 @@ def test_column_that_the_table_has_not(database, name, run):
 def test_rows_without_a_column_of_the_key(database, name, run):
     table = made(database, name, key=("id",))
     table.begin(SINK, run)
-    with pytest.raises(ef.ConnectorError, match=r"rows have no column `id`, which is of the key; they have n"):
+    with pytest.raises(ef.ConnectorError, match=r"rows have no column `id`, which is part of the key; they have n"):
         table.commit(SINK, run, 1, [orders(n=[1])])
 
 
@@ -226,11 +226,11 @@ def test_types_that_tables_do_not_get(postgres, name, run, kind):
 
 def test_database_that_is_missing_or_read_only(tmp_path, name, run, monkeypatch):
     with pytest.raises(ef.ConnectorError, match=r"there is no database /nowhere/shop.db; create it"):
-        SqliteTable(Target("orders", name), "/nowhere/shop.db").begin(SINK, run)
+        SqliteTable(TableTarget("orders", name), "/nowhere/shop.db").begin(SINK, run)
 
 
 def test_server_that_does_not_answer(run):
-    table = PostgresTable(Target("orders", "orders"), "postgresql://me:secret@127.0.0.1:1/shop")
+    table = PostgresTable(TableTarget("orders", "orders"), "postgresql://me:secret@127.0.0.1:1/shop")
     with pytest.raises(ef.ConnectorError, match=r"no connection to the database:.*check the address, the user") as failed:
         table.begin(SINK, run)
     assert "secret" not in str(failed.value)
@@ -243,4 +243,4 @@ def test_user_without_the_right_to_write(postgres, name, run):
     database.execute(f"CREATE USER {user}")
     database.execute(f"GRANT SELECT ON {quoted(name)} TO {user}")
     with pytest.raises(ef.ConnectorError, match=r"permission denied"):
-        PostgresTable(Target("orders", name), postgres.url.replace("postgres@", f"{user}@")).begin(SINK, run)
+        PostgresTable(TableTarget("orders", name), postgres.url.replace("postgres@", f"{user}@")).begin(SINK, run)

@@ -19,13 +19,13 @@ SLEEP = time.sleep
 
 @pytest.fixture(autouse=True)
 def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """A job's handle asks for news 20 times a second: it is it that sleeps, not the test."""
+    """Let a job's handle sleep while it polls for results."""
     monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 @pytest.fixture
 def shop(tmp_path):
-    """A SQLite file with a table, and its url."""
+    """Create a SQLite file with a table."""
     path = tmp_path / "my shop.db"
     with closing(sqlite3.connect(path)) as database:
         database.execute("CREATE TABLE counts (user TEXT PRIMARY KEY, n INTEGER)")
@@ -99,7 +99,7 @@ def test_staged_file_that_was_removed_is_an_error_that_names_the_table(shop, tmp
     writer.write(Batch(pa.record_batch({"user": ["a"], "n": [1]})))
     staged = writer.prepare(1)
     next((tmp_path / "checkpoints").rglob("*.staged")).unlink()
-    with pytest.raises(ef.ConnectorError, match=r"rows that were staged for `counts` can't be read: .* is gone"):
+    with pytest.raises(ef.ConnectorError, match=r"rows that were staged for `counts` can't be read: .* is missing"):
         sink.commit(1, staged)
     assert rows_of(shop) == []
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.connectors.items import rows_of
+from evenflow.connectors.python.items import rows_of
 from evenflow.engine.batch import Batch, column_values
 from evenflow.engine.errors import RecordError
 from evenflow.engine.functions.keyed_function import KeyedFunction

@@ -1,1 +1,0 @@
-"""Clocks of a job, of a task and of single measurements."""

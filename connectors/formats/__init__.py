@@ -1,0 +1,1 @@
+"""File formats as sources and sinks: CSV, JSON, Parquet, and lines of text."""

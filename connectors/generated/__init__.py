@@ -1,0 +1,1 @@
+"""Synthetic streams whose rows are functions of their number."""

@@ -1,0 +1,1 @@
+"""Conversion between the values of Kafka messages and rows."""

@@ -1,0 +1,1 @@
+"""Writing to Kafka topics: messages, transactions and the process that commits."""

@@ -1,0 +1,1 @@
+"""Sources and sinks in Python programs: items, generators, lists, functions and standard output."""

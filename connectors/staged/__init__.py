@@ -1,0 +1,1 @@
+"""The base of sinks that stage rows in the checkpoint folder until their checkpoint completes."""
