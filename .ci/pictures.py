@@ -20,16 +20,17 @@ import evenflow as ef
 from evenflow.actors.local import LocalJob
 from evenflow.actors.processes.stack_samples import own_stacks
 from evenflow.engine.errors import JobBusyError
+from evenflow.page.actions import SAMPLED_SECONDS, Action, begun
+from evenflow.page.guard import Guard
+from evenflow.page.hub import Hub
+from evenflow.page.live import Live
+from evenflow.page.messages import Viewed
+from evenflow.page.queries import Answer
+from evenflow.page.replay import Replay
+from evenflow.page.server import serving
 from evenflow.recording.file import Recording, RecordingWriter
+from evenflow.scheduler.job.view_cursor import ViewCursor
 from evenflow.scheduler.protocol.requests import Cancel, Move, Scale, ShowView
-from evenflow.ui.actions import SAMPLED_SECONDS, Action, begun
-from evenflow.ui.asked import Answer
-from evenflow.ui.guard import Guard
-from evenflow.ui.heard import Viewed
-from evenflow.ui.hub import Hub
-from evenflow.ui.live import Live
-from evenflow.ui.replay import Replay
-from evenflow.ui.server import serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -63,12 +64,12 @@ def flow() -> ef.Dataflow:
 
 
 async def follow(job: LocalJob, hub: Hub, recording: RecordingWriter) -> None:
-    """Follow the job as the page's follower and `evenflow record` do, and make the changes at their time."""
-    begun, since, changes = time.monotonic(), 0.0, list(CHANGES)
+    """Follow the job as the page's process and `evenflow record` do, and change it at the set times."""
+    begun, cursor, changes = time.monotonic(), ViewCursor(), list(CHANGES)
     while (passed := time.monotonic() - begun) < SECONDS:
-        view = await asyncio.to_thread(job.ask, ShowView(since))
-        since = view.now - 3
-        hub.hear(Viewed("clicks", view))
+        view = await asyncio.to_thread(job.ask, ShowView(cursor.since))
+        cursor.advance(view)
+        hub.receive(Viewed("clicks", view))
         recording.add(view)
         if changes and changes[0][0] < passed:
             with suppress(JobBusyError):  # the balancer is moving keys just now

@@ -6,10 +6,7 @@ import time
 
 
 class JobClock:
-    """The clock of a job; calling it returns seconds since the epoch.
-
-    It starts with the wall clock of this process and advances steadily from then on, so it never goes back.
-    """
+    """The clock of a job: seconds since the epoch when it was made, and monotonic from then on."""
 
     def __init__(self) -> None:
         self._epoch = time.time() - time.monotonic()
@@ -19,17 +16,14 @@ class JobClock:
 
 
 class SystemClock:
-    """The clock of this machine, for tasks. `now`: monotonic, in seconds. `timestamp`: the wall clock, in nanoseconds."""
+    """The clock of this machine, as a port of tasks: `now` in monotonic seconds, `timestamp` in nanoseconds since the epoch."""
 
     now = staticmethod(time.monotonic)
     timestamp = staticmethod(time.time_ns)
 
 
 class Stopwatch:
-    """The sum of the times between starts and stops, including a running one.
-
-    Starting a running stopwatch, or stopping a stopped one, changes nothing.
-    """
+    """A stopwatch that adds up the time between starts and stops. A start while it runs, or a stop while it is stopped, has no effect."""
 
     def __init__(self) -> None:
         self._total = 0.0
@@ -45,5 +39,5 @@ class Stopwatch:
 
     @property
     def seconds(self) -> float:
-        """The seconds that it has run so far."""
+        """The seconds that it has run, including the present run."""
         return self._total + (0.0 if self._since is None else time.monotonic() - self._since)

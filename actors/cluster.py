@@ -21,9 +21,19 @@ from ..engine.plan.physical import Plan
 from ..engine.protocol.ids import WorkerId
 from ..engine.time.duration import seconds
 from ..scheduler.configs.job import JobConfig
-from ..scheduler.load.metrics import WorkerFigures
 from ..scheduler.protocol.effects import JobState
-from ..scheduler.protocol.requests import AnyRequest, Cancel, Fail, Question, Request, ShowLoad, Stop
+from ..scheduler.protocol.requests import (
+    AnyRequest,
+    Cancel,
+    Fail,
+    Request,
+    ShowFigures,
+    ShowHistory,
+    ShowLoad,
+    ShowProgress,
+    ShowStatus,
+    Stop,
+)
 from ..scheduler.protocol.status import JobStatus, Outcome, Progress
 from ..scheduler.record.restoring.run_claim import RunClaim
 from ..state.errors import EvenflowError
@@ -262,34 +272,27 @@ class RayJob:
         self._name, self._coordinator, self._over = name, coordinator, over
         self._last: Outcome | None = None
 
-    def progress(self, seen: int, incarnation: str) -> Progress:
-        progress: Progress = self.call("progress", seen, incarnation, timeout=FOLLOW_TIMEOUT)
-        return progress
-
-    def status(self) -> JobStatus:
-        status: JobStatus = self._last.status if self._last is not None else self.call("status")
-        return status
-
-    def figures(self) -> list[WorkerFigures]:
-        figures: list[WorkerFigures] = self._last.figures if self._last is not None else self.call("figures")
-        return figures
-
     def ask(self, request: Request[A]) -> A:
-        if self._last is None:
-            answer: A = self.call("ask", request)
-            return answer
-        return cast(A, self._afterwards(self._last, cast(AnyRequest, request)))
+        if self._last is not None:
+            return cast(A, self._afterwards(self._last, cast(AnyRequest, request)))
+        answer: A = self.call("ask", request, timeout=FOLLOW_TIMEOUT if isinstance(request, ShowProgress) else CALL_TIMEOUT)
+        return answer
 
     def _afterwards(self, last: Outcome, request: AnyRequest) -> Any:
-        """Answer requests that are still possible after the end of the job; stopping or failing it has no effect."""
-        if isinstance(request, ShowLoad):
-            if request.operator not in last.loads:
+        """Answer a request to a job that has ended; a stop or a failure has no effect."""
+        match request:
+            case ShowStatus():
+                return last.status
+            case ShowFigures():
+                return last.figures
+            case ShowLoad(operator) if operator in last.loads:
+                return last.loads[operator]
+            case ShowLoad(operator):
                 there = ", ".join(last.loads) or "none, because its coordinator was lost"
-                raise RequestError(f"the job `{self._name}` has no operator `{request.operator}`; there are: {there}")
-            return last.loads[request.operator]
-        if isinstance(request, (Stop, Cancel, Fail)):
-            return None
-        if isinstance(request, Question) and request in last.answers:
+                raise RequestError(f"the job `{self._name}` has no operator `{operator}`; there are: {there}")
+            case Stop() | Cancel() | Fail():
+                return None
+        if isinstance(request, ShowHistory) and request in last.answers:
             return last.answers[request]
         raise JobNotRunningError(f"the job `{self._name}` has ended: it is {last.status.state}")
 
@@ -329,7 +332,8 @@ class RayJob:
         except ActorUnavailableError:
             raise
         except GetTimeoutError as error:
-            raise JobTimeoutError(f"job `{self._name}`: the coordinator did not answer `{method}` within {timeout:g} s") from error
+            called = type(args[0]).__name__ if method == "ask" else method
+            raise JobTimeoutError(f"job `{self._name}`: the coordinator did not answer `{called}` within {timeout:g} s") from error
         except RayActorError as error:
             raise JobLostError(f"job `{self._name}`: its coordinator was lost:  {why_ended(error)}") from None
         except RayTaskError as error:
@@ -349,20 +353,24 @@ class RayJob:
 
 
 class WatchedJob(RayJob):
-    """A job that another process started, and that doesn't depend on this handle, which can watch and control it."""
+    """A job that another process started, and that survives this handle: the handle shows and steers it, but takes no results."""
 
     owned = False
 
-    def progress(self, seen: int, incarnation: str) -> Progress:
-        """Wait a while for the job's end. Raises JobLostError if the job's processes have ended without one."""
+    def ask(self, request: Request[A]) -> A:
+        match request:
+            case ShowProgress():
+                return cast(A, self._wait_for_end())
+            case Fail():  # a problem of this process is none of the job's
+                return cast(A, None)
+        return super().ask(request)
+
+    def close(self) -> None:
+        """The job's owner ends it; this process no longer follows it."""
+
+    def _wait_for_end(self) -> Progress:
+        """Wait a while for the job's end. Raises JobLostError if the job's processes are lost before."""
         outcome: Outcome = self.call("outcome", WATCH, timeout=FOLLOW_TIMEOUT)
         if outcome.status.state.final:
             self._last = outcome
         return Progress(outcome.status.state, outcome.status.error, ())
-
-    def ask(self, request: Request[A]) -> A:
-        """Answer a request; errors of this process never fail the job."""
-        return cast(A, None) if isinstance(request, Fail) else super().ask(request)
-
-    def close(self) -> None:
-        """Stop following the job, which its owner ends."""

@@ -22,11 +22,9 @@ from ..engine.protocol.ids import Attempt, ChannelId, WorkerId
 from ..engine.time.duration import seconds
 from ..scheduler.configs.job import JobConfig
 from ..scheduler.job.core import JobCore
-from ..scheduler.load.metrics import WorkerFigures
 from ..scheduler.protocol.effects import Deploy, JobState, Spawn
 from ..scheduler.protocol.messages import Attach, Command, Report
-from ..scheduler.protocol.requests import Fail, Request, ShowFigures, ShowProgress, ShowStatus
-from ..scheduler.protocol.status import JobStatus, Progress
+from ..scheduler.protocol.requests import Change, Fail, Request
 from ..scheduler.protocol.storage_answers import StorageAnswer, StorageFailed
 from ..scheduler.record.restoring.restored_task import RestoredTask
 from ..scheduler.record.restoring.run_claim import RunClaim
@@ -90,18 +88,10 @@ class LocalJob:
         self._thread.start()
         self._begun.wait(seconds(config.worker.start_timeout))
 
-    def progress(self, seen: int, incarnation: str) -> Progress:
-        return self._interpreter.ask(ShowProgress(seen))
-
-    def status(self) -> JobStatus:
-        return self._interpreter.ask(ShowStatus())
-
-    def figures(self) -> list[WorkerFigures]:
-        return self._interpreter.ask(ShowFigures())
-
     def ask(self, request: Request[A]) -> A:
         answer = self._interpreter.ask(request)
-        self._woken.set()
+        if isinstance(request, Change):
+            self._woken.set()
         return answer
 
     def close(self) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..connectors.nexmark.source import STREAMS
-from ..drawing.terminal import DataTable, console
 from ..scheduler.configs.job import LIVE
+from ..terminal.console import DataTable, console
 from . import (
     latency,
     memory,

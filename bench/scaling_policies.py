@@ -18,7 +18,7 @@ import numpy as np
 
 from ..scheduler.policies.dataflow.settings import PolicySettings
 from ..scheduler.policies.registry import POLICIES
-from ..testing.model.closed_loop import ClusterModel, Controller, ModelOperator, Sample, closed_loop
+from ..testing.load_model.closed_loop import ClusterModel, Controller, ModelOperator, Sample, closed_loop
 from .record import Verdict
 from .scaling_course import Course, Phase
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..scheduler.policies.dataflow.settings import DEFAULTS
-from ..testing.model.closed_loop import ClusterModel, Controller, ModelOperator, closed_loop
+from ..testing.load_model.closed_loop import ClusterModel, Controller, ModelOperator, closed_loop
 from .record import Case, Verdict
 
 SHARES = (0.2, 0.5, 0.7)

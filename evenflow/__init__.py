@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from .connectors.spark.source import from_spark
     from .connectors.sql.sink import write_sql
     from .dataflow import Dataflow
-    from .drawing.svg import Picture
     from .engine.aggregates.named.custom import Aggregate
     from .engine.aggregates.named.functions import (
         approx_distinct,
@@ -87,6 +86,7 @@ if TYPE_CHECKING:
     from .engine.time.sessions import session
     from .engine.time.windows import sliding, tumbling
     from .job import Job, connect
+    from .pictures.svg import Picture
     from .savepoint import SavedJob, read_savepoint
     from .scheduler.configs.autoscale import AutoscaleConfig
     from .scheduler.configs.balance import BalanceConfig
@@ -111,8 +111,8 @@ _HOMES = {
     "BalanceConfig": "scheduler.configs.balance",
     "Batch": "engine.batch",
     "CheckpointConfig": "scheduler.configs.checkpoint",
-    "CheckpointReport": "scheduler.protocol.reports",
-    "CheckpointState": "scheduler.protocol.reports",
+    "CheckpointReport": "scheduler.record.checkpoints",
+    "CheckpointState": "scheduler.record.checkpoints",
     "ClusterError": "engine.errors",
     "CoKeyedFunction": "engine.functions.keyed_function",
     "ConnectorError": "engine.errors",
@@ -137,17 +137,17 @@ _HOMES = {
     "KeyedStream": "stream",
     "LoadSnapshot": "balancer.snapshot",
     "MetricsConfig": "scheduler.configs.metrics",
-    "MigrationReport": "scheduler.protocol.reports",
+    "MigrationReport": "scheduler.record.migrations",
     "NetworkConfig": "scheduler.configs.network",
-    "NodeScalingReport": "scheduler.protocol.reports",
+    "NodeScalingReport": "scheduler.parts.node_scaling",
     "OperatorLoad": "scheduler.load.metrics",
-    "Picture": "drawing.svg",
+    "Picture": "pictures.svg",
     "ProtocolError": "engine.errors",
     "RecordError": "engine.errors",
     "RequestError": "engine.errors",
     "RestartConfig": "scheduler.configs.restart",
     "SavedJob": "savepoint",
-    "ScalingReport": "scheduler.protocol.reports",
+    "ScalingReport": "scheduler.parts.operator_scaling",
     "Sink": "engine.sink",
     "SinkWriter": "engine.sink",
     "SnapshotError": "engine.errors",

@@ -1,4 +1,4 @@
-"""`python -m evenflow` is `evenflow`."""
+"""Runs the command line: `python -m evenflow`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dataflow, which you write, explain and run."""
+"""The dataflow: write it, explain it and run it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Dataflow:
-    """Streams from sources to sinks. `name` is also the job's name.
+    """A graph of streams from sources to sinks. `name` is also the job's name.
 
     >>> import evenflow as ef
     >>> flow, rows = ef.Dataflow("squares"), []
@@ -47,27 +47,27 @@ class Dataflow:
         self.graph = Graph(name)
 
     def read(self, source: Source) -> Stream:
-        """The stream of a source's rows."""
+        """Return the stream of a source's rows."""
         if not isinstance(source, Source):
             raise FlowError(f'read({source!r}): expected a source, for example ef.read_parquet("flights/")')
         return Stream(self, self.graph.add(source.name, source))
 
     def plan(self, parallelism: int | None = None, config: JobConfig | None = None) -> Plan:
-        """The physical plan: stages, workers, channels. Raises FlowError if the flow can't run."""
+        """Return the physical plan: stages, workers, channels. Raises FlowError if the flow can't run."""
         config = _config(config, parallelism)
         return plan(self.graph, parallelism=config.parallelism, combine=config.combine, settings=config.task_settings())
 
     def explain(self, parallelism: int | None = None, config: JobConfig | None = None) -> str:
-        """The logical and the physical plan, and the guarantee from end to end, as text."""
+        """Describe the logical and the physical plan, and the end-to-end guarantee, as text."""
         return explain(self.graph, self.plan(parallelism, config))
 
     def to_mermaid(self) -> str:
-        """The logical plan as a Mermaid flowchart."""
+        """Draw the logical plan as a Mermaid flowchart."""
         return to_mermaid(self.graph)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the logical plan as a picture."""
-        from .drawing.graph import graph_picture
+        """Draw the logical plan in a notebook."""
+        from .pictures.graph import graph_picture
 
         return graph_picture(self.graph).svg
 
@@ -87,24 +87,23 @@ class Dataflow:
     ) -> Job:
         """Start the flow as a job and return its handle at once.
 
-        `runtime="ray"` uses the Ray cluster to which this process is connected, or the one that RAY_ADDRESS names, or starts one
-        on this machine; `"local"` runs everything in one thread of this process. `from_savepoint` is a folder that
-        `job.savepoint(path)` wrote, or the folder of a checkpoint: the job continues from there, with this flow's parallelism.
-        Operators are matched by their names, and their aggregates by theirs. State that matches none is an error unless
-        `allow_lost_state`, which discards it; an aggregate that the saved state of its operator doesn't have is one unless
-        `allow_new_state`, which starts it empty.
+        `runtime="ray"` uses the Ray cluster to which this process is connected, or the one that RAY_ADDRESS names, or starts one on this
+        machine; `"local"` runs everything in one thread of this process. `from_savepoint` is a folder that `job.savepoint(path)` wrote, or
+        the folder of a checkpoint: the job continues from there, with this flow's parallelism. Operators are matched by their names, and
+        their aggregates by theirs. State that matches no operator is an error unless `allow_lost_state`, which discards it; an aggregate
+        without saved state is an error unless `allow_new_state`, which starts it empty.
 
-        With CheckpointConfig(dir=...) the same program, started again after its process or its machine was lost, or the job
-        failed or was cancelled or stopped, continues its unfinished run from the newest complete checkpoint, and says so in one
-        line of the log: no row is lost, or written twice. A run that ended because its sources did is finished, and a new one
-        begins. `resume="required"` raises RequestError if there is nothing to continue, `"never"` begins a new run and leaves the
-        checkpoints of the other one as they are; so does `from_savepoint`. While another process runs the job on the same folder,
-        RequestError says which, unless `takeover=True` takes its run over: that process then ends with an error.
+        With CheckpointConfig(dir=...) the same program, started again after the loss of its process or machine, or after the job failed,
+        was cancelled or was stopped, continues its unfinished run from the newest complete checkpoint, and says so in one line of the log:
+        no row is lost or written twice. A run that ended because its sources did is finished, and a new one begins. `resume="required"`
+        raises RequestError if there is nothing to continue; `"never"` begins a new run and keeps the checkpoints of the other one, as does
+        `from_savepoint`. While another process runs the job on the same folder, RequestError names that process, unless `takeover=True`
+        takes over its run: that process then ends with an error.
 
-        A `detached` job survives this process, on a cluster that does too; `ef.connect(name)` gives a handle of it in any
-        process, and the job runs on when that process ends. `ui=True` starts the live web page (`evenflow ui`), which ends with
-        this process, and prints its address. Raises FlowError if the flow can't run or doesn't fit the saved state,
-        ConnectorError if a source can't be read or a sink can't be written.
+        A `detached` job survives this process, on a cluster that does too; `ef.connect(name)` returns a handle of it in any process, and
+        the job continues when that process ends. `ui=True` starts the live web page (`evenflow ui`), which ends with this process, and
+        prints its address. Raises FlowError if the flow can't run or doesn't fit the saved state, ConnectorError if a source can't be read
+        or a sink can't be written.
         """
         config = _config(config, parallelism)
         start = _runtime(runtime)
@@ -155,7 +154,7 @@ class Dataflow:
 
 
 def _with_absolute_folders(config: JobConfig) -> JobConfig:
-    """The same settings for workers with another working directory. Raises FlowError for a folder that is a file."""
+    """Make the folders absolute, for workers with another working directory. Raises FlowError for a folder that is a file."""
     _check_folder(config.checkpoint.dir)
     if config.checkpoint.dir is not None:
         folder = folder_or_url(config.checkpoint.dir, "CheckpointConfig(dir=...)")
@@ -172,7 +171,7 @@ def _savepoint(path: str | Path, allowed: Allowed) -> Savepoint:
 
 
 def _check_resume(resume: str, config: JobConfig, savepoint: str | Path | None) -> None:
-    """Raises FlowError for arguments that can't go together."""
+    """Raise FlowError for arguments that contradict each other."""
     if resume not in RESUME:
         raise FlowError(f"resume={resume!r}: expected one of {', '.join(map(repr, RESUME))}")
     if resume == "required" and config.checkpoint.dir is None:
@@ -182,7 +181,7 @@ def _check_resume(resume: str, config: JobConfig, savepoint: str | Path | None) 
 
 
 class _Begun:
-    """The start of a run in the checkpoint folder at `url`; None: the job saves no state, and no other process can have its run."""
+    """The start of a run in the checkpoint folder at `url`; None if the job saves no state, so that it has no run to continue."""
 
     def __init__(self, url: str | None, plan: Plan, wish: Wish, *, detached: bool) -> None:
         self._url, self._plan, self._wish, self._detached = url, plan, wish, detached
@@ -190,7 +189,7 @@ class _Begun:
         self._claim: RunClaim | None = None
 
     def claim(self) -> RunClaim:
-        """Claim the run. Raises RequestError, FlowError, StoreError: see `Starting.claim`."""
+        """Claim the run. Raises RequestError, FlowError and StoreError as `Starting.claim` does."""
         if self._url is None:
             return RunClaim(secrets.token_hex(8), secrets.token_hex(8))
         from .actors.job.starting import Starting
@@ -200,7 +199,7 @@ class _Begun:
         return self._claim
 
     def release(self) -> None:
-        """Give the claim back, if there is one: the job could not be started."""
+        """Release the claim, if there is one: the job could not be started."""
         if self._starting is not None and self._claim is not None:
             self._starting.release(self._claim)
 
@@ -213,15 +212,15 @@ class _Begun:
 
 
 def _show(job: Job) -> None:
-    """Start the page's process, and print where the job's page is, or why it has none: the job runs."""
+    """Start the page's process, and print the address of the job's page, or the reason why it has none."""
     from .actors.cluster import address
-    from .ui.page_process import PAGE
+    from .page.page_process import PAGE
 
     try:
-        told = f"is at {PAGE.address(job.name, address())}"
+        where = f"is at {PAGE.address(job.name, address())}"
     except ClusterError as error:
-        told = f"has no page: {error}"
-    sys.stdout.write(f"job `{job.name}` {told}\n")
+        where = f"has no page: {error}"
+    sys.stdout.write(f"job `{job.name}` {where}\n")
     sys.stdout.flush()
 
 
@@ -232,7 +231,7 @@ def _start(connectors: Iterable[Source | Sink], started: list[Source | Sink]) ->
 
 
 def _check_detached(runtime: str, connectors: Mapping[str, Source | Sink]) -> None:
-    """Raises FlowError for a job that can't outlive the process that starts it."""
+    """Raise FlowError for a job that can't outlive the process that starts it."""
     if runtime != "ray":
         raise FlowError(f'a job of the runtime "{runtime}" runs in this process: detached=True is for runtime="ray"')
     for name, connector in connectors.items():
@@ -241,7 +240,7 @@ def _check_detached(runtime: str, connectors: Mapping[str, Source | Sink]) -> No
 
 
 def _check_folder(path: str | Path | None) -> None:
-    """Raises FlowError if the checkpoint folder is a file: a worker would try again and again to write into it."""
+    """Raise FlowError if the checkpoint folder is a file: a worker would try to write into it again and again."""
     if path is not None and "://" not in str(path) and Path(path).exists() and not Path(path).is_dir():
         raise FlowError(f"CheckpointConfig(dir={str(path)!r}) is a file: give a folder, which is made if it isn't there")
 
@@ -254,7 +253,7 @@ def _config(config: JobConfig | None, parallelism: int | None) -> JobConfig:
 
 
 def _runtime(name: str) -> Any:
-    """The function that starts a job on the runtime: (plan, config) -> Runtime. Imports only that runtime's modules."""
+    """Return the function that starts a job on the runtime: (plan, config) -> Runtime. Import only that runtime's modules."""
     if name == "local":
         from .actors.local import LocalJob
 

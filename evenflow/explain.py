@@ -1,4 +1,4 @@
-"""Shows a plan to people, as text and as a Mermaid flowchart."""
+"""Explains a plan to people, as text and as a Mermaid flowchart."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .engine.updates import kind_of
 from .scheduler.policies.nodes.memory import words
 
 EXACTLY_ONCE = "exactly once"
-"""The guarantee of a source or sink that neither loses nor repeats rows begins with this."""
+"""The beginning of the guarantee of a source or sink that neither loses nor repeats rows."""
 
 
 def explain(graph: Graph, plan: Plan) -> str:
-    """The logical plan (an operator per line), the physical plan (a stage per line), the state backends, and the guarantees."""
+    """Describe the logical plan (a line per operator), the physical plan (a line per stage), the state backends, and the guarantees."""
     lines = [f"Dataflow {graph.name}", "", "Logical plan"]
     for node in graph.ordered():
         inputs = ", ".join(graph.nodes[e.node].name + ("" if e.port == "out" else f".{e.port}") for e in node.inputs)
@@ -44,7 +44,7 @@ def explain(graph: Graph, plan: Plan) -> str:
 
 
 def to_mermaid(graph: Graph) -> str:
-    """The logical plan as a Mermaid flowchart; edges that partition say by which columns."""
+    """Draw the logical plan as a Mermaid flowchart; edges name the columns that partition them."""
     lines = ["flowchart LR"]
     for node in graph.ordered():
         shape = ('(["', '"])') if isinstance(node.operator, (Source, Sink)) else ('["', '"]')
@@ -61,7 +61,7 @@ def to_mermaid(graph: Graph) -> str:
 
 
 def _guarantees(graph: Graph, plan: Plan) -> Iterator[str]:
-    """What each source and sink promises, what that means from every source to each sink, and which operators may leave records out."""
+    """Describe the guarantee of each source and sink, the resulting guarantee of each sink, and the operators that may drop records."""
     nodes = graph.ordered()
     for node in nodes:
         if isinstance(node.operator, (Source, Sink)):
@@ -80,7 +80,7 @@ def _guarantees(graph: Graph, plan: Plan) -> Iterator[str]:
 
 
 def _above(graph: Graph, node: Node) -> list[Node]:
-    """All nodes whose records can reach this one, in the order of the flow."""
+    """List the nodes whose records can reach this one, in the order of the flow."""
     reached = {node.id}
     for above in reversed(graph.ordered()):
         if above.id in reached:

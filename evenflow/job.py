@@ -1,7 +1,7 @@
-"""The handle of a running job, the same for every runtime, and `connect`, which gives one to another process.
+"""The handle of a running job, the same for every runtime, and `connect`, which returns one in another process.
 
-In the process that started the job, a thread follows it: it hands sinks the results for the driver (`Sink.deliver`), and notices
-when the external part of a source (a Spark query) fails.
+In the process that started the job, a thread follows it: it delivers results to the driver's sinks (`Sink.deliver`), and detects failures
+of the external part of a source (a Spark query).
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 from .balancer.snapshot import LoadSnapshot
 from .building.requests import checked_key, checked_list, checked_strategy, checked_text
 from .connectors.files.remote import folder_or_url
-from .drawing.listing import Listing
-from .drawing.svg import Picture
 from .engine.errors import ConnectorError, JobFailedError, JobLostError, JobTimeoutError, RequestError
 from .engine.sink import Sink
 from .engine.source import Source
 from .engine.time.duration import Duration, seconds
+from .pictures.svg import Picture
 from .process_end import PROCESS_END, StartedJob
 from .scheduler.load.metrics import HISTORY, OperatorLoad, WorkerFigures
 from .scheduler.policies.controller import DecisionRecord, Mode
@@ -42,18 +41,17 @@ from .scheduler.protocol.requests import (
     Fail,
     Move,
     Rebalance,
-    Request,
+    Responder,
     Scale,
     ScaleIn,
     ScaleOut,
-    ShowCheckpoints,
-    ShowDecisions,
+    ShowFigures,
+    ShowHistory,
     ShowLoad,
-    ShowMigrations,
-    ShowNodeScalings,
+    ShowProgress,
     ShowSavepoint,
-    ShowScalings,
     ShowSnapshot,
+    ShowStatus,
     Split,
     Stop,
     TakeCheckpoint,
@@ -62,26 +60,22 @@ from .scheduler.protocol.requests import (
 )
 from .scheduler.protocol.status import JobStatus, Progress
 from .state.errors import EvenflowError
+from .terminal.listing import Listing
 
 if TYPE_CHECKING:
-    from .ui.watch import Watch
+    from .views.polling import JobMonitor
 
 T = TypeVar("T")
+R = TypeVar("R", bound=OperationReport)
+
 POLL = 0.05
 
 
-R = TypeVar("R", bound=OperationReport)
-
-
-class Runtime(Protocol):
-    """What a runtime provides for one job. `owned`: whether the job ends with this process."""
+class Runtime(Responder, Protocol):
+    """A runtime's connection to one job. `owned`: True if the job ends with this process."""
 
     owned: bool
 
-    def progress(self, seen: int, incarnation: str) -> Progress: ...
-    def status(self) -> JobStatus: ...
-    def figures(self) -> list[WorkerFigures]: ...
-    def ask(self, request: Request[T]) -> T: ...
     def close(self) -> None: ...
 
 
@@ -98,25 +92,25 @@ class Job:
         *,
         started_here: bool = False,
     ) -> None:
-        """`over` is called when the job has ended and nothing of it is left."""
+        """`over` is called when the job has ended and its resources are released."""
         self.name = name
         self._over = over
         self._runtime = runtime
         self._sources, self._sinks = sources, sinks
         self._failure: BaseException | None = None
         self._last: Progress | None = None
-        self._watch: Watch | None = None
+        self._monitor: JobMonitor | None = None
         self._error_seen = False
-        self._ended = threading.Event()  # and not Thread.join: a KeyboardInterrupt in it makes Python 3.11 take the thread for ended
+        self._ended = threading.Event()  # not Thread.join: after a KeyboardInterrupt in it, Python 3.11 believes that the thread has ended
         self._thread = threading.Thread(target=self._follow, name=f"evenflow-follow-{name}", daemon=True)
         self._thread.start()
         if started_here:
             PROCESS_END.add(StartedJob(name, runtime.owned, self._ended.wait, self.stop, self.cancel, self._unseen_error))
 
     def wait(self, timeout: Duration | None = None) -> Job:
-        """Wait until the job has ended; returns the job. Raises the job's error if it failed, JobTimeoutError after `timeout`.
+        """Wait until the job has ended; return the job. Raises the job's error if it failed, JobTimeoutError after `timeout`.
 
-        Ctrl-C cancels the job, waits until it is gone, and raises KeyboardInterrupt; a job that another process started runs on.
+        Ctrl-C cancels the job, waits for its end, and raises KeyboardInterrupt; a job that another process started continues.
         """
         deadline = None if timeout is None else time.monotonic() + seconds(timeout, "timeout")
         try:
@@ -125,7 +119,7 @@ class Job:
                     raise JobTimeoutError(f"job `{self.name}` has not ended within {timeout}; it is {self.status().state.value}")
         except KeyboardInterrupt:
             if self._runtime.owned:
-                with suppress(EvenflowError):  # a coordinator that is gone has nothing left to cancel
+                with suppress(EvenflowError):  # a lost coordinator has nothing left to cancel
                     self.cancel()
                 self._ended.wait(30)
             raise
@@ -144,49 +138,48 @@ class Job:
         return self._last.error if self._last is not None else None
 
     def status(self) -> JobStatus:
-        """The job's state, workers, completed checkpoints and running time."""
-        status = self._runtime.status()
+        """Return the job's state, workers, completed checkpoints and running time."""
+        status = self._runtime.ask(ShowStatus())
         self._error_seen = self._error_seen or status.error is not None
         return status
 
     def metrics(self) -> list[WorkerFigures]:
-        """Every worker's figures: totals, rates of the newest window, shares of time, watermark, latency.
+        """Return every worker's figures: totals, rates of the newest window, shares of time, watermark, latency.
 
-        `print` shows them as a table per operator. It also shows status, load, checkpoints, migrations and the like as tables or
-        text.
+        `print` shows them as a table per operator. It also shows status, load, checkpoints, migrations and so on as tables or text.
         """
-        from .drawing.metrics import metrics_tables
+        from .terminal.metrics import metrics_tables
 
-        return Listing(self._runtime.figures(), metrics_tables)
+        return Listing(self._runtime.ask(ShowFigures()), metrics_tables)
 
     def load(self, operator: str, *, windows: int = HISTORY) -> OperatorLoad:
-        """The operator's load over its newest `windows`: per worker and key group, with the hottest keys and the imbalance.
+        """Return the operator's load over its newest `windows`: per worker and key group, with the hottest keys and the imbalance.
 
-        `print` shows it as text. Operators that are chained in one worker share one load. After the job has ended, this is the
-        load of its last 120 windows. Raises RequestError if there is no such operator.
+        `print` shows it as text. Operators that are chained in one worker share one load. After the job has ended, this is the load of its
+        last 120 windows. Raises RequestError if there is no such operator.
         """
         return self._runtime.ask(ShowLoad(operator, windows))
 
     def balancer(self, operator: str, policy: str) -> None:
         """Balance the operator automatically from now on, by `policy`: hotspot, lpt, consistent or static; `off` ends it.
 
-        `JobConfig(balance=...)` says when keys move, and `migration_strategy` how. `migrations()` tells what moved and why. Raises
-        RequestError for an unknown operator or balancer, JobNotRunningError if the job has ended.
+        `JobConfig(balance=...)` sets when keys move, and `migration_strategy` how. `migrations()` lists the moves and their reasons.
+        Raises RequestError for an unknown operator or balancer, JobNotRunningError if the job has ended.
         """
         self._runtime.ask(Balance(operator, policy))
 
     def rebalance(
         self, operator: str, *, policy: str = "hotspot", strategy: str | None = None, timeout: Duration | None = "60s"
     ) -> MigrationReport:
-        """Even out the operator's load now: a balancer plans, a strategy moves the keys, and the call waits until it is done.
+        """Even out the operator's load now: a balancer plans, a strategy moves the keys, and the call waits for the end of the migration.
 
-        `strategy`: sudden, fluid, batched, pause, lazy or restart; None for the job's own. The report tells what was planned and
-        why, what moved, how long it took, and the latency meanwhile. `timeout=None` returns at once. Raises RequestError for an
-        unknown operator, balancer or strategy, of it JobNotRunningError if the job has ended and JobBusyError if another change
-        is in progress, and JobTimeoutError.
+        `strategy`: sudden, fluid, batched, pause, lazy or restart; None for the job's own. The report has the plan and its reason, the
+        moved keys, the duration, and the latency meanwhile. `timeout=None` returns at once. Raises RequestError for an unknown operator,
+        balancer or strategy, and its subclasses JobNotRunningError if the job has ended and JobBusyError if another change is in progress;
+        also JobTimeoutError.
         """
         request = Rebalance(checked_text(operator, "operator"), checked_text(policy, "policy"), checked_strategy(strategy))
-        return self._followed(self._runtime.ask(request), timeout)
+        return self._moved(self._runtime.ask(request), timeout)
 
     def migrate(
         self,
@@ -198,67 +191,50 @@ class Job:
         strategy: str | None = None,
         timeout: Duration | None = "60s",
     ) -> MigrationReport:
-        """Move key groups, or single keys (a tuple for a key of several columns), to the operator's worker `to`. Other arguments
-        as in `rebalance`.
+        """Move key groups, or single keys (a tuple for a key of several columns), to the operator's worker `to`.
+
+        Other arguments are as in `rebalance`.
         """
         moved = checked_list(groups, "groups"), tuple(map(checked_key, checked_list(keys, "keys")))
-        return self._followed(self._runtime.ask(Move(checked_text(operator, "operator"), *moved, to, checked_strategy(strategy))), timeout)
+        request = Move(checked_text(operator, "operator"), *moved, to, checked_strategy(strategy))
+        return self._moved(self._runtime.ask(request), timeout)
 
     def split(
         self, operator: str, key: Hashable, *, to: Sequence[int], dealt: Literal["left", "right"] = "left", timeout: Duration | None = "60s"
     ) -> MigrationReport:
         """Split a hot key of a join: its worker shares it with the workers `to`, as a move while the stream runs.
 
-        The key's rows of the side `dealt` are dealt over these workers, those of the other side go to each of them. Deal the
-        bigger side. A key that is split already is shared with `to` instead. Inner joins can deal either side, left, semi, anti
-        and as-of joins `left`, right joins `right`. The wait and `timeout` are as in `rebalance`. Raises RequestError for an
-        operator that is no such join, and for workers that it doesn't have, JobNotRunningError, JobBusyError and JobTimeoutError.
+        The key's rows of the side `dealt` are distributed over these workers, those of the other side go to each of them. Deal the larger
+        side. A key that is already split is shared with `to` instead. Inner joins can deal either side, left, semi, anti and as-of joins
+        `left`, right joins `right`. The wait and `timeout` are as in `rebalance`. Raises RequestError for an operator that is no such join
+        and for workers that it doesn't have, JobNotRunningError, JobBusyError and JobTimeoutError.
         """
         request = Split(checked_text(operator, "operator"), checked_key(key), checked_list(to, "to"), dealt)
-        return self._followed(self._runtime.ask(request), timeout)
+        return self._moved(self._runtime.ask(request), timeout)
 
     def unsplit(self, operator: str, key: Hashable, *, timeout: Duration | None = "60s") -> MigrationReport:
-        """Give all of a split key to its first worker again, as a move. Raises RequestError if the key is not split; else as
-        `split`.
-        """
-        return self._followed(self._runtime.ask(Unsplit(checked_text(operator, "operator"), checked_key(key))), timeout)
+        """Return all of a split key to its first worker, as a move. Raises RequestError if the key is not split; otherwise as `split`."""
+        return self._moved(self._runtime.ask(Unsplit(checked_text(operator, "operator"), checked_key(key))), timeout)
 
     def migrations(self) -> list[MigrationReport]:
-        """The newest 100 migrations of the job, oldest first."""
-        from .drawing.changes import migrations_table
+        """Return the newest 100 migrations of the job, oldest first."""
+        from .terminal.reports import migrations_table
 
-        return Listing[MigrationReport](self._runtime.ask(ShowMigrations()), migrations_table)
+        return Listing[MigrationReport](self._runtime.ask(ShowHistory(MigrationReport)), migrations_table)
 
     def snapshot(self, operator: str) -> LoadSnapshot:
-        """The operator's load over its newest windows, as balancers see it. `evenflow plan balance` reads its JSON."""
+        """Return the operator's load over its newest windows, as balancers see it. `evenflow plan balance` reads its JSON."""
         return self._runtime.ask(ShowSnapshot(operator))
 
-    def _followed(self, number: int, timeout: Duration | None) -> MigrationReport:
-        deadline = None if timeout is None else time.monotonic() + seconds(timeout, "timeout")
-        while True:
-            report = _numbered(self.migrations(), number)
-            if deadline is None or report.over:
-                return report
-            if time.monotonic() > deadline:
-                done = f"{report.steps_done} of {report.steps} steps"
-                raise JobTimeoutError(f"migration {number} of `{report.operator}` is not done within {timeout}: {done}")
-            time.sleep(POLL)
-
     def scale(self, operator: str, parallelism: int, *, strategy: str | None = None, timeout: Duration | None = "2m") -> ScalingReport:
-        """Change the operator's number of workers while the stream runs, and wait until it is done; `timeout=None` returns at
-        once.
+        """Change the operator's number of workers while the stream runs, and wait for the end of that; `timeout=None` returns at once.
 
-        New workers get keys as the balancer plans; before workers leave, their keys move to the others. `strategy`: how keys
-        move, as in `rebalance`. Raises RequestError for an unknown operator, an impossible number or a scaling that failed, of it
-        JobNotRunningError and JobBusyError (another change is in progress), and JobTimeoutError.
+        New workers get keys as the balancer plans; before workers leave, their keys move to the others. `strategy`: the way keys move, as
+        in `rebalance`. Raises RequestError for an unknown operator, an impossible number or a scaling that failed, and its subclasses
+        JobNotRunningError and JobBusyError (another change is in progress); also JobTimeoutError.
         """
         number = self._runtime.ask(Scale(operator, parallelism, strategy))
-
-        def ended() -> ScalingReport | None:
-            report = _numbered(self.scalings(), number)
-            return report if timeout is None or report.over else None
-
-        found = self._awaited(ended, timeout, f"scaling {number} of `{operator}`")
+        found = self._ended_operation(ScalingReport, number, timeout, f"scaling {number} of `{operator}`")
         if found.problem is not None:
             raise RequestError(f"scaling `{operator}` of job `{self.name}` to {parallelism} workers has failed: {found.problem}")
         return found
@@ -266,61 +242,55 @@ class Job:
     def scale_out(self, nodes: int = 1, *, policy: str = "stela", timeout: Duration | None = "5m") -> NodeScalingReport:
         """Add `nodes` nodes and fill their slots with new workers, for the operators whose output matters most (Stela).
 
-        `policy="round_robin"`, the baseline that Stela is compared with, gives every operator one worker in turn. `timeout=None`
-        returns at once. Raises RequestError if the job can't be scaled now or has no nodes, too few nodes have room, or no
-        operator is congested; JobTimeoutError.
+        `policy="round_robin"`, a baseline for comparison with Stela, gives every operator one worker in turn. `timeout=None` returns at
+        once. Raises RequestError if the job can't be scaled now or has no nodes, too few nodes have room, or no operator is congested;
+        JobTimeoutError.
         """
         return self._nodes_scaled(self._runtime.ask(ScaleOut(nodes, policy)), timeout)
 
     def scale_in(self, nodes: int = 1, *, policy: str = "stela", timeout: Duration | None = "5m") -> tuple[NodeScalingReport, ...]:
         """Give back `nodes` nodes, one after the other, the node that matters least for the output first (Stela).
 
-        `policy="round_robin"`, the baseline that Stela is compared with, gives back the node with the first name. Every operator
-        loses its workers on the node, but keeps at least one. A worker that must stay continues on another node from a
-        checkpoint, which needs CheckpointConfig(dir=...). `timeout=None` returns when the first node's drain has begun. Raises
-        RequestError with the reason if a node can't be given back, JobTimeoutError.
+        `policy="round_robin"`, a baseline for comparison with Stela, gives back the node with the first name. Every operator loses its
+        workers on the node, but keeps at least one. A worker that must stay continues on another node from a checkpoint, which needs
+        CheckpointConfig(dir=...). `timeout=None` returns when the first node's drain has begun. Raises RequestError with the reason if a
+        node can't be given back, JobTimeoutError.
         """
         rounds = 1 if timeout is None else nodes
         return tuple(self._nodes_scaled(self._runtime.ask(ScaleIn(policy)), timeout) for _ in range(rounds))
 
     def node_scalings(self) -> list[NodeScalingReport]:
-        """The newest 100 calls of `scale_out` and `scale_in`, oldest first, with the nodes that came and went."""
-        from .drawing.changes import node_scalings_table
+        """Return the newest 100 calls of `scale_out` and `scale_in`, oldest first, with the nodes that were added and given back."""
+        from .terminal.reports import node_scalings_table
 
-        return Listing[NodeScalingReport](self._runtime.ask(ShowNodeScalings()), node_scalings_table)
+        return Listing[NodeScalingReport](self._runtime.ask(ShowHistory(NodeScalingReport)), node_scalings_table)
 
     def _nodes_scaled(self, number: int, timeout: Duration | None) -> NodeScalingReport:
-        def ended() -> NodeScalingReport | None:
-            report = _numbered(self.node_scalings(), number)
-            return report if timeout is None or report.over else None
-
-        found = self._awaited(ended, timeout, f"scaling {number} of the nodes")
+        found = self._ended_operation(NodeScalingReport, number, timeout, f"scaling {number} of the nodes")
         if found.problem is not None:
             raise RequestError(f"scaling the nodes of job `{self.name}` has failed: {found.problem}")
         return found
 
     def scalings(self) -> list[ScalingReport]:
-        """The newest 100 scalings of the job, oldest first."""
-        from .drawing.changes import scalings_table
+        """Return the newest 100 scalings of the job, oldest first."""
+        from .terminal.reports import scalings_table
 
-        return Listing[ScalingReport](self._runtime.ask(ShowScalings()), scalings_table)
+        return Listing[ScalingReport](self._runtime.ask(ShowHistory(ScalingReport)), scalings_table)
 
     def autoscaler(self, policy: str, *, mode: Mode = "act") -> None:
-        """Let a scaling policy (ds2, dhalion, threshold, ...) choose every operator's number of workers from now on; `off` ends
-        it.
+        """Let a scaling policy (ds2, dhalion, threshold, ...) choose every operator's number of workers from now on; `off` ends it.
 
-        With `mode="advise"` its decisions are only recorded. `JobConfig(autoscale=...)` says how often it decides and within
-        which bounds; an operator's own bounds (`stream.parallelism(2, between=(1, 4))`, `fixed=True`) have priority. Raises
-        RequestError for an unknown policy or mode, or one that the settings don't allow for, JobNotRunningError if the job has
-        ended.
+        With `mode="advise"` its decisions are only recorded. `JobConfig(autoscale=...)` sets how often it decides and within which
+        bounds; an operator's own bounds (`stream.parallelism(2, between=(1, 4))`, `fixed=True`) have priority. Raises RequestError for an
+        unknown policy or mode, or one that the settings don't allow, JobNotRunningError if the job has ended.
         """
         self._runtime.ask(Autoscale(checked_text(policy, "policy"), mode))
 
     def decisions(self) -> list[DecisionRecord]:
-        """The decisions of the scaling policies, oldest first: the snapshot, the decision, the reason and the outcome of each."""
-        from .drawing.changes import decisions_table
+        """Return the decisions of the scaling policies, oldest first: snapshot, decision, reason and outcome of each."""
+        from .terminal.reports import decisions_table
 
-        return Listing[DecisionRecord](self._runtime.ask(ShowDecisions()), decisions_table)
+        return Listing[DecisionRecord](self._runtime.ask(ShowHistory(DecisionRecord)), decisions_table)
 
     def checkpoint(self, timeout: Duration | None = "5m") -> CheckpointReport:
         """Take a checkpoint now and wait until it is complete and committed; None for `timeout` returns at once.
@@ -334,18 +304,16 @@ class Job:
         return found
 
     def checkpoints(self) -> list[CheckpointReport]:
-        """The newest 100 checkpoints of the job, oldest first: why each began, how long it took, how much state it has, and its
-        problem.
-        """
-        from .drawing.job import checkpoints_table
+        """Return the newest 100 checkpoints of the job, oldest first: reason, duration, size and problem of each."""
+        from .terminal.reports import checkpoints_table
 
-        return Listing[CheckpointReport](self._runtime.ask(ShowCheckpoints()), checkpoints_table)
+        return Listing[CheckpointReport](self._runtime.ask(ShowHistory(CheckpointReport)), checkpoints_table)
 
     def savepoint(self, path: str | Path, timeout: Duration = "10m") -> str:
-        """Save the whole job into the folder (or URL) `path`; the job runs on. `flow.run(from_savepoint=path)` begins another job
-        from it.
+        """Save the whole job into the folder (or URL) `path`; the job continues. `flow.run(from_savepoint=path)` starts another job from
+        it.
 
-        The job needs CheckpointConfig(dir=...). Raises RequestError without it and if `path` is taken or not writable,
+        The job needs CheckpointConfig(dir=...). Raises RequestError without it and if `path` exists or is not writable,
         JobNotRunningError, JobTimeoutError.
         """
         url = folder_or_url(path, "job.savepoint(...)")
@@ -365,6 +333,18 @@ class Job:
         found = next((report for report in self.checkpoints() if report.number == number), waiting)
         return found if whole or found.over else None
 
+    def _moved(self, number: int, timeout: Duration | None) -> MigrationReport:
+        return self._ended_operation(MigrationReport, number, timeout, f"migration {number}")
+
+    def _ended_operation(self, kind: type[R], number: int, timeout: Duration | None, what: str) -> R:
+        """Wait until an operation has ended, and return its report; without a timeout return its present report."""
+
+        def ended() -> R | None:
+            report = _numbered(self._runtime.ask(ShowHistory(kind)), number)
+            return report if timeout is None or report.over else None
+
+        return self._awaited(ended, timeout, what)
+
     def _awaited(self, ask: Callable[[], T | None], timeout: Duration | None, what: str) -> T:
         deadline = None if timeout is None else time.monotonic() + seconds(timeout, "timeout")
         while (found := ask()) is None:
@@ -375,68 +355,59 @@ class Job:
 
     @property
     def metrics_url(self) -> str | None:
-        """Where Prometheus reads the job's metrics; None on the local runtime."""
+        """The address at which Prometheus reads the job's metrics; None on the local runtime."""
         return self.status().metrics_url
 
     def stop(self, *, drain: bool = False) -> None:
         """Stop the job in order, and return at once: sources stop reading, and all records that they have read are processed and
         committed.
 
-        Results that are not due are not emitted: open windows, pending timers, unmatched rows. With CheckpointConfig(dir=...)
-        they stay in a last checkpoint, from which another run goes on without losing or repeating a row; without it they are
-        discarded. `drain=True` ends the stream instead: windows and timers fire, as when a bounded source has been read, and
-        nothing is left to go on from.
+        Results that are not due are not emitted: open windows, pending timers, unmatched rows. With CheckpointConfig(dir=...) they stay in
+        a last checkpoint, from which another run continues without losing or repeating a row; without it they are discarded. `drain=True`
+        ends the stream instead: windows and timers fire, as at the end of a bounded source, and there is nothing to continue.
         """
         self._runtime.ask(Stop(drain))
 
     def cancel(self, *, discard: bool = False) -> None:
-        """End without processing the rest; uncommitted rows are dropped. Returns at once.
+        """End the job without processing the rest, and return at once; uncommitted rows are discarded.
 
         The same program, started again, continues from the newest checkpoint, unless `discard`: then it begins a new run.
         """
         self._runtime.ask(Cancel(discard))
 
     def plot(self, operator: str | None = None) -> Picture:
-        """The last minutes as a picture: records per second, latency, how busy each worker of `operator` is, with a mark at each
-        decision.
+        """Draw the last minutes: records per second, latency, the useful time of each worker of `operator`, with a mark at each decision.
 
-        A notebook shows it; `.save("job.svg")` writes it. Without `operator` it is the first with keyed state. After the job has
-        ended it is what the last call, or `show`, saw. Raises JobNotRunningError if there was none.
+        A notebook shows the picture; `.save("job.svg")` writes it. Without `operator` it shows the first with keyed state. After the job
+        has ended it has the data of the last call, or of `show`. Raises JobNotRunningError if there was none.
         """
-        from .drawing.chart import job_chart
+        from .pictures.chart import job_chart
 
-        return job_chart(self._watched().look_back().told, operator)
+        return job_chart(monitor_of(self).last().whole(), operator)
 
     def show(self, every: Duration = "1s", timeout: Duration | None = None) -> None:
-        """Show the job as `evenflow top` does, in this notebook's cell or on the terminal, until it has ended or `timeout` is over.
+        """Show the job as `evenflow top` does, in this notebook's cell or on the terminal, until it has ended or `timeout` has passed.
 
-        Interrupt the cell, or press Ctrl-C, to look no longer: the job goes on.
+        Interrupt the cell, or press Ctrl-C, to end the display: the job continues.
         """
-        from .drawing.live import show
+        from .terminal.live import show
 
-        show(self, self._watched(), seconds(every, "every"), None if timeout is None else seconds(timeout, "timeout"))
-
-    def _watched(self) -> Watch:
-        from .ui.watch import Watch
-
-        if self._watch is None:
-            self._watch = Watch(self)
-        return self._watch
+        show(monitor_of(self), seconds(every, "every"), None if timeout is None else seconds(timeout, "timeout"))
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the state, and the workers."""
+        """Show the state and the workers in a notebook."""
         from rich.console import Group
 
-        from .drawing.terminal import as_html
-        from .drawing.top import headline, workers_table
+        from .terminal.console import as_html
+        from .terminal.top import headline, workers_table
 
-        return as_html(Group(headline(self.status()), workers_table(self._runtime.figures())))
+        return as_html(Group(headline(self.status()), workers_table(self._runtime.ask(ShowFigures()))))
 
     def _follow(self) -> None:
         seen, incarnation = 0, ""
         try:
             while True:
-                progress = self._runtime.progress(seen, incarnation)
+                progress = self._runtime.ask(ShowProgress(seen, incarnation))
                 if progress.incarnation != incarnation:
                     incarnation, seen = progress.incarnation, 0
                 self._last = progress
@@ -455,7 +426,7 @@ class Job:
             self._failure.__cause__ = error
         finally:
             if self._failure is not None:
-                with suppress(EvenflowError):  # it may be the coordinator itself that is gone
+                with suppress(EvenflowError):  # the coordinator itself may be lost
                     self._runtime.ask(Fail(JobFailedError(str(self._failure))))
             try:
                 self._release()
@@ -482,8 +453,17 @@ class Job:
         return f"<Job {self.name!r} {self.status().state.value}>"
 
 
+def monitor_of(job: Job) -> JobMonitor:
+    """Return the monitor of a job, which collects its history for pictures whenever it is polled."""
+    from .views.polling import JobMonitor
+
+    if job._monitor is None:  # noqa: SLF001 -- one for each job, made when it is needed
+        job._monitor = JobMonitor(job.name, job._runtime)  # noqa: SLF001 -- as above
+    return job._monitor  # noqa: SLF001 -- as above
+
+
 def _numbered(reports: Sequence[R], number: int) -> R:
-    """The report of that number. Raises RequestError if newer reports have displaced it."""
+    """Find the report of an operation. Raises RequestError if newer reports have displaced it."""
     found = next((report for report in reports if report.number == number), None)
     if found is None:
         raise RequestError(f"number {number} is no longer among the newest {len(reports)} that the job remembers")
@@ -491,14 +471,14 @@ def _numbered(reports: Sequence[R], number: int) -> R:
 
 
 def connect(name: str) -> Job:
-    """A handle of the running job `name`, on the Ray cluster to which this process is connected, or that RAY_ADDRESS names.
+    """Return a handle of the running job `name`, on the Ray cluster to which this process is connected, or that RAY_ADDRESS names.
 
-    Without either it is looked for on this user's clusters on this machine. Of several the one is chosen on which a job of that
-    name runs, and a line on stderr names it. Raises ClusterError, which lists them, if none or several do.
+    Without either it searches this user's clusters on this machine, chooses the one that runs a job of that name, and names it on stderr.
+    Raises ClusterError, which lists them, if none or several do.
 
-    The handle shows and steers the job, waits for it, and can stop or cancel it. Results for the driver (`to_list`) still go to
-    the process that started the job, and unless it is detached the job ends with that process. Raises JobNotRunningError, naming
-    the running jobs, if none has that name.
+    The handle shows and steers the job, waits for it, and can stop or cancel it. Results for the driver (`to_list`) still go to the
+    process that started the job, and the job ends with that process unless it is detached. Raises JobNotRunningError, naming the running
+    jobs, if none has that name.
     """
     from .actors.cluster import find_job
 

@@ -1,8 +1,8 @@
-"""The end of a process in which jobs run: they are waited for, stopped or cancelled, and never silently dropped.
+"""Ends the jobs of a process with it: waits for them, stops or cancels them, and never drops them silently.
 
-- The program comes to its end: its jobs are waited for. Ctrl-C cancels them.
-- An exception ends the program, or it is an interactive session that ends: its jobs are cancelled.
-- SIGTERM stops the jobs in order, with a last checkpoint; after 25 s, or at another SIGTERM, they are cancelled.
+- At the end of the program it waits for its jobs. Ctrl-C cancels them.
+- After an exception, or at the end of an interactive session, it cancels them.
+- SIGTERM stops the jobs in order, with a last checkpoint; after 25 s, or at another SIGTERM, it cancels them.
 
 Invariant: a job's error that was never reported is printed before the process ends, and the exit code isn't 0.
 """
@@ -30,10 +30,10 @@ GRACE = 25.0
 """Seconds that jobs have to stop in order after a SIGTERM: Kubernetes sends a SIGKILL after 30."""
 
 LEAVE_SECONDS = 30.0
-"""Seconds that jobs have to end once they are cancelled."""
+"""Seconds that cancelled jobs have to end."""
 
 INTERRUPTED, TERMINATED = 130, 143
-"""Exit codes, as shells have them for SIGINT and SIGTERM."""
+"""Exit codes after SIGINT and SIGTERM, as in shells."""
 
 RAYS_HANDLER = ("ray._private.worker", "init.<locals>.sigterm_handler")
 """The SIGTERM handler that `ray.init` installs in a driver: `sys.exit(15)`, without ending its jobs."""
@@ -41,9 +41,9 @@ RAYS_HANDLER = ("ray._private.worker", "init.<locals>.sigterm_handler")
 
 @dataclass(frozen=True, slots=True)
 class StartedJob:
-    """A job that this process started. `owned`: it ends with this process.
+    """A job that this process started. `owned`: True if it ends with this process.
 
-    `ended(timeout)` waits for its end for so many seconds. `unseen_error()`: the error that ended it, unless it was reported.
+    `ended(timeout)` waits up to `timeout` seconds for its end. `unseen_error()`: the error that ended it, unless it was reported.
     """
 
     name: str
@@ -55,7 +55,7 @@ class StartedJob:
 
 
 class ProcessEnd:
-    """Ends the jobs of a process with it; one per process."""
+    """The end of a process's jobs; one per process."""
 
     def __init__(self) -> None:
         self._jobs: list[StartedJob] = []
@@ -63,14 +63,14 @@ class ProcessEnd:
         self._before: Any = None
         """The previous SIGTERM handler."""
         self._signals: SimpleQueue[None] = SimpleQueue()
-        """SIGTERMs, for the thread that stops the jobs: a handler may interrupt code that holds a lock, and this queue has none."""
+        """SIGTERMs for the thread that stops the jobs: a handler may interrupt code that holds a lock, and this queue has none."""
         self._terminating = False
         self._code: int | None = None
         self._leaving = False
-        """True once the time that jobs have to end is over."""
+        """True once the jobs' time to end has passed."""
 
     def add(self, job: StartedJob) -> None:
-        """Note a started job. In the main thread, a SIGTERM stops it from now on, unless the program has its own handler."""
+        """Register a started job. In the main thread, SIGTERM stops it from now on, unless the program has its own handler."""
         self._jobs = [known for known in self._jobs if not known.ended(0) or known.unseen_error() is not None] + [job]
         if not self._registered:
             self._registered = True
@@ -107,7 +107,7 @@ class ProcessEnd:
             raise SystemExit(TERMINATED)
 
     def _terminate(self) -> None:
-        """Stop the jobs after a SIGTERM, cancel them after another, wait no longer after a third, and end the main thread."""
+        """Stop the jobs after a SIGTERM, cancel them after another, stop waiting after a third, and end the main thread."""
         self._signals.get()
         for job in self._running():
             _say(f"job `{job.name}` is stopping because of a SIGTERM; another one cancels it")
@@ -144,7 +144,7 @@ class ProcessEnd:
             _exit(code)
 
     def _leave(self) -> int:
-        """Wait until no job runs. Returns the exit code if it is to be another than the program's."""
+        """Wait until no job runs. Return the exit code if it differs from the program's, else 0."""
         running = self._running() if self._code is None else []  # after a SIGTERM their time is over
         if running and _interactive():
             _end(running, "this session ends")
@@ -167,7 +167,7 @@ def _is_default(handler: Any) -> bool:
 
 
 def _interactive() -> bool:
-    """True if somebody types the program: the prompt of Python, IPython, or a notebook."""
+    """True if a person types the program: at the prompt of Python or IPython, or in a notebook."""
     return hasattr(sys, "ps1") or bool(sys.flags.interactive) or hasattr(builtins, "__IPYTHON__")
 
 
@@ -188,7 +188,7 @@ def _ask(request: Callable[[], None]) -> None:
 
 
 def _end(jobs: list[StartedJob], why: str) -> None:
-    """Cancel the jobs, and wait until they are gone."""
+    """Cancel the jobs, and wait for their end."""
     _cancel(jobs, why)
     until = time.monotonic() + LEAVE_SECONDS
     for job in jobs:
@@ -196,7 +196,7 @@ def _end(jobs: list[StartedJob], why: str) -> None:
 
 
 def _exit(code: int) -> None:
-    """End the process with an exit code, which Python's own end no longer can; do what that does first."""
+    """End the process with an exit code, which Python can no longer do itself; do the rest of its work first."""
     concurrent.futures.thread._python_exit()  # noqa: SLF001 -- otherwise the process waits for idle threads of executors for ever
     for thread in threading.enumerate():
         if thread is not threading.main_thread() and not thread.daemon:

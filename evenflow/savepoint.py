@@ -43,9 +43,8 @@ from .state.store import CheckpointStore
 class SavedOperator:
     """An operator in a savepoint: `keys` and `size` (bytes) of its files; `chain`: the operators that ran in the same workers.
 
-    In a checkpoint's folder a key counts once for the whole state, and again for each later checkpoint in which it changed.
-    `state`: what the state is made of, by name: aggregates with their functions, or the states of a `KeyedFunction` with their
-    kinds.
+    In a checkpoint's folder a key counts once for the whole state, and again for each later checkpoint in which it changed. `state`: the
+    parts of the state, by name: aggregates with their functions, or the states of a `KeyedFunction` with their kinds.
     """
 
     workers: int
@@ -56,9 +55,7 @@ class SavedOperator:
 
 
 class SavedJob:
-    """A savepoint, or the folder of a checkpoint: the names of `job` and `checkpoint`, when it was `created`, its `operators` by
-    name.
-    """
+    """A savepoint, or the folder of a checkpoint: the names of `job` and `checkpoint`, its time `created`, its `operators` by name."""
 
     def __init__(self, url: str) -> None:
         self._url, self._store = url, CheckpointStore(url)
@@ -72,12 +69,12 @@ class SavedJob:
         self.operators = {name: self._operator(name) for name in manifest.tasks}
 
     def state(self, operator: str) -> pa.Table:
-        """The keyed state of an operator, with the key columns in front.
+        """Return the keyed state of an operator, with the key columns in front.
 
-        `stateful_map` and `process`: a column `state`, as Arrow types it, or as text where the keys' states are of several kinds.
-        `stateful_map_columns`: its state columns. Aggregates: `rows`, the number of aggregated rows, then the parts of each
-        aggregate, named by it: `total.0`, `total.1`... Windows also have `pane`, the start of the pane in event time; a key may
-        have several rows in one pane, which add up.
+        `stateful_map` and `process`: a column `state` with Arrow's type, or text if the keys' states are of several kinds.
+        `stateful_map_columns`: its state columns. Aggregates: `rows`, the number of aggregated rows, then the parts of each aggregate,
+        with its name: `total.0`, `total.1`... Windows also have `pane`, the start of the pane in event time; a key may have several rows
+        in one pane, which add up.
 
         Raises RequestError if there is no state of that operator, ConnectorError if a file is damaged.
         """
@@ -93,7 +90,7 @@ class SavedJob:
         return _table(chunks, tuple(self.operators[operator].state))
 
     def _chunks(self, operator: str, worker: int, entry: TaskEntry) -> Iterator[pa.RecordBatch]:
-        """The state of a worker, without its copies of rows of split keys, which are at the key's home."""
+        """Yield the state of a worker, without its copies of rows of split keys: the key's home has them too."""
         table = self._manifest.tables.get(operator)
         for chunk in resolved(self._store.chunks(SAVEPOINT, file) for file in reversed(entry.files)):
             if table is None or not table.splits:
@@ -118,13 +115,13 @@ class SavedJob:
 def read_savepoint(path: str | Path) -> SavedJob:
     """Read a savepoint that `job.savepoint(path)` wrote, or the folder of a checkpoint.
 
-    Raises ConnectorError if it can't be read, FlowError for what is no path and no URL.
+    Raises ConnectorError if it can't be read, FlowError for anything but a path or URL.
     """
     return SavedJob(folder_or_url(path, "read_savepoint(...)"))
 
 
 def _table(chunks: list[pa.RecordBatch], aggregates: tuple[str, ...]) -> pa.Table:
-    """The chunks of one operator as a table; column types may have widened from chunk to chunk."""
+    """Join the chunks of one operator to a table; column types may have widened from chunk to chunk."""
     if chunks[0].schema.names[-1] != STATE:
         return pa.concat_tables([_renamed(chunk, aggregates) for chunk in chunks], promote_options="permissive")
     keys = pa.concat_tables([pa.table(chunk.drop_columns([STATE])) for chunk in chunks], promote_options="permissive")
@@ -140,7 +137,7 @@ def _typed(states: list[Any]) -> pa.Array:
 
 
 def _renamed(chunk: pa.RecordBatch, aggregates: tuple[str, ...]) -> pa.Table:
-    """The chunk with column names for users: the engine's own begin with two underscores."""
+    """Rename the columns for users: the engine's own begin with two underscores."""
     aggregated = INPUT in (chunk.schema.metadata or {})
     parts = [match for name in chunk.schema.names if aggregated and (match := PART.fullmatch(name)) is not None]
     own = len({match[1] for match in parts}) - len(aggregates)  # a session's bounds come before its aggregates

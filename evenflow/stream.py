@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .building.columns import keys_after, listed_columns, merged
-from .building.deduplication import make_deduplicate
-from .building.emission import checked_emission
 from .building.joins import co_group, co_process, join, join_asof
-from .building.row_operators import make_drop, make_rename, make_select
-from .building.windows import AnyWindows, check_windows, make_process, window_aggregate
+from .building.row_operators import make_deduplicate, make_drop, make_rename, make_select
+from .building.windows import AnyWindows, check_windows, checked_emission, make_process, window_aggregate
 from .engine.aggregates.base import AggregateFunction
 from .engine.aggregates.named.custom import Aggregate
 from .engine.errors import FlowError
@@ -57,10 +55,10 @@ _AGGREGATE_METHODS = {"create": (), "add": ("accumulator", "row"), "merge": ("a"
 
 
 class MissingMethodError(FlowError, AttributeError):
-    """A method that another kind of stream has; the message says how to get that."""
+    """The lack of a method that another kind of stream has; the message says how to get that stream."""
 
 
-class Stream(Transformations["Stream"]):
+class Stream(Transformations["Stream", "Stream"]):
     """A stream of rows; a row is a dict from column name to value."""
 
     def _on(self, node: Node, port: str = "out") -> Stream:
@@ -79,7 +77,7 @@ class Stream(Transformations["Stream"]):
             raise MissingMethodError(f".{name}(...) needs a keyed stream: call key_by first, for example {example}{total}")
 
     def union(self, *others: Stream) -> Stream:
-        """The rows of this stream and the others, in the order in which they come; all must have the same columns."""
+        """Merge the rows of this stream and the others, in the order of their arrival; all must have the same columns."""
         for other in others:
             if not isinstance(other, Stream):
                 raise FlowError(f"union({other!r:.200}): expected streams, for example a.union(b, c)")
@@ -108,8 +106,8 @@ class Stream(Transformations["Stream"]):
     def window(self, windows: AnyWindows) -> WindowedStream:
         """Cut the whole stream into windows, without keys: one result for each, over all rows.
 
-        Every worker of this stream combines its own rows first. The results are computed by one worker, unless you say
-        `.parallelism(n)`, and more would have nothing to do. What reads them row by row runs in that worker, too, by default.
+        Every worker of this stream combines its own rows first. One worker computes the results, unless you set `.parallelism(n)`, and
+        more would have nothing to do. By default, row-by-row operators that follow run in that worker, too.
 
         >>> import evenflow as ef
         >>> flow, out = ef.Dataflow("all"), []
@@ -122,10 +120,10 @@ class Stream(Transformations["Stream"]):
         return WindowedStream(self, UNKEYED, check_windows(windows))
 
     def deduplicate(self, *columns: str, ttl: Duration | None = None) -> Stream:
-        """The first row for each combination of values in these columns, by arrival; a null is a value like any other.
+        """Keep the first row to arrive for each combination of values in these columns; a null is a value like any other.
 
         With `ttl` a row passes again if its event time is at least `ttl` later than that of the last one that passed, and the state is
-        forgotten after that time; a late row may then pass a second time. Without, a combination is kept for ever. The state is a keyed
+        deleted after that time; a late row may then pass a second time. Without it, a combination is kept for ever. The state is a keyed
         state like any other.
 
         >>> import evenflow as ef
@@ -140,11 +138,11 @@ class Stream(Transformations["Stream"]):
         return keyed_node(self, "deduplicate", operator, operator.keys)
 
 
-class KeyedStream(Transformations["KeyedStream"]):
+class KeyedStream(Transformations["KeyedStream", "Stream"]):
     """A stream partitioned by key: every record of a key reaches the same worker, in order per channel.
 
-    `keys`: the key columns. It has the methods of `Stream` that work row by row. Their result is keyed by the same columns of the new rows,
-    so a function must leave them where they are; `rename` renames them.
+    `keys`: the key columns. It has the methods of `Stream` that work row by row. Their result is keyed by the same columns of the new
+    rows, so a function must keep them; `rename` renames them.
 
     >>> import evenflow as ef
     >>> flow, rows = ef.Dataflow("keyed"), []
@@ -187,7 +185,7 @@ class KeyedStream(Transformations["KeyedStream"]):
         return self._stream.key_by(*keys, column=column)
 
     def deduplicate(self, *columns: str, ttl: Duration | None = None) -> KeyedStream:
-        """The first row of each key, or of each key and combination of values in `columns`; as `Stream.deduplicate`."""
+        """Keep the first row of each key, or of each key and combination of values in `columns`, as `Stream.deduplicate` does."""
         operator = make_deduplicate(self.keys, columns, ttl)
         return self._on(keyed_node(self._stream, "deduplicate", operator, operator.keys).node)
 
@@ -205,10 +203,10 @@ class KeyedStream(Transformations["KeyedStream"]):
         return self._keyed("aggregate", operator)
 
     def stateful_map(self, function: StatefulFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
-        """`function(state, row) -> (state, row or None)`: the state is None for a new key, and is made of plain values.
+        """Apply `function(state, row) -> (state, row or None)`: the state is None for a new key, and consists of plain values.
 
-        `on_error` as for `Stream.map`; a refused record leaves its key's state as it was. The function may then see the earlier records of
-        the batch again, with the same states.
+        `on_error` is as for `Stream.map`; a refused record leaves its key's state unchanged. The function may then see the earlier records
+        of the batch again, with the same states.
         """
         schema, on_error = arrow_schema(schema, "stateful_map"), check_on_error(on_error, "stateful_map")
         check_function(function, "stateful_map", "state", "row")
@@ -217,12 +215,12 @@ class KeyedStream(Transformations["KeyedStream"]):
     def stateful_map_columns(
         self, function: ColumnsFunction, *, state: Mapping[str, Any], columns: Iterable[str] | None = None, on_error: OnError = "stop"
     ) -> Stream:
-        """`function(state, rows) -> (state, columns or None)`: all rows of a batch at once, sorted by key, as numpy arrays.
+        """Apply `function(state, rows) -> (state, columns or None)` to all rows of a batch at once, sorted by key, as numpy arrays.
 
         `state` gives the state's columns and their numpy types, `{"n": "int64"}`; the function gets and returns an array for each, one
         entry per key, zero for a new key. `rows` is a `KeyRows`: the rows of a key are adjacent, in arrival order. The result has a row
         for each of them, or for those that `rows.where(mask)` selects; `rows.is_last` is the mask of each key's last row. `columns` names
-        the columns that the function reads; fewer are faster. `on_error` as for `Stream.map_batches`.
+        the columns that the function reads; fewer are faster. `on_error` is as for `Stream.map_batches`.
 
         >>> import evenflow as ef
         >>> def running_mean(state, rows):
@@ -242,9 +240,9 @@ class KeyedStream(Transformations["KeyedStream"]):
         return self._keyed("stateful_map_columns", operator)
 
     def process(self, function: KeyedFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
-        """The rows that your `KeyedFunction` yields: a class with states (value, list, map, with a time to live) and timers per key.
+        """Emit the rows that your `KeyedFunction` yields: a class with states (value, list, map, with a time to live) and timers per key.
 
-        `on_error` as for `stateful_map`; a refused timer counts as fired, and the record of its dead letter is `{"timer": its time}`.
+        `on_error` is as for `stateful_map`; a refused timer counts as fired, and the record of its dead letter is `{"timer": its time}`.
         """
         if not isinstance(function, KeyedFunction):
             raise FlowError(f"process({function!r}): expected an instance of a class derived from ef.KeyedFunction")
@@ -257,18 +255,18 @@ class KeyedStream(Transformations["KeyedStream"]):
     def join(
         self, right: KeyedStream, within: Windows | SessionWindows | Between | Always, *, how: How = "inner", suffix: str = "_right"
     ) -> JoinResults:
-        """Join with the rows of `right` that have the same key, and a time that goes with this row's.
+        """Join with the rows of `right` that have the same key and a matching time.
 
-        `within` says which times go together: windows (both rows are in one window; a pair appears once per common window, with
-        `window_start` and `window_end`), `ef.between(lower, upper)` (right's time less left's), or `ef.always(ttl=None)`. `how`: "inner",
-        "left", "right", "full", "semi" (rows of left with a partner), "anti" (rows of left without). The key columns of both may have
-        different names. As in SQL, a null in a key equals nothing.
+        `within` defines matching times: windows (both rows are in one window; a pair appears once per common window, with `window_start`
+        and `window_end`), `ef.between(lower, upper)` (right's time minus left's), or `ef.always(ttl=None)`. `how`: "inner", "left",
+        "right", "full", "semi" (rows of left with a partner), "anti" (rows of left without). The key columns of both may have different
+        names. As in SQL, a null in a key equals nothing.
 
-        A row has left's columns, then right's; a column of right whose name left has gets `suffix`, but a key column that has the name of
-        left's is left out. Pairs leave at once, with the later of both times; rows without a partner leave once the watermark is past
-        the last possible partner, with that time, and so do the rows of "semi" and "anti". Of a join within windows everything leaves at
-        the window's end. Rows that come behind the watermark leave by `late_left` and `late_right`. `ef.always()` joins them, too, and its
-        rows without a partner leave at the end of the stream.
+        A row has left's columns, then right's; a column of right whose name left has gets `suffix`, but a key column with the name of
+        left's is omitted. Pairs are emitted at once, with the later of both times; rows without a partner are emitted once the watermark
+        has passed the last possible partner, with that time, and so are the rows of "semi" and "anti". A join within windows emits
+        everything at the window's end. Rows that arrive behind the watermark go to `late_left` and `late_right`. `ef.always()` joins them,
+        too, and emits its rows without a partner at the end of the stream.
 
         >>> import evenflow as ef
         >>> flow, out = ef.Dataflow("orders"), []
@@ -287,8 +285,8 @@ class KeyedStream(Transformations["KeyedStream"]):
     ) -> JoinResults:
         """Join each row with the newest row of `right` of its key that is not later than it, and at most `max_age` older.
 
-        A row waits until the watermark is past it. Of several rows of right with one time the greatest counts, compared column by column.
-        Columns and late rows as for `join`.
+        A row waits until the watermark has passed it. Of several rows of right with the same time, the greatest is used, compared column
+        by column. Columns and late rows are as for `join`.
 
         >>> import evenflow as ef
         >>> flow, out = ef.Dataflow("trades"), []
@@ -303,9 +301,9 @@ class KeyedStream(Transformations["KeyedStream"]):
         return self._joined("join_asof", right, lambda keys: join_asof(self.keys, keys, how, max_age, suffix))
 
     def co_process(self, right: KeyedStream, function: CoKeyedFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
-        """The rows that your `CoKeyedFunction` yields for this stream's rows (`on_left`) and those of `right` (`on_right`) of a key.
+        """Emit the rows that your `CoKeyedFunction` yields for this stream's rows (`on_left`) and those of `right` (`on_right`) of a key.
 
-        The key columns of both may have different names. States, timers and `on_error` as for `process`.
+        The key columns of both may have different names. States, timers and `on_error` are as for `process`.
         """
         return self._with("co_process", right, lambda keys: co_process(self.keys, keys, function, schema, on_error))
 
@@ -318,7 +316,7 @@ class KeyedStream(Transformations["KeyedStream"]):
         schema: SchemaLike = None,
         on_error: OnError = "stop",
     ) -> JoinResults:
-        """The rows that `function(key, window, left_rows, right_rows)` yields, per key and complete window with rows of either side.
+        """Emit the rows that `function(key, window, left_rows, right_rows)` yields, per key and complete window with rows of either side.
 
         `windows`: `ef.tumbling`, `ef.sliding` or `ef.session`. Each side's rows are a list of dicts in the order of event time, and of
         equal times in the order of their values; it is empty if the side has none. A null in a key is a key like any other. The function,
@@ -342,7 +340,7 @@ class KeyedStream(Transformations["KeyedStream"]):
         return JoinResults(stream.flow, stream.node)
 
     def _with(self, name: str, right: Any, make: Callable[[tuple[str, ...]], KeyedOperator]) -> Stream:
-        """The output of an operator of this stream and `right`, both in their common form; `make` gets right's key columns."""
+        """Add an operator of this stream and `right`, both in their common form; `make` gets right's key columns."""
         if not isinstance(right, KeyedStream):
             raise FlowError(
                 f'{name}({right!r:.200}): expected a keyed stream, for example left.key_by("id").{name}(right.key_by("id"), ...)'
@@ -365,12 +363,12 @@ class JoinResults(Stream):
 
     @property
     def late_left(self) -> Stream:
-        """The rows of left that came after the watermark had passed their time, or the end of their windows."""
+        """The rows of left that arrived after the watermark had passed their time, or the end of their windows."""
         return Stream(self.flow, self.node, LATE[LEFT])
 
     @property
     def late_right(self) -> Stream:
-        """The rows of right that came after the watermark had passed their time, or the end of their windows."""
+        """The rows of right that arrived after the watermark had passed their time, or the end of their windows."""
         return Stream(self.flow, self.node, LATE[RIGHT])
 
 
@@ -395,15 +393,15 @@ class WindowedStream:
         lateness: Duration = 0,
         **aggregates: AggregateFunction,
     ) -> WindowResults:
-        """A row per key and window, when the window has ended: the key columns, `window_start`, `window_end` and the aggregates.
+        """Emit a row per key and window, when the window has ended: the key columns, `window_start`, `window_end` and the aggregates.
 
-        With `emit="update"` the rows that have changed are also emitted before: whenever event time passes a multiple of `every`, or with
-        each advance of it. With `lateness` records that come after their windows have ended are not late yet: they change the results,
-        which are emitted again, until event time has passed the end and `lateness`. Of the rows of a key and window the newest one counts;
-        it may repeat the one before it, when the key has moved to another worker or the job has recovered.
+        With `emit="update"` changed rows are also emitted before: whenever event time passes a multiple of `every`, or with each advance
+        of it. With `lateness` records that arrive after their windows have ended are not late yet: they change the results, which are
+        emitted again, until event time has passed the end and `lateness`. Of the rows of a key and window the newest one counts; it may
+        repeat the one before it, when the key has moved to another worker or the job has recovered.
 
-        A row's time is its window's last microsecond, that of a session its `window_end`. So a correction is late for windows behind this
-        one, unless they allow for it as well. With `ef.rows` there is no window of time: in place of its bounds, `window_end_row` is the
+        A row's time is its window's last microsecond, that of a session its `window_end`. So a correction is late for windows that follow,
+        unless they allow lateness as well. With `ef.rows` there is no window of time: in place of its bounds, `window_end_row` is the
         number of the window's last row among its key's rows, and the result has that row's event time.
 
         >>> import evenflow as ef
@@ -429,13 +427,13 @@ class WindowedStream:
         return WindowResults(stream.flow, stream.node)
 
     def process(self, function: WindowFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> WindowResults:
-        """The rows that `function(key, window, rows)` yields, called once per key and complete window of event time.
+        """Emit the rows that `function(key, window, rows)` yields, called once per key and complete window of event time.
 
         `rows` are all rows of the window as dicts, in the order of event time, and of equal times in the order of their values, column by
-        column. So the order doesn't depend on arrival. `window` has `start` and `end` (datetimes in UTC). The key is None without `key_by`,
-        and a tuple if it has several columns. The results have the event time of the window's results in `aggregate`.
+        column. So the order doesn't depend on arrival. `window` has `start` and `end` (datetimes in UTC). The key is None without
+        `key_by`, and a tuple if it has several columns. The results have the event time of the window's results in `aggregate`.
 
-        `function` may be a class, as for `map`. `on_error` as for `map`: a window that the function refuses is left out as a whole. The
+        `function` may be a class, as for `map`. `on_error` is as for `map`: a window that the function refuses is dropped as a whole. The
         record of its dead letter has the window's bounds and rows.
 
         >>> import evenflow as ef
@@ -459,14 +457,14 @@ class WindowResults(Stream):
 
     @property
     def late(self) -> Stream:
-        """The original records that came after all of their windows, and the lateness that is allowed, had passed."""
+        """The original records that arrived after all of their windows, and the allowed lateness, had passed."""
         if isinstance(self.node.operator, AggregateRows):
             raise FlowError(f"operator `{self.node.name}` has no late records: its windows count rows, whatever their times")
         return Stream(self.flow, self.node, "late")
 
 
 def keyed_node(stream: Stream, name: str, operator: Operator, keys: tuple[str, ...]) -> Stream:
-    """The output of a keyed operator that reads `stream`."""
+    """Add a keyed operator that reads `stream`, and return its output."""
     node = stream.flow.graph.add(name, operator, (Input(stream.node.id, stream.port),), keys)
     if keys == UNKEYED:
         node.parallelism, node.bounds = 1, WorkerBounds(fixed=True)
@@ -474,7 +472,7 @@ def keyed_node(stream: Stream, name: str, operator: Operator, keys: tuple[str, .
 
 
 def check_aggregates(aggregates: Mapping[str, Any], taken: Iterable[str]) -> dict[str, AggregateFunction]:
-    """The aggregates, checked. Raises FlowError if there is none, one is not an aggregate, or one has the name of another column."""
+    """Return the aggregates. Raises FlowError without any, for anything but an aggregate, and for a name of another column."""
     if not aggregates:
         raise FlowError("aggregate() needs at least one aggregate, for example n=ef.count()")
     for name, function in aggregates.items():
@@ -494,7 +492,7 @@ def check_aggregates(aggregates: Mapping[str, Any], taken: Iterable[str]) -> dic
 
 
 def state_dtypes(state: Mapping[str, Any]) -> dict[str, np.dtype[Any]]:
-    """Raises FlowError unless `state` maps names to numpy types of fixed size."""
+    """Return the numpy types of state columns. Raises FlowError unless `state` maps names to numpy types of fixed size."""
     try:
         dtypes = {name: np.dtype(kind) for name, kind in state.items()}
     except (TypeError, AttributeError) as error:

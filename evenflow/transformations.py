@@ -1,21 +1,20 @@
-"""What every stream of rows can do: the methods that `Stream` and `KeyedStream` have in common."""
+"""The methods that `Stream` and `KeyedStream` have in common."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
 from .building.columns import merged
-from .building.event_times import make_with_time
-from .building.explode import explode_operator
 from .building.lookup_table import make_lookup
 from .building.row_operators import (
     make_branch,
     make_cast,
     make_drop,
+    make_explode,
     make_filter,
     make_flat_map,
     make_map,
@@ -23,6 +22,7 @@ from .building.row_operators import (
     make_map_batches,
     make_rename,
     make_select,
+    make_with_time,
 )
 from .engine.errors import FlowError
 from .engine.functions.error_policy import DEAD_LETTERS, OnError
@@ -33,35 +33,39 @@ from .engine.operators.joins.lookup import How
 from .engine.operators.rows.branch import OTHERWISE
 from .engine.operators.rows.filter import Predicate
 from .engine.operators.rows.with_arrival_time import WithArrivalTime
-from .engine.plan.graph import Input, Node
+from .engine.plan.graph import Graph, Input, Node
 from .engine.plan.worker_bounds import WorkerBounds
 from .engine.sink import Sink
 from .engine.source import Source
 from .engine.time.duration import Duration
 
-if TYPE_CHECKING:
-    from .dataflow import Dataflow
-    from .stream import Stream
-
 T_co = TypeVar("T_co", covariant=True)
+S_co = TypeVar("S_co", covariant=True)
 
 
-class Transformations(ABC, Generic[T_co]):
-    """The methods give a stream of the same kind, `T_co`.
+class Flow(Protocol):
+    """The parts of a dataflow that its streams need."""
 
-    `flow`, `node`, `port`: the dataflow, the operator that made the stream, and which of its outputs this is.
+    name: str
+    graph: Graph
+
+
+class Transformations(ABC, Generic[T_co, S_co]):
+    """A stream whose methods return a stream of the same kind, `T_co`, and side streams without keys, `S_co`.
+
+    `flow`, `node`, `port`: the dataflow, the operator that made the stream, and the operator's output.
     """
 
-    def __init__(self, flow: Dataflow, node: Node, port: str = "out") -> None:
+    def __init__(self, flow: Flow, node: Node, port: str = "out") -> None:
         self.flow, self.node, self.port = flow, node, port
 
     @abstractmethod
     def _on(self, node: Node, port: str = "out") -> T_co:
-        """The stream of this kind that `node` gives on `port`."""
+        """Return the stream of this kind at the output `port` of `node`."""
 
     @abstractmethod
-    def _side(self, port: str) -> Stream:
-        """What the operator that made this stream gives on another port."""
+    def _side(self, port: str) -> S_co:
+        """Return the stream at another output of the operator that made this stream."""
 
     def named(self, name: str) -> Self:
         """Name the operator that made this stream. Plans, actors, metrics and the job's handle use the name."""
@@ -90,16 +94,16 @@ class Transformations(ABC, Generic[T_co]):
         return self
 
     def map(self, function: Callable[[dict[str, Any]], Any], *, schema: SchemaLike = None, on_error: OnError = "stop") -> T_co:
-        """`function(row) -> row`: a dict, or a plain value, which becomes the column `item`.
+        """Apply `function(row) -> row`, which returns a dict, or a plain value for the column `item`.
 
         `schema` declares the columns' types, by name: Arrow's, their names, or Python's. A value that would change in its type is refused.
         Without it, columns keep the types of the input's columns of their names, and types widen with the values.
 
-        `on_error` is the error policy, for a row for which your function raises or returns a value that doesn't fit its columns: "stop"
+        `on_error` is the error policy for a row for which your function raises or returns a value that doesn't fit its columns: "stop"
         ends the job with an error that shows the row, "skip" counts the row (`job.metrics()`), "dead_letter" sends it to `dead_letters`.
 
-        A function that needs something made beforehand, such as a model or a connection, is a class with a method `__call__(self, row)`.
-        Each worker makes one object of it, and calls its method `close()`, if there is one, at the end. `functools.partial(Model, ...)`
+        For a function that needs an expensive object, such as a model or a connection, give a class with a method `__call__(self, row)`.
+        Each worker creates one object of it, and calls its method `close()`, if there is one, at the end. `functools.partial(Model, ...)`
         gives arguments to its constructor.
 
         >>> import evenflow as ef
@@ -119,20 +123,22 @@ class Transformations(ABC, Generic[T_co]):
     def flat_map(
         self, function: Callable[[dict[str, Any]], Iterable[Any]], *, schema: SchemaLike = None, on_error: OnError = "stop"
     ) -> T_co:
-        """`function(row) -> rows`: any number of them. `on_error`, and a class in place of a function, as for `map`."""
+        """Apply `function(row) -> rows`, which returns any number of rows. `on_error`, and a class in place of a function, are as for
+        `map`.
+        """
         return self._then("flat_map", make_flat_map(function, schema, on_error))
 
     def filter(self, predicate: Predicate, *, on_error: OnError = "stop") -> T_co:
-        """Rows for which `predicate(row)`, True or False, is True; or an Arrow expression such as `pc.field("delay") > 0`, much faster.
+        """Keep rows for which `predicate(row)` is True, or an Arrow expression such as `pc.field("delay") > 0`, which is much faster.
 
-        `on_error`, and a class in place of a function, as for `map`.
+        `on_error`, and a class in place of a function, are as for `map`.
         """
         return self._then("filter", make_filter(predicate, on_error))
 
     def branch(self, predicate: Predicate, *, on_error: OnError = "stop") -> tuple[T_co, T_co]:
-        """Two streams: the rows for which `predicate` is true, as for `filter`, and all others. It is evaluated once per row.
+        """Split the stream in two: the rows for which `predicate` is true, as for `filter`, and all others. It is evaluated once per row.
 
-        The second stream also has the rows for which an expression is null. `on_error` as for `map`.
+        The second stream also has the rows for which an expression is null. `on_error` is as for `map`.
 
         >>> import evenflow as ef
         >>> flow, small, large = ef.Dataflow("sizes"), [], []
@@ -146,10 +152,10 @@ class Transformations(ABC, Generic[T_co]):
         return self._on(node), self._on(node, OTHERWISE)
 
     def map_batches(self, function: Callable[[pa.RecordBatch], Any], *, on_error: OnError = "stop") -> T_co:
-        """`function(record batch) -> record batch, table or dict of columns`, for vectorised work.
+        """Apply `function(record batch) -> record batch, table or dict of columns`, for vectorised work.
 
-        `on_error`, and a class in place of a function, as for `map`. A batch for which the function raises is tried again in halves, down
-        to the row that is refused.
+        `on_error`, and a class in place of a function, are as for `map`. A batch for which the function raises is tried again in halves,
+        down to the row that is refused.
         """
         return self._then("map_batches", make_map_batches(function, on_error))
 
@@ -163,12 +169,14 @@ class Transformations(ABC, Generic[T_co]):
         schema: SchemaLike = None,
         on_error: OnError = "stop",
     ) -> T_co:
-        """`await function(row) -> row`, as `map`, for functions that wait: up to `concurrency` rows of each worker wait at the same time.
+        """Apply `await function(row) -> row`, as `map` does, for functions that wait: up to `concurrency` rows of each worker wait at the
+        same time.
 
-        Rows leave in their order, or as they are ready with `ordered=False`. A coroutine that takes longer than `timeout` is cancelled, and
-        its row is refused: `on_error` as for `map`. A batch is done when all of its coroutines have ended, so a checkpoint has no row half
-        done: each row counts exactly once in the state and the sinks of the job, but after a recovery your function may be called for it
-        again. A class in place of a function, as for `map`, is made and closed inside the event loop; its `close` may be async.
+        Rows are emitted in their order, or as they are ready with `ordered=False`. A coroutine that takes longer than `timeout` is
+        cancelled, and its row is refused: `on_error` is as for `map`. A batch is complete when all of its coroutines have ended, so a
+        checkpoint contains no row half processed: each row counts exactly once in the state and the sinks of the job, but after a recovery
+        your function may be called for it again. A class in place of a function, as for `map`, is created and closed inside the event
+        loop; its `close` may be async.
 
         >>> import asyncio
         >>> import evenflow as ef
@@ -194,20 +202,21 @@ class Transformations(ABC, Generic[T_co]):
         suffix: str = "_right",
         refresh: Duration | None = None,
     ) -> T_co:
-        """Add columns of a table by keys that both have: `on` names them, or maps the stream's names to the table's.
+        """Add columns of a table by common keys: `on` names them, or maps the stream's names to the table's.
 
         `table` is a pyarrow Table, a pandas or Polars DataFrame, or another frame with `__arrow_c_stream__`; a Spark DataFrame, which is
         collected at once; a source with an end, such as `ef.read_parquet("airports/")`; or a function without arguments that returns such
-        a table. A named index of a pandas DataFrame is a column. Each worker reads a source whole, or calls the function, whenever it
+        a table. A named index of a pandas DataFrame is a column. Each worker reads the whole source, or calls the function, whenever it
         starts. Every worker has the whole table in memory.
 
-        With `refresh="5m"` each worker reads it again five minutes after the last time, beside the stream, and uses the new table from the
-        next batch on. It must have the columns of the first one, of the same types. If it can't be read again the old one stays, and
-        `job.status().problems` says why. Which table a row meets depends on when it comes; after a recovery it may be another.
+        With `refresh="5m"` each worker reads it again five minutes after the last time, in the background, and uses the new table from the
+        next batch on. The new table must have the columns of the first one, of the same types. If it can't be read, the old one remains,
+        and `job.status().problems` says why. The table that a row is matched with depends on the row's arrival; after a recovery it may be
+        another.
 
-        A row without a match stays, with nulls (`how="left"`), or is left out ("inner"). A key with a null matches nothing. A row with
-        several matches gives one row for each, with its event time; with `unique=True` a table in which a key comes twice is an error.
-        `columns` are those to add, by default all but the table's key columns; one whose name the stream has already gets `suffix`.
+        A row without a match is kept, with nulls (`how="left"`), or dropped ("inner"). A key with a null matches nothing. A row with
+        several matches gives one row for each, with its event time; with `unique=True` a table with a repeated key is an error. `columns`
+        are those to add, by default all but the table's key columns; one whose name the stream has already gets `suffix`.
 
         >>> import evenflow as ef
         >>> import pyarrow as pa
@@ -224,12 +233,13 @@ class Transformations(ABC, Generic[T_co]):
     def with_time(
         self, time: str | Callable[[dict[str, Any]], Any], *, unit: str = "ms", max_delay: Duration = 0, on_error: OnError = "stop"
     ) -> T_co:
-        """Event time from here on: a column, or `function(row)`, in place of the source's, for times that have to be parsed first.
+        """Set the event time from here on: a column, or `function(row)`, replaces the source's, for times that have to be parsed first.
 
-        The times are timestamps, dates, or numbers that count `unit` ("s", "ms", "us" or "ns") since 1970. A row may come up to `max_delay`
-        after a newer one of its worker: each worker's watermark is the newest time that it has seen less `max_delay`. So the rows of a
-        worker should come roughly in order: put `with_time` close to the source, whose order it then sees. A worker that gets no rows holds
-        event time back until its input ends. `on_error` as for `map`, also for a time that is null or outside of the years 1 to 9999.
+        The times are timestamps, dates, or numbers that count `unit` ("s", "ms", "us" or "ns") since 1970. A row may arrive up to
+        `max_delay` after a newer one of its worker: each worker's watermark is the newest time that it has seen, minus `max_delay`. So the
+        rows of a worker should arrive roughly in order: put `with_time` close to the source, whose order it then sees. A worker that gets
+        no rows holds event time back until its input ends. `on_error` is as for `map`, also for a time that is null or outside of the
+        years 1 to 9999.
 
         >>> import evenflow as ef
         >>> from datetime import datetime
@@ -245,7 +255,7 @@ class Transformations(ABC, Generic[T_co]):
         return self._then("with_time", make_with_time(time, unit, max_delay, on_error))
 
     def with_arrival_time(self) -> T_co:
-        """Event time from here on: the time at which a row comes to this operator. It goes on also while no rows come.
+        """Set the event time from here on to the time at which a row arrives at this operator. It advances even without rows.
 
         Results aren't repeatable: a row that is read again after a recovery gets another time, and so may fall into another window. Each
         row still counts exactly once.
@@ -253,12 +263,13 @@ class Transformations(ABC, Generic[T_co]):
         return self._then("with_arrival_time", WithArrivalTime())
 
     def explode(self, column: str, *, position: str | None = None) -> T_co:
-        """A row for each element of the lists in `column`; the fields of structs become columns, other elements keep the column's name.
+        """Emit a row for each element of the lists in `column`; the fields of structs become columns, other elements keep the column's
+        name.
 
-        `position` names a column that numbers the elements of a list from 1. A row whose list is empty or null is left out. See `ef.top`
+        `position` names a column that numbers the elements of a list from 1. A row with an empty list or a null is dropped. See `ef.top`
         for an example.
         """
-        return self._then("explode", explode_operator(column, position))
+        return self._then("explode", make_explode(column, position))
 
     def select(self, *columns: str) -> T_co:
         """Keep only these columns, in this order."""
@@ -288,10 +299,11 @@ class Transformations(ABC, Generic[T_co]):
         return self._then("cast", make_cast(merged(types, columns, "cast")))
 
     @property
-    def dead_letters(self) -> Stream:
-        """The records that this stream's operator or source refused; it needs `on_error="dead_letter"`.
+    def dead_letters(self) -> S_co:
+        """The stream of records that this stream's operator or source refused; it needs `on_error="dead_letter"`.
 
-        All columns are strings: `operator`, `key` (JSON, null if the operator has no keys), `record` (JSON), `error` (its type), `message`.
+        All columns are strings: `operator`, `key` (JSON, null if the operator has no keys), `record` (JSON), `error` (its type),
+        `message`.
 
         >>> import evenflow as ef
         >>> flow, numbers, bad = ef.Dataflow("parse"), [], []
@@ -308,7 +320,7 @@ class Transformations(ABC, Generic[T_co]):
         return self._side(DEAD_LETTERS)
 
     def write(self, sink: Sink) -> Self:
-        """End the stream in a sink; returns this stream, so that it can also go elsewhere."""
+        """End the stream in a sink; return this stream, so that it can also go elsewhere."""
         if not isinstance(sink, Sink):
             raise FlowError(f'.write({sink!r}): expected a sink, for example ef.write_parquet("out/")')
         taken = next((node.name for node in self.flow.graph if node.operator is sink), None)

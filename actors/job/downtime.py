@@ -1,8 +1,8 @@
-"""The times at which a job restores its checkpoint, and how long that takes, by its state at every tick.
+"""Measures how long a job takes to recover, by its state at every tick.
 
 >>> downtime = Downtime()
 >>> for now, state in enumerate([JobState.RUNNING, JobState.RESTARTING, JobState.RESTARTING, JobState.RUNNING]):
-...     print(downtime.passes(state, float(now)))
+...     print(downtime.note_state(state, float(now)))
 None
 None
 None
@@ -15,15 +15,15 @@ from ...scheduler.protocol.effects import JobState
 
 
 class Downtime:
-    """The restarts of one job, each from the failure until all workers run again."""
+    """The downtimes of one job, each from the failure until all workers run again."""
 
     def __init__(self) -> None:
         self._since: float | None = None
 
-    def passes(self, state: JobState, now: float) -> tuple[float, float] | None:
-        """Record the job's state at time `now`; return begin and end of a recovery that has just ended.
+    def note_state(self, state: JobState, now: float) -> tuple[float, float] | None:
+        """Note the job's state at time `now`; return begin and end of a recovery that ends with it.
 
-        Must be called often enough to see every restart.
+        Call this often enough to see every restart.
         """
         since = self._since
         if state is JobState.RESTARTING and since is None:

@@ -1,30 +1,28 @@
-"""The Prometheus endpoint of a job: every worker's figures, read on request, and counters of the job's events so far."""
+"""The Prometheus endpoint of a job: every worker's figures at the time of a scrape, and counts of the job's events so far."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
-from typing import Protocol, TypeVar
 
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from ...scheduler.job.view_cursor import ViewCursor
 from ...scheduler.load.metrics import WorkerFigures
 from ...scheduler.protocol.effects import JobState
-from ...scheduler.protocol.requests import Request, ShowFigures, ShowLoad, ShowView
+from ...scheduler.protocol.requests import Responder, ShowFigures, ShowLoad, ShowView
 from .tally import Distribution, Tally
 from .tracing import Tracing, tracing
-
-A = TypeVar("A")
 
 _LABELS = ["job", "operator", "worker"]
 _COUNTERS = {
     "rows_in": "Records that the worker took",
     "rows_out": "Records that the worker sent",
-    "late_records": "Records that arrived after their windows were emitted",
-    "skipped_records": "Records that users' functions rejected, or sources could not decode, and on_error dropped",
-    "refused_messages": "Malformed messages on the worker's sockets, and rejected connections",
+    "late_records": "Records that came after their windows were emitted",
+    "skipped_records": "Records that users' functions refused or sources could not decode, and that on_error dropped",
+    "refused_messages": "Malformed messages on the worker's sockets, and connections of strangers",
 }
 _GAUGES = {
     "rows_in_per_second": "Records taken per second in the last window",
@@ -38,30 +36,21 @@ _GAUGES = {
 
 
 NEWEST = 5
-"""The number of windows over which the floor of the imbalance is taken."""
+"""Windows over which the imbalance and its floor are computed."""
 
 LOOK_EVERY = 5.0
-"""Seconds after which the tally reads the job without a scrape: a job remembers only its newest windows and reports."""
-
-
-class RequestTarget(Protocol):
-    """An object that answers requests about the job: its interpreter."""
-
-    def ask(self, request: Request[A]) -> A: ...
+"""Seconds after which the tally is updated without a scrape: a job remembers only its newest windows and reports."""
 
 
 NONE_YET = {("checkpoint", "", "complete"): 0, ("checkpoint", "", "failed"): 0}
-"""Outcomes counted from 0, so that an alert can be written before the first one occurs."""
+"""Counters that begin at 0, so that alerts can refer to events that have not happened yet."""
 
 
 class MetricsServer:
-    """A server of metrics on loopback. Raises OSError if no port is free.
+    """A server on loopback, on any free port if `port` is 0 or taken; `problem` then says so. Raises OSError without a free port."""
 
-    It takes any free port if `port` is 0 or can't be used; `problem` then says so.
-    """
-
-    def __init__(self, job: str, port: int, target: RequestTarget) -> None:
-        self.collector = JobCollector(job, target, tracing(job))
+    def __init__(self, job: str, port: int, responder: Responder) -> None:
+        self.collector = JobCollector(job, responder, tracing(job))
         self.problem: str | None = None
         registry = CollectorRegistry()
         registry.register(self.collector)
@@ -84,28 +73,26 @@ class MetricsServer:
 
 
 class JobCollector(Collector):
-    """The metrics of a job. `passes` is called by the job's clock, `collect` by each scrape. `traces`: where to send spans, if
-    anywhere.
-    """
+    """The metrics of a job. The job's clock calls `note_state`, scrapes call `collect`. `traces`: the destination of spans, if any."""
 
-    def __init__(self, job: str, target: RequestTarget, traces: Tracing | None = None) -> None:
-        self._job, self._target, self._traces = job, target, traces
-        self._tally = Tally()
+    def __init__(self, job: str, responder: Responder, traces: Tracing | None = None) -> None:
+        self._job, self._responder, self._traces = job, responder, traces
+        self._cursor, self._tally = ViewCursor(), Tally()
         self._looking = threading.Lock()
         self._looked = 0.0
 
-    def passes(self, state: JobState, now: float) -> None:
-        """Record the job's state at time `now`, in seconds since the epoch."""
-        self._tally.passes(state, now)
+    def note_state(self, state: JobState, now: float) -> None:
+        """Note the job's state at time `now`, in seconds since the epoch."""
+        self._tally.note_state(state, now)
         if self._traces is not None:
-            self._traces.passes(state, now)
+            self._traces.note_state(state, now)
         if now - self._looked > LOOK_EVERY:
             self._look()
 
     def collect(self) -> Iterator[Metric]:
-        """Yield every family, the same ones each time; families of events that have not occurred are empty."""
+        """Yield the same families at every scrape; those of events that have not happened are empty."""
         keyed = self._look()
-        workers = self._target.ask(ShowFigures())
+        workers = self._responder.ask(ShowFigures())
         for name, text in _COUNTERS.items():
             counter = CounterMetricFamily(f"evenflow_{name}", text, labels=_LABELS)
             for worker in workers:
@@ -129,20 +116,22 @@ class JobCollector(Collector):
             self._traces.close()
 
     def _look(self) -> list[str]:
-        """Add new events to the tally; return the operators with keyed state."""
+        """Add the news to the tally; return the operators that have keyed state."""
         with self._looking:
-            view = self._target.ask(ShowView(self._tally.since))
-            self._tally.add(view)
+            view = self._responder.ask(ShowView(self._cursor.since))
+            news = self._cursor.advance(view)
+            self._tally.add(view, news)
             if self._traces is not None:
-                self._traces.add(view)
+                self._traces.add(view, news)
             self._looked = view.now
         return [stage.name for stage in view.stages if stage.table is not None]
 
     def _evenness(self, keyed: list[str]) -> Iterator[Metric]:
         uneven = GaugeMetricFamily("evenflow_imbalance", "Load of the hottest worker over the mean", labels=["job", "operator"])
-        floor = GaugeMetricFamily("evenflow_imbalance_floor", "The least imbalance of any placement", labels=["job", "operator"])
+        least = "The least imbalance of any placement of whole keys"
+        floor = GaugeMetricFamily("evenflow_imbalance_floor", least, labels=["job", "operator"])
         for operator in keyed:
-            load = self._target.ask(ShowLoad(operator, NEWEST))
+            load = self._responder.ask(ShowLoad(operator, NEWEST))
             uneven.add_metric([self._job, operator], load.imbalance)
             floor.add_metric([self._job, operator], load.floor)
         yield from (uneven, floor)
@@ -150,7 +139,7 @@ class JobCollector(Collector):
     def _happened(self) -> Iterator[Metric]:
         tally = self._tally
         job, operators = ["job"], ["job", "operator"]
-        restarts = CounterMetricFamily("evenflow_restarts", "How often the job restored its last checkpoint", labels=job)
+        restarts = CounterMetricFamily("evenflow_restarts", "How often the job was restored from its last checkpoint", labels=job)
         restarts.add_metric([self._job], tally.restarts)
         yield restarts
         states = GaugeMetricFamily("evenflow_job_state", "1 for the state that the job is in, 0 for the others", labels=[*job, "state"])
@@ -186,7 +175,7 @@ class JobCollector(Collector):
         return histogram
 
     def _watermarks(self, workers: list[WorkerFigures]) -> Metric:
-        gauge = GaugeMetricFamily("evenflow_watermark_seconds", "Event time that the worker has reached, seconds", labels=_LABELS)
+        gauge = GaugeMetricFamily("evenflow_watermark_seconds", "Event time of the worker, in seconds", labels=_LABELS)
         for worker in workers:
             if worker.watermark is not None:
                 gauge.add_metric([self._job, worker.operator, worker.worker], worker.watermark / 1e6)
@@ -194,9 +183,9 @@ class JobCollector(Collector):
 
     def _splits(self, workers: list[WorkerFigures]) -> Iterator[Metric]:
         labels = [*_LABELS, "split"]
-        lag = GaugeMetricFamily("evenflow_split_lag", "Records of a source's split that are available and were not read", labels=labels)
+        lag = GaugeMetricFamily("evenflow_split_lag", "Records of a source's split that are not read yet", labels=labels)
         newest = GaugeMetricFamily("evenflow_split_newest_seconds", "Newest event time read of a source's split", labels=labels)
-        idle = GaugeMetricFamily("evenflow_split_idle", "1 if a source's split is idle and holds no event time back", labels=labels)
+        idle = GaugeMetricFamily("evenflow_split_idle", "1 if a source's split is quiet and holds no event time back", labels=labels)
         for worker in workers:
             for split in worker.splits:
                 names = [self._job, worker.operator, worker.worker, split.split]

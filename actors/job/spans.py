@@ -1,19 +1,16 @@
-"""Events of a job as spans of traces: one for each checkpoint, move of keys, scaling and recovery that has ended.
-
-Invariant: each is reported once, though views repeat it.
-"""
+"""Describes the operations of a job as spans of traces: one for each checkpoint, move of keys, scaling and recovery that has ended."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ...scheduler.job.view_cursor import ViewNews
 from ...scheduler.protocol.effects import JobState
 from ...scheduler.protocol.failures import Failure
 from ...scheduler.protocol.reports import CheckpointReport, MigrationReport, NodeScalingReport, OperationReport, ScalingReport
 from ...scheduler.protocol.view import JobView
 from .downtime import Downtime
-from .once import Once
 
 Attributes = Mapping[str, str | int | float]
 
@@ -29,7 +26,7 @@ class SpanEvent:
 
 @dataclass(frozen=True, slots=True)
 class JobSpan:
-    """A span. `begin`, `end`: seconds since the epoch. `problem`: why its subject has failed, None if it has not."""
+    """A span from `begin` to `end`, in seconds since the epoch. `problem`: why the operation failed, None if it succeeded."""
 
     name: str
     begin: float
@@ -40,25 +37,28 @@ class JobSpan:
 
 
 class Spans:
-    """The spans of one job: `add` its views in order, and let its state pass."""
+    """The spans of one job, made of the news of its views and of its states."""
 
     def __init__(self) -> None:
-        self._once, self._downtime = Once(), Downtime()
+        self._downtime = Downtime()
         self._recoveries: list[tuple[float, float]] = []
 
-    def passes(self, state: JobState, now: float) -> None:
-        """Record the job's state at time `now`; must be called often enough to see every restart."""
-        recovery = self._downtime.passes(state, now)
+    def note_state(self, state: JobState, now: float) -> None:
+        """Note the job's state at time `now`; call this often enough to see every restart."""
+        recovery = self._downtime.note_state(state, now)
         if recovery is not None:
             self._recoveries.append(recovery)
 
-    def add(self, view: JobView) -> list[JobSpan]:
-        """Return spans of everything that has ended since the previous view."""
-        self._once.begin()
-        kinds = {"checkpoint": view.checkpoints, "move": view.migrations, "scaling": view.scalings, "node scaling": view.node_scalings}
-        over = [(kind, report) for kind, reports in kinds.items() for report in reports if self._once.is_newly_over(kind, report)]
+    def add(self, view: JobView, news: ViewNews) -> list[JobSpan]:
+        """Return the spans of the operations that have ended since the last view."""
+        kinds: dict[str, tuple[OperationReport, ...]] = {
+            "checkpoint": news.checkpoints, "move": news.migrations, "scaling": news.scalings, "node scaling": news.node_scalings,
+        }  # fmt: skip
         recoveries, self._recoveries = self._recoveries, []
-        return [*(_span(kind, report) for kind, report in over), *(_recovery(*times, view) for times in recoveries)]
+        return [
+            *(_span(kind, report) for kind, reports in kinds.items() for report in reports),
+            *(_recovery(*times, view) for times in recoveries),
+        ]
 
 
 def _span(kind: str, report: OperationReport) -> JobSpan:
@@ -89,13 +89,13 @@ def _facts(report: OperationReport) -> Attributes:
 
 
 def _recovery(begin: float, end: float, view: JobView) -> JobSpan:
-    """Return a recovery's span with the failures since the previous one had ended."""
+    """Describe a recovery, with the failures that led to it."""
     failures = [failure for failure in view.failures if begin - 1.0 <= failure.time <= end]
     return JobSpan("evenflow recovery", begin, end, {"attempt": int(view.status.attempt)}, tuple(map(_failure, failures)))
 
 
 def _failure(failure: Failure) -> SpanEvent:
-    """Return a failure by OpenTelemetry's names for an exception, without the record and its key."""
+    """Describe a failure by OpenTelemetry's names for an exception, without the record and its key."""
     return SpanEvent(
         failure.time, "exception", {"exception.type": failure.kind, "exception.message": failure.text, "operator": failure.operator}
     )

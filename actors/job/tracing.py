@@ -1,8 +1,7 @@
 """Sending of a job's spans to an OpenTelemetry collector, if its environment names one.
 
-Without OTEL_EXPORTER_OTLP_ENDPOINT nothing of OpenTelemetry is imported. A thread of the SDK sends spans, so a slow or
-unavailable collector costs the job only those spans. The variables that the SDK knows (headers, certificates, service name)
-apply.
+Without OTEL_EXPORTER_OTLP_ENDPOINT nothing of OpenTelemetry is imported. A thread of the SDK sends the spans, so a collector that is
+slow or unreachable costs the job nothing but those spans. The SDK reads its own variables (headers, certificates, service name).
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any
 
+from ...scheduler.job.view_cursor import ViewNews
 from ...scheduler.protocol.effects import JobState
 from ...scheduler.protocol.view import JobView
 from .spans import Attributes, JobSpan, Spans
@@ -31,31 +31,31 @@ PATIENCE = 2.0
 
 
 def variables() -> dict[str, str]:
-    """Return this process's variables for OpenTelemetry, for its jobs' coordinators; none if no endpoint is set."""
+    """Return this process's variables for OpenTelemetry, which its jobs' coordinators get; none if no endpoint is set."""
     if not any(os.environ.get(name) for name in ENDPOINTS):
         return {}
     return {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
 
 
 class Tracing:
-    """The traces of the job of that name."""
+    """A connection to a collector for the spans of one job."""
 
     def __init__(self, job: str, provider: TracerProvider) -> None:
         self._job, self._provider = job, provider
         self._tracer = provider.get_tracer("evenflow")
         self._spans = Spans()
 
-    def passes(self, state: JobState, now: float) -> None:
-        """Record the job's state at time `now`."""
-        self._spans.passes(state, now)
+    def note_state(self, state: JobState, now: float) -> None:
+        """Note the job's state at time `now`."""
+        self._spans.note_state(state, now)
 
-    def add(self, view: JobView) -> None:
-        """Send spans of everything that has ended since the previous view."""
-        for span in self._spans.add(view):
+    def add(self, view: JobView, news: ViewNews) -> None:
+        """Send the spans of a view's news soon."""
+        for span in self._spans.add(view, news):
             self._send(span)
 
     def close(self) -> None:
-        """Send the remaining spans, for `PATIENCE` seconds at most."""
+        """Send the remaining spans, for `PATIENCE` at most."""
         ending = threading.Thread(target=self._provider.shutdown, name=f"{self._job}/traces", daemon=True)
         ending.start()
         ending.join(PATIENCE)
@@ -74,12 +74,12 @@ class Tracing:
 
     @staticmethod
     def _named(attributes: Attributes) -> dict[str, Any]:
-        """Prefix our own names; names defined by OpenTelemetry are unchanged."""
+        """Prefix our own names; keep those that OpenTelemetry defines."""
         return {name if name.startswith("exception.") else f"evenflow.{name}": value for name, value in attributes.items()}
 
 
 def tracing(job: str) -> Tracing | None:
-    """Create the traces of a job; None if no endpoint is set, or if the packages are missing, which is logged as a warning."""
+    """Connect to the collector; None if no endpoint is set, or the packages are missing, which logs a warning."""
     if not variables():
         return None
     try:

@@ -27,7 +27,6 @@ from ...engine.source import Source
 from ...engine.time.duration import seconds
 from ...scheduler.configs.job import JobConfig
 from ...scheduler.job.core import JobCore
-from ...scheduler.load.metrics import WorkerFigures
 from ...scheduler.protocol.effects import JobState
 from ...scheduler.protocol.requests import HISTORIES, Cancel, Fail, Request, ShowFigures, ShowProgress, ShowStatus
 from ...scheduler.protocol.status import JobStatus, Outcome, Progress
@@ -212,7 +211,7 @@ class Coordinator:
         if self._metrics is None:
             return
         try:
-            self._metrics.collector.passes(self._interpreter.core.state, self._clock())
+            self._metrics.collector.note_state(self._interpreter.core.state, self._clock())
         except Exception as error:  # noqa: BLE001 -- also what a library for traces raises
             problem = f"metrics or traces are incomplete: {shown(error)}"
             if problem not in self._problems:
@@ -233,39 +232,43 @@ class Coordinator:
             return
         self._workers.received(*unpack_call(packed))
 
-    def progress(self, seen: int, incarnation: str) -> Progress:
-        """Return the job's state and the sinks' deliveries from number `seen` of `incarnation` on; all of them for another
-        incarnation.
-
-        Waits a while for a delivery or the end of the job, so that the driver needn't poll continuously.
-        """
-        known, until = incarnation == self._incarnation, time.monotonic() + NEWS_PATIENCE
-        if (waiting := self._waiting(NEWS_PATIENCE)) is not None:
-            return waiting.progress(self._incarnation)
-        while True:
-            progress = self._interpreter.ask(ShowProgress(seen if known else 0))
-            if progress.deliveries or progress.state.final or not known or time.monotonic() >= until:
-                return replace(progress, incarnation=self._incarnation)
-            time.sleep(TICK)
+    def ask(self, request: Request[Any]) -> Any:
+        """Answer a request. Raises RequestError if it is impossible, JobBusyError or JobNotRunningError if it is impossible now."""
+        if isinstance(request, ShowProgress):
+            return self._progress(request)
+        if (waiting := self._waiting(STATUS_PATIENCE if isinstance(request, ShowStatus) else BACK_PATIENCE)) is not None:
+            answer = waiting.ask(request)
+            if waiting.given_up:
+                self._closed.set()
+            return answer
+        return self._status() if isinstance(request, ShowStatus) else self._interpreter.ask(request)
 
     def outcome(self, patience: float) -> Outcome:
-        """Return everything that remains once the job has ended; after `patience` seconds only status and figures, for watchers."""
+        """Return everything that remains of a job that has ended; only status and figures after `patience` seconds, for watchers."""
         if patience:
             self._watched_at = time.monotonic()
         self._closed.wait(patience)
         if (waiting := self._waiting(patience)) is not None:
-            return Outcome(waiting.status())
+            return Outcome(waiting.ask(ShowStatus()))
         with self._interpreter.lock:
-            status = self.status()
+            status, figures = self._status(), self._interpreter.ask(ShowFigures())
             if not status.state.final:
-                return Outcome(status, self.figures())
+                return Outcome(status, figures)
             core = self._interpreter.core
-            return Outcome(status, self.figures(), core.record.loads(), {question: self.ask(question) for question in HISTORIES})
+            return Outcome(status, figures, core.record.loads(), {question: self.ask(question) for question in HISTORIES})
 
-    def status(self) -> JobStatus:
-        """Return the result of `job.status()`."""
-        if (waiting := self._waiting(STATUS_PATIENCE)) is not None:
-            return waiting.status()
+    def _progress(self, request: ShowProgress) -> Progress:
+        """Wait a while for a delivery or the end, so that the driver needn't poll. Repeat all deliveries for another incarnation."""
+        known, until = request.incarnation == self._incarnation, time.monotonic() + NEWS_PATIENCE
+        if (waiting := self._waiting(NEWS_PATIENCE)) is not None:
+            return Progress(waiting.state, None, (), self._incarnation)
+        while True:
+            progress = self._interpreter.ask(ShowProgress(request.seen if known else 0))
+            if progress.deliveries or progress.state.final or not known or time.monotonic() >= until:
+                return replace(progress, incarnation=self._incarnation)
+            time.sleep(TICK)
+
+    def _status(self) -> JobStatus:
         with self._interpreter.lock:
             status = self._interpreter.ask(ShowStatus())
             if self._me is None:
@@ -274,20 +277,6 @@ class Coordinator:
             problems = (*status.problems, *self._problems)
             places, spares = self._workers.pool.places(), self._workers.pool.spares.ready
             return replace(status, metrics_url=url, places=places, spares=spares, problems=problems)
-
-    def figures(self) -> list[WorkerFigures]:
-        """Return the result of `job.metrics()`."""
-        if self._waiting(BACK_PATIENCE) is not None:
-            return []
-        return self._interpreter.ask(ShowFigures())
-
-    def ask(self, request: Request[Any]) -> Any:
-        """Answer a request. Raises RequestError if it is invalid, JobBusyError or JobNotRunningError if it is impossible now."""
-        if (waiting := self._waiting(BACK_PATIENCE)) is not None:
-            waiting.ask(request)
-            self._closed.set()
-            return None
-        return self._interpreter.ask(request)
 
     def close(self) -> None:
         """End the job, cancelling it if necessary; returns when all workers have ended."""

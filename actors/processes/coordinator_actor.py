@@ -12,9 +12,8 @@ from .own_process import entitle, uncollected
 from .packed_call import unpack_call
 
 if TYPE_CHECKING:
-    from ...scheduler.load.metrics import WorkerFigures
     from ...scheduler.protocol.requests import Request
-    from ...scheduler.protocol.status import JobStatus, Outcome, Progress
+    from ...scheduler.protocol.status import Outcome
 
 
 class CoordinatorActor:
@@ -41,17 +40,8 @@ class CoordinatorActor:
     def report(self, packed: bytes) -> None:
         self._coordinator.report(packed)
 
-    def progress(self, seen: int, incarnation: str) -> Progress:
-        return self._coordinator.progress(seen, incarnation)
-
     def outcome(self, patience: float) -> Outcome:
         return self._coordinator.outcome(patience)
-
-    def status(self) -> JobStatus:
-        return self._coordinator.status()
-
-    def figures(self) -> list[WorkerFigures]:
-        return self._coordinator.figures()
 
     def ask(self, request: Request[Any]) -> Any:
         return self._coordinator.ask(request)

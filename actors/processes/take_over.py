@@ -9,12 +9,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 from ...engine.errors import JobBusyError
 from ...engine.hopeless import hopeless
 from ...scheduler.protocol.effects import JobState
-from ...scheduler.protocol.requests import Cancel, Fail, Request
-from ...scheduler.protocol.status import JobStatus, Progress
+from ...scheduler.protocol.requests import Cancel, Fail, Request, ShowFigures, ShowStatus
+from ...scheduler.protocol.status import JobStatus
 from ...state.errors import StoreRefusedError
 
 _LOG = logging.getLogger(__name__)
@@ -43,22 +44,26 @@ class TakeOver:
         self._over.wait(patience)
 
     @property
+    def given_up(self) -> bool:
+        """True once it has stopped trying because the job was cancelled."""
+        return self._given_up.is_set()
+
+    @property
     def state(self) -> JobState:
-        return JobState.CANCELLED if self._given_up.is_set() else JobState.RESTARTING
+        """The state of the job meanwhile."""
+        return JobState.CANCELLED if self.given_up else JobState.RESTARTING
 
-    def status(self) -> JobStatus:
-        """Return the status of the job meanwhile."""
-        return JobStatus(self._job, self.state, None, (), 0, 0.0, problems=(f"waits for its store: {self._waits_for}",))
-
-    def progress(self, incarnation: str) -> Progress:
-        """Return the driver's news meanwhile, which are empty."""
-        return Progress(self.state, None, (), incarnation)
-
-    def ask(self, request: Request[object]) -> None:
-        """Cancel the job. Raises JobBusyError for all other requests."""
-        if not isinstance(request, (Cancel, Fail)):
-            raise JobBusyError(f"job `{self._job}` restarts, and waits for its store: {self._waits_for}")
-        self.give_up()
+    def ask(self, request: Request[Any]) -> Any:
+        """Cancel the job, or show its status and figures meanwhile. Raises JobBusyError for all other requests."""
+        match request:
+            case Cancel() | Fail():
+                self.give_up()
+                return None
+            case ShowStatus():
+                return JobStatus(self._job, self.state, None, (), 0, 0.0, problems=(f"waits for its store: {self._waits_for}",))
+            case ShowFigures():
+                return []
+        raise JobBusyError(f"job `{self._job}` restarts, and waits for its store: {self._waits_for}")
 
     def give_up(self) -> None:
         """Stop trying."""

@@ -11,6 +11,7 @@ from random import Random
 import evenflow as ef
 
 from ...balancer.policies import POLICIES
+from ...engine.protocol.ids import stage_of
 from ...scheduler.configs.job import LIVE
 from ..background import Background
 
@@ -45,6 +46,6 @@ class Unrest(Background):
             self._job.rebalance(operator, policy=chance.choice(list(POLICIES)), strategy=chance.choice(LIVE), timeout=None)
         else:
             groups = [group.group for group in self._job.snapshot(operator).key_groups]
-            workers = sum(name.rpartition("-")[0] == operator for name in self._job.status().workers)
+            workers = sum(stage_of(name) == operator for name in self._job.status().workers)
             moved = chance.sample(groups, len(groups) // 2)
             self._job.migrate(operator, groups=moved, to=chance.randrange(workers), strategy=chance.choice(LIVE), timeout=None)

@@ -2,6 +2,8 @@
 
 >>> worker_id("count", 0), CheckpointNumber(3)
 ('count-0', 3)
+>>> stage_of(worker_id("word-count", 12)), index_of(worker_id("word-count", 12))
+('word-count', 12)
 """
 
 from __future__ import annotations
@@ -13,8 +15,18 @@ WorkerId = NewType("WorkerId", str)
 
 
 def worker_id(stage: str, index: int) -> WorkerId:
-    """Of worker `index` of a stage."""
+    """Name worker `index` of a stage."""
     return WorkerId(f"{stage}-{index}")
+
+
+def stage_of(worker: WorkerId) -> str:
+    """Return the stage of a worker."""
+    return worker.rpartition("-")[0]
+
+
+def index_of(worker: WorkerId) -> int:
+    """Return a worker's index in its stage."""
+    return int(worker.rpartition("-")[2])
 
 
 ChannelId = NewType("ChannelId", int)

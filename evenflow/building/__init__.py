@@ -1,1 +1,1 @@
-"""The checks of what a user gives to the methods of streams, and the operators made of it."""
+"""Makes the operators of a stream's methods, and checks the arguments."""

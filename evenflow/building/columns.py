@@ -1,4 +1,4 @@
-"""Checks of column names, and of what becomes of a stream's key columns.
+"""Checks column names, and follows a stream's key columns through projections.
 
 >>> keys_after(("id", "day"), Project(rename={"id": "customer"}), "rename")
 ('customer', 'day')
@@ -14,28 +14,28 @@ from ..engine.operators.rows.project import Project
 
 
 def check_columns(columns: tuple[Any, ...], method: str) -> tuple[str, ...]:
-    """The columns, checked. Raises FlowError if there is none, or one is not a name."""
+    """Return the columns. Raises FlowError if there is none, or one is not a name."""
     if not columns or not all(isinstance(name, str) for name in columns):
         raise FlowError(f"{method}{columns!r:.200}: give the names of columns, at least one")
     return columns
 
 
 def listed_columns(columns: Any, method: str) -> tuple[str, ...]:
-    """The columns of a list, checked. Raises FlowError for what is no list of names."""
+    """Return the columns of a list. Raises FlowError for anything but a list of names."""
     if isinstance(columns, (str, bytes)) or not isinstance(columns, Iterable):
         raise FlowError(f"{method}(columns={columns!r:.200}): expected a list of column names")
     return check_columns(tuple(columns), f"{method}(columns=...)")
 
 
 def merged(given: Any, named: Mapping[str, Any], method: str) -> dict[str, Any]:
-    """Columns that were given as a dict and by name. Raises FlowError for what is no dict."""
+    """Merge columns given as a dict and by name. Raises FlowError for anything but a dict."""
     if given is not None and not isinstance(given, Mapping):
         raise FlowError(f"{method}({given!r:.200}): expected a dict from column names, or {method}(column=...)")
     return {**(given or {}), **named}
 
 
 def keys_after(keys: tuple[str, ...], project: Project, method: str) -> tuple[str, ...]:
-    """The names of the key columns behind `project`. Raises FlowError if it leaves one out, or gives another column its name."""
+    """Return the names of the key columns after `project`. Raises FlowError if it drops one, or gives its name to another column."""
     kept = [key for key in keys if key not in project.drop and (project.select is None or key in project.select)]
     if len(kept) < len(keys):
         gone = ", ".join(key for key in keys if key not in kept)

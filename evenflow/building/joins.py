@@ -1,4 +1,4 @@
-"""Joins of two keyed streams, checked before anything runs."""
+"""Makes the joins of two keyed streams."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KINDS: tuple[str, ...] = get_args(How)
 
 
 def join(left: tuple[str, ...], right: tuple[str, ...], within: Any, how: How, suffix: str) -> Join | WindowJoin:
-    """The join of streams with these key columns. Raises FlowError for wrong arguments."""
+    """Make the join of streams with these key columns. Raises FlowError for wrong arguments."""
     _check_keys(left, right)
     _check_suffix("join", suffix)
     if how not in KINDS:
@@ -40,7 +40,7 @@ def join(left: tuple[str, ...], right: tuple[str, ...], within: Any, how: How, s
 def join_asof(
     left: tuple[str, ...], right: tuple[str, ...], how: Literal["left", "inner"], max_age: Duration | None, suffix: str
 ) -> JoinAsof:
-    """The as-of join of streams with these key columns. Raises FlowError for wrong arguments."""
+    """Make the as-of join of streams with these key columns. Raises FlowError for wrong arguments."""
     _check_keys(left, right)
     _check_suffix("join_asof", suffix)
     if how not in ("left", "inner"):
@@ -49,7 +49,7 @@ def join_asof(
 
 
 def co_process(left: tuple[str, ...], right: tuple[str, ...], function: Any, schema: SchemaLike, on_error: OnError) -> CoProcess:
-    """`co_process` of streams with these key columns. Raises FlowError for wrong arguments."""
+    """Make `co_process` of streams with these key columns. Raises FlowError for wrong arguments."""
     _check_keys(left, right)
     if not isinstance(function, CoKeyedFunction):
         kind = " (it is a KeyedFunction, which has one input)" if isinstance(function, KeyedFunction) else ""
@@ -62,7 +62,7 @@ def co_process(left: tuple[str, ...], right: tuple[str, ...], function: Any, sch
 
 
 def co_group(left: tuple[str, ...], right: tuple[str, ...], windows: Any, function: Any, schema: SchemaLike, on_error: OnError) -> CoGroup:
-    """`co_group` of streams with these key columns. Raises FlowError for wrong arguments."""
+    """Make `co_group` of streams with these key columns. Raises FlowError for wrong arguments."""
     _check_keys(left, right)
     if not isinstance(windows, (Windows, SessionWindows)):
         choice = 'ef.tumbling("1h"), ef.sliding("1h", every="5m") or ef.session("10m")'

@@ -1,4 +1,4 @@
-"""Makes `lookup`: the table from whatever holds one, checked as far as that can be done before the job runs."""
+"""Makes `lookup`, and checks the table before the job runs."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from .columns import check_columns, listed_columns
 def make_lookup(
     table: Any, on: Any, how: str, columns: Iterable[str] | None, *, unique: bool, suffix: str, refresh: Duration | None
 ) -> Lookup:
-    """`lookup`. Raises FlowError for what is no table, a column that it hasn't, a key that can't be one, and repeated keys if
-    `unique`; also for a `refresh` of what is no source and no function.
+    """Make `lookup`. Raises FlowError for anything but a table, for a missing column, for values that can't be keys, for repeated keys if
+    `unique`, and for a `refresh` of anything but a source or a function.
     """
     if how not in ("left", "inner"):
         raise FlowError(f'lookup(how={how!r}): expected "left" or "inner"')
@@ -51,7 +51,7 @@ def _check(table: pa.Table, operator: Lookup) -> None:
 
 
 def _pairs(on: Any) -> dict[str, str]:
-    """The stream's key columns, each with the table's."""
+    """Map the stream's key columns to the table's."""
     if isinstance(on, str):
         return {on: on}
     if isinstance(on, Mapping):
@@ -85,7 +85,7 @@ def _is_function(table: Any) -> bool:
 
 
 def _origin(table: Any) -> TableOrigin:
-    """The table as Arrow has it, or what gives it; a Spark DataFrame is collected here."""
+    """Convert the table to Arrow, or return its source or function; a Spark DataFrame is collected."""
     if isinstance(table, Source):
         return table
     if _is_function(table):
@@ -100,7 +100,7 @@ def _origin(table: Any) -> TableOrigin:
 
 
 def _called(function: Callable[[], Any]) -> pa.Table:
-    """What the user's function returns, as Arrow has it. Raises FlowError for anything but a table."""
+    """Convert the result of the user's function to Arrow. Raises FlowError for anything but a table."""
     given = function()
     table = frame_as_arrow(given, f"{function_name(function)} of a lookup")
     if table is None:

@@ -1,4 +1,4 @@
-"""Makes the operators that take rows one by one, or batch by batch, without keys."""
+"""Makes the operators that process rows one by one, or batch by batch."""
 
 from __future__ import annotations
 
@@ -11,46 +11,50 @@ from ..engine.errors import FlowError
 from ..engine.functions.error_policy import check_on_error
 from ..engine.functions.rows_encoder import SchemaLike, arrow_schema
 from ..engine.functions.user_function import check_function
+from ..engine.operators.processing.deduplicate import Deduplicate
 from ..engine.operators.rows.branch import Branch
 from ..engine.operators.rows.cast import Cast
+from ..engine.operators.rows.explode import Explode
 from ..engine.operators.rows.filter import Filter
 from ..engine.operators.rows.flat_map import FlatMap
 from ..engine.operators.rows.map import Map
 from ..engine.operators.rows.map_async import MapAsync
 from ..engine.operators.rows.map_batches import MapBatches
 from ..engine.operators.rows.project import Project
-from ..engine.time.duration import Duration, seconds
+from ..engine.operators.rows.with_time import WithTime
+from ..engine.time.duration import Duration, microseconds, seconds
+from ..engine.time.event_time import EventTime
 from .columns import check_columns
 
 
 def make_map(function: Any, schema: SchemaLike, on_error: str) -> Map:
-    """`map`. Raises FlowError for what is no function of a row, a schema or an error policy."""
+    """Make `map`. Raises FlowError for a wrong function, schema or error policy."""
     return Map(check_function(function, "map", "row", classes=True), arrow_schema(schema, "map"), check_on_error(on_error, "map"))
 
 
 def make_flat_map(function: Any, schema: SchemaLike, on_error: str) -> FlatMap:
-    """`flat_map`. Raises FlowError as `make_map` does."""
+    """Make `flat_map`. Raises FlowError as `make_map` does."""
     expand = check_function(function, "flat_map", "row", yields=True, classes=True)
     return FlatMap(expand, arrow_schema(schema, "flat_map"), check_on_error(on_error, "flat_map"))
 
 
 def make_filter(predicate: Any, on_error: str) -> Filter:
-    """`filter`. Raises FlowError for what is neither a function of a row nor an expression."""
+    """Make `filter`. Raises FlowError for anything but a function of a row or an expression."""
     return Filter(_predicate(predicate, "filter"), check_on_error(on_error, "filter"))
 
 
 def make_branch(predicate: Any, on_error: str) -> Branch:
-    """`branch`. Raises FlowError as `make_filter` does."""
+    """Make `branch`. Raises FlowError as `make_filter` does."""
     return Branch(_predicate(predicate, "branch"), check_on_error(on_error, "branch"))
 
 
 def make_map_batches(function: Any, on_error: str) -> MapBatches:
-    """`map_batches`. Raises FlowError for what is no function of a batch."""
+    """Make `map_batches`. Raises FlowError for anything but a function of a batch."""
     return MapBatches(check_function(function, "map_batches", "batch", classes=True), check_on_error(on_error, "map_batches"))
 
 
 def make_map_async(function: Any, concurrency: Any, ordered: bool, timeout: Duration | None, schema: SchemaLike, on_error: str) -> MapAsync:
-    """`map_async`. Raises FlowError for what is no async function of a row, and for a number or a time that none can wait for."""
+    """Make `map_async`. Raises FlowError for anything but an async function of a row, and for a wrong concurrency or timeout."""
     check_function(function, "map_async", "row", classes=True, awaited=True)
     if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
         raise FlowError(f"map_async(concurrency={concurrency!r}): expected a whole number of at least 1")
@@ -62,17 +66,17 @@ def make_map_async(function: Any, concurrency: Any, ordered: bool, timeout: Dura
 
 
 def make_select(columns: tuple[Any, ...]) -> Project:
-    """`select`. Raises FlowError unless `columns` are names."""
+    """Make `select`. Raises FlowError unless `columns` are names."""
     return Project(select=check_columns(columns, "select"))
 
 
 def make_drop(columns: tuple[Any, ...]) -> Project:
-    """`drop`. Raises FlowError unless `columns` are names."""
+    """Make `drop`. Raises FlowError unless `columns` are names."""
     return Project(drop=frozenset(check_columns(columns, "drop")))
 
 
 def make_cast(types: SchemaLike) -> Cast:
-    """`cast`. Raises FlowError unless `types` maps names to Arrow types or their names."""
+    """Make `cast`. Raises FlowError unless `types` maps names to Arrow types or their names."""
     schema = arrow_schema(types, "cast")
     if not schema:
         raise FlowError(f"cast({types!r:.200}): give at least one column with its type, for example cast({{'price': 'float64'}})")
@@ -80,9 +84,43 @@ def make_cast(types: SchemaLike) -> Cast:
 
 
 def make_rename(renamed: Mapping[str, str]) -> Project:
-    """`rename`. Raises FlowError unless `renamed` maps names to names."""
+    """Make `rename`. Raises FlowError unless `renamed` maps names to names."""
     check_columns((*renamed, *renamed.values()), "rename")
     return Project(rename=dict(renamed))
+
+
+def make_explode(column: Any, position: Any) -> Explode:
+    """Make `explode`. Raises FlowError unless `column` is a name, and `position` another one or None."""
+    if not isinstance(column, str):
+        raise FlowError(f'explode({column!r:.200}): give the name of a column of lists, for example explode("bids")')
+    if position is not None and not isinstance(position, str):
+        raise FlowError(f'explode(position={position!r:.200}): expected the name of a new column, for example position="rank"')
+    return Explode(column, position)
+
+
+def make_with_time(time: Any, unit: str, max_delay: Duration, on_error: str) -> WithTime:
+    """Make `with_time`. Raises FlowError for anything but a column or a function of a row, and for a wrong unit or duration."""
+    if not isinstance(time, str):
+        check_function(time, "with_time", "row")
+    elif not time:
+        raise FlowError("with_time(''): expected the name of a column, or a function of (row)")
+    try:
+        EventTime("time", unit)
+    except FlowError as error:
+        raise FlowError(f"with_time: {error}") from error
+    return WithTime(time, unit, microseconds(max_delay, "with_time(max_delay=...)"), check_on_error(on_error, "with_time"))
+
+
+def make_deduplicate(keys: tuple[str, ...], columns: tuple[Any, ...], ttl: Duration | None) -> Deduplicate:
+    """Make `deduplicate`; `keys` are the stream's, if it has any. Raises FlowError for wrong columns, no columns, or a wrong duration."""
+    if columns or not keys:
+        check_columns(columns, "deduplicate")
+    if len(set(columns)) < len(columns):
+        raise FlowError(f"deduplicate{columns!r:.200}: give each column once")
+    lasting = None if ttl is None else microseconds(ttl, "deduplicate(ttl=...)")
+    if lasting == 0:
+        raise FlowError(f"deduplicate(ttl={ttl!r}): must be longer than zero; without ttl a row passes once for ever")
+    return Deduplicate((*keys, *(name for name in columns if name not in keys)), lasting)
 
 
 def _predicate(predicate: Any, method: str) -> Any:

@@ -1,4 +1,4 @@
-"""Operators of `.window(...)`: one for each kind of windows."""
+"""Makes the operators of `.window(...)`, one for each kind of windows, and checks their emission."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from ..engine.operators.aggregation.aggregate_windows import AggregateWindows
 from ..engine.operators.aggregation.emission import ONCE, Emission
 from ..engine.operators.aggregation.process_windows import ROWS, ProcessWindows
 from ..engine.operators.keyed import KeyedOperator
+from ..engine.time.duration import microseconds
 from ..engine.time.row_windows import RowWindows
 from ..engine.time.sessions import SessionWindows
 from ..engine.time.windows import Windows
 
 AnyWindows = Windows | SessionWindows | RowWindows
-"""What `.window(...)` takes."""
+"""The windows that `.window(...)` accepts."""
 
 
 def check_windows(value: Any) -> AnyWindows:
-    """Raises FlowError unless `value` is windows."""
+    """Return the windows. Raises FlowError for anything else."""
     if not isinstance(value, AnyWindows):
         choice = 'ef.tumbling("1h"), ef.sliding("1h", every="5m"), ef.session("10m") or ef.rows(1_000)'
         raise FlowError(f".window({value!r}): expected windows, for example {choice}")
@@ -35,7 +36,7 @@ def check_windows(value: Any) -> AnyWindows:
 def window_aggregate(
     keys: tuple[str, ...], functions: Mapping[str, AggregateFunction], windows: AnyWindows, emission: Emission
 ) -> KeyedOperator:
-    """The operator that computes `functions` per key and window. Raises FlowError for an emission that these windows can't have."""
+    """Make the operator that computes `functions` per key and window. Raises FlowError for an emission that the windows lack."""
     if isinstance(windows, Windows):
         return AggregateWindows(keys, functions, windows, emission=emission)
     if emission != ONCE:
@@ -49,7 +50,7 @@ def window_aggregate(
 
 
 def make_process(keys: tuple[str, ...], windows: AnyWindows, function: Any, schema: SchemaLike, on_error: str) -> ProcessWindows:
-    """`.window(...).process(...)`. Raises FlowError for windows that count rows, what is no function of a window, or an error policy."""
+    """Make `.window(...).process(...)`. Raises FlowError for windows that count rows, and for a wrong function or error policy."""
     if isinstance(windows, RowWindows):
         raise FlowError(
             "process takes whole windows of event time: ef.rows has none; use aggregate, or key_by(...).process with your own state"
@@ -57,3 +58,15 @@ def make_process(keys: tuple[str, ...], windows: AnyWindows, function: Any, sche
     check_function(function, "process", "key", "window", "rows", yields=True, classes=True)
     keeps = AggregateSessions(keys, ROWS, windows) if isinstance(windows, SessionWindows) else AggregateWindows(keys, ROWS, windows)
     return ProcessWindows(keeps, function, arrow_schema(schema, "process"), check_on_error(on_error, "process"))
+
+
+def checked_emission(emit: Any, every: Any, lateness: Any) -> Emission:
+    """Return the emission. Raises FlowError for another `emit`, an `every` without updates, and a wrong duration."""
+    if emit not in ("final", "update"):
+        raise FlowError(f'aggregate(emit={emit!r:.200}): expected "final" or "update"')
+    if every is not None and emit != "update":
+        raise FlowError(f'aggregate(every={every!r:.200}): results that are emitted once have no `every`; say emit="update", too')
+    between = None if every is None else microseconds(every, "aggregate: every")
+    if between == 0:
+        raise FlowError(f"aggregate(every={every!r}): it must be longer than zero")
+    return Emission(emit == "update", between, microseconds(lateness, "aggregate: lateness"))

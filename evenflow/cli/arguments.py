@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and lists of names that are imported only when a command line needs them.
+"""Arguments of several commands, and lists of names that are imported only when a command line needs them.
 
 >>> parser = argparse.ArgumentParser(prog="evenflow")
 >>> _ = parser.add_argument("mode", choices=Names("scheduler.policies.controller:MODES"))
@@ -37,12 +37,12 @@ class Names:
 
 
 def add_job(parser: argparse.ArgumentParser) -> None:
-    """The job that the command is about."""
+    """Add the job's name."""
     parser.add_argument("job", metavar="JOB", help="the job's name: that of its dataflow")
 
 
 def add_waiting(parser: argparse.ArgumentParser, timeout: str) -> None:
-    """The arguments that say how keys move, and how long the command waits."""
+    """Add the migration strategy and the timeout."""
     parser.add_argument("--strategy", metavar="NAME", choices=LIVE, help="how keys move: %(choices)s (default: the job's)")
     parser.add_argument("--timeout", default=timeout, help="how long to wait until it is done (default: %(default)s)")
 

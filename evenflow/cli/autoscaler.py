@@ -1,4 +1,4 @@
-"""The commands about automatic scaling of running jobs: decisions, autoscaler."""
+"""The commands for automatic scaling of running jobs: decisions, autoscaler."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MODES = Names("scheduler.policies.controller:MODES")
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """Both commands take one job."""
+    """Add one job, and the command's own arguments."""
     add_job(parser)
     if name == "decisions":
         parser.add_argument("--json", action="store_true", help="one decision per line, as JSON")
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command that was chosen. Raises JobNotRunningError if no such job runs, RequestError for an impossible request."""
+    """Run the chosen command. Raises JobNotRunningError if no such job runs, RequestError for an impossible request."""
     from .. import connect
 
     actions: dict[str, Callable[[Job, argparse.Namespace], None]] = {"decisions": show_decisions, "autoscaler": set_autoscaler}
@@ -41,9 +41,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def show_decisions(job: Job, arguments: argparse.Namespace) -> None:
     """Show all decisions of a job, or the snapshot behind one. Raises RequestError for an unknown number."""
-    from ..drawing.changes import decisions_table
-    from ..drawing.terminal import console
     from ..scheduler.policies.dataflow.snapshot_json import snapshot_to_json
+    from ..terminal.console import console
+    from ..terminal.reports import decisions_table
 
     decisions = job.decisions()
     if arguments.seen is not None:
@@ -59,7 +59,7 @@ def show_decisions(job: Job, arguments: argparse.Namespace) -> None:
 
 def set_autoscaler(job: Job, arguments: argparse.Namespace) -> None:
     """Switch automatic scaling of a job."""
-    from ..drawing.terminal import console
+    from ..terminal.console import console
 
     job.autoscaler(arguments.policy, mode=arguments.mode)
     by = f"scaled by {arguments.policy}" if arguments.mode == "act" else f"watched by {arguments.policy}, which only advises,"

@@ -1,14 +1,14 @@
-"""The commands about the load of running jobs: load, snapshot, rebalance, migrate, migrations, balancer."""
+"""The commands for the load of running jobs: load, snapshot, rebalance, migrate, migrations, balancer."""
 
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..engine.errors import ConnectorError
+from ..building.requests import parse_groups, parse_key
+from ..engine.errors import ConnectorError, RequestError
 from .arguments import Names, add_job, add_waiting
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ POLICIES = "scheduler.configs.balance:AUTOMATIC"
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """All commands take one job, and all but `migrations` one of its operators."""
+    """Add one job, one of its operators for all commands but `migrations`, and the command's own arguments."""
     add_job(parser)
     if name == "migrations":
         return
@@ -36,13 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     if name in ("rebalance", "migrate"):
         add_waiting(parser, "60s")
     if name == "migrate":
-        parser.add_argument("--groups", type=ranges, default=(), metavar="0-99,120", help="key groups")
-        parser.add_argument("--keys", type=key_of, nargs="+", default=(), metavar="KEY", help="keys; a JSON list for several columns")
+        parser.add_argument("--groups", type=key_groups, default=(), metavar="0-99,120", help="key groups")
+        parser.add_argument("--keys", type=parse_key, nargs="+", default=(), metavar="KEY", help="keys; a JSON list for several columns")
         parser.add_argument("--to", type=int, required=True, metavar="N", help="the number of the worker that gets them")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command that was chosen. Raises JobNotRunningError if no such job runs, RequestError for an impossible request."""
+    """Run the chosen command. Raises JobNotRunningError if no such job runs, RequestError for an impossible request."""
     if arguments.command == "migrate" and not arguments.groups and not arguments.keys:
         arguments.usage_error("name what to move, with --groups 0-99,120 or --keys JFK LAX")
     from .. import connect
@@ -57,8 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def show_load(job: Job, arguments: argparse.Namespace) -> None:
     """Show an operator's load by worker, key group and key."""
-    from ..drawing.metrics import load_table
-    from ..drawing.terminal import console
+    from ..terminal.console import console
+    from ..terminal.metrics import load_table
 
     windows = {} if arguments.windows is None else {"windows": arguments.windows}
     console().print(load_table(job.load(arguments.operator, **windows)))
@@ -67,7 +67,7 @@ def show_load(job: Job, arguments: argparse.Namespace) -> None:
 def write_snapshot(job: Job, arguments: argparse.Namespace) -> None:
     """Write the snapshot that `evenflow plan balance --snapshot` reads. Raises ConnectorError if the file can't be written."""
     from ..balancer.snapshot_json import snapshot_to_json
-    from ..drawing.terminal import console
+    from ..terminal.console import console
 
     text = snapshot_to_json(job.snapshot(arguments.operator))
     if arguments.output is None:
@@ -81,18 +81,18 @@ def write_snapshot(job: Job, arguments: argparse.Namespace) -> None:
 
 
 def rebalance(job: Job, arguments: argparse.Namespace) -> None:
-    """Plan, move, and show the report."""
-    from ..drawing.changes import migration_table
-    from ..drawing.terminal import console
+    """Rebalance an operator, and show the report."""
+    from ..terminal.console import console
+    from ..terminal.reports import migration_table
 
     report = job.rebalance(arguments.operator, policy=arguments.policy, strategy=arguments.strategy, timeout=arguments.timeout)
     console().print(migration_table(report))
 
 
 def migrate(job: Job, arguments: argparse.Namespace) -> None:
-    """Move the given key groups or keys."""
-    from ..drawing.changes import migration_table
-    from ..drawing.terminal import console
+    """Move the given key groups or keys, and show the report."""
+    from ..terminal.console import console
+    from ..terminal.reports import migration_table
 
     report = job.migrate(
         arguments.operator, groups=arguments.groups, keys=arguments.keys, to=arguments.to, strategy=arguments.strategy,
@@ -102,48 +102,25 @@ def migrate(job: Job, arguments: argparse.Namespace) -> None:
 
 
 def show_migrations(job: Job, _arguments: argparse.Namespace) -> None:
-    """All migrations of a job."""
-    from ..drawing.changes import migrations_table
-    from ..drawing.terminal import console
+    """Show all migrations of a job."""
+    from ..terminal.console import console
+    from ..terminal.reports import migrations_table
 
     console().print(migrations_table(job.migrations()))
 
 
 def set_balancer(job: Job, arguments: argparse.Namespace) -> None:
     """Switch automatic balancing of an operator."""
-    from ..drawing.terminal import console
+    from ..terminal.console import console
 
     job.balancer(arguments.operator, arguments.policy)
     done = "is no longer balanced" if arguments.policy == "off" else f"is balanced by {arguments.policy} from now on"
     console().print(f"{arguments.operator} of {arguments.job} {done}")
 
 
-def ranges(text: str) -> tuple[int, ...]:
-    """Numbers and ranges, both ends included. Raises argparse.ArgumentTypeError for anything else.
-
-    >>> ranges("0-3,7")
-    (0, 1, 2, 3, 7)
-    """
-
-    def numbers() -> Iterator[int]:
-        for part in text.split(","):
-            first, _, last = part.partition("-")
-            yield from range(int(first), int(last or first) + 1)
-
+def key_groups(text: str) -> tuple[int, ...]:
+    """Parse key groups. Raises argparse.ArgumentTypeError for another text."""
     try:
-        return tuple(numbers())
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not like 0-99,120") from error
-
-
-def key_of(text: str) -> Any:
-    """A key as the command line has it: JSON for numbers and for keys of several columns, else the text itself.
-
-    >>> key_of("17"), key_of("JFK"), key_of('["JFK", 7]'), key_of('"17"')
-    (17, 'JFK', ('JFK', 7), '17')
-    """
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    return tuple(value) if isinstance(value, list) else value
+        return parse_groups(text)
+    except RequestError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error

@@ -1,4 +1,4 @@
-"""`evenflow doctor`: whether this machine has what jobs need, and what to do if it doesn't."""
+"""`evenflow doctor`: check this machine for the requirements of jobs, and say how to meet them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
-    """What is checked besides."""
+    """Add the optional checks."""
     parser.add_argument("--ray", action="store_true", help="also start a Ray cluster on this machine, which takes some seconds")
     parser.add_argument(
         "--folder", type=Path, action="append", default=[], metavar="DIR", help="also check a folder for checkpoints; may be given again"
@@ -15,9 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the findings; the exit code is 1 if something is missing without which no job runs."""
+    """Print the findings; return exit code 1 if jobs can't run."""
     from ..doctor.probes import findings
-    from ..drawing.terminal import DataTable, console
+    from ..terminal.console import DataTable, console
 
     found = list(findings(arguments.folder, start_ray=arguments.ray))
     table = DataTable("", "", "found")

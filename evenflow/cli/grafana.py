@@ -1,4 +1,4 @@
-"""`evenflow grafana --output DIR`: dashboards for Grafana, and a configuration with which Prometheus finds the jobs."""
+"""`evenflow grafana --output DIR`: write dashboards for Grafana, and a configuration with which Prometheus finds the jobs."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from pathlib import Path
 
 
 def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
-    """The folder, and whether the jobs that run are looked up."""
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="the folder to write; it is made if it isn't there")
-    parser.add_argument("--targets", action="store_true", help="also list the jobs that run, in targets.json, for Prometheus")
+    """Add the folder, and the option to look up the running jobs."""
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="the folder to write; it is created if it doesn't exist")
+    parser.add_argument("--targets", action="store_true", help="also list the running jobs in targets.json, for Prometheus")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the files. Raises ClusterError without a cluster to look at, ConnectorError if the folder can't be written."""
-    from ..drawing.terminal import console
-    from ..grafana.files import write
+    """Write the files. Raises ClusterError without a cluster to search, ConnectorError if the folder can't be written."""
+    from ..grafana.export import write
+    from ..terminal.console import console
 
-    for path in write(arguments.output, jobs_that_tell() if arguments.targets else None):
+    for path in write(arguments.output, metrics_addresses() if arguments.targets else None):
         console().print(f"wrote {path}", soft_wrap=True)
     return 0
 
 
-def jobs_that_tell() -> dict[str, str]:
-    """The address of each job's metrics, of the jobs that run."""
+def metrics_addresses() -> dict[str, str]:
+    """Return the address of each running job's metrics."""
     from .. import connect
     from ..actors.cluster import running_jobs
     from ..engine.errors import JobError

@@ -1,6 +1,6 @@
-"""The commands about running jobs: jobs, status, metrics, checkpoints, stop, cancel.
+"""The commands for running jobs: jobs, status, metrics, checkpoints, stop, cancel.
 
-Each command imports its modules when it runs, so an error in the command line shows at once.
+Each command imports its modules when it runs, so that an error in the command line shows at once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .arguments import add_job
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """All commands but `jobs` take one job."""
+    """Add one job for all commands but `jobs`, and the command's own arguments."""
     if name != "jobs":
         add_job(parser)
     if name == "stop":
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command that was chosen. Raises JobNotRunningError if no such job runs."""
+    """Run the chosen command. Raises JobNotRunningError if no such job runs."""
     actions: dict[str, Callable[[argparse.Namespace], None]] = {
         "jobs": show_jobs, "status": show_status, "metrics": show_metrics, "checkpoints": show_checkpoints, "stop": stop, "cancel": cancel,
     }  # fmt: skip
@@ -33,9 +33,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def show_jobs(_arguments: argparse.Namespace) -> None:
-    """The names of the jobs that run."""
+    """Show the names of the running jobs."""
     from ..actors.cluster import running_jobs
-    from ..drawing.terminal import DataTable, console
+    from ..terminal.console import DataTable, console
 
     table = DataTable("job", title="running jobs")
     for name in running_jobs():
@@ -44,28 +44,28 @@ def show_jobs(_arguments: argparse.Namespace) -> None:
 
 
 def show_status(arguments: argparse.Namespace) -> None:
-    """A job's state."""
+    """Show a job's state."""
     from .. import connect
-    from ..drawing.job import status_table
-    from ..drawing.terminal import console
+    from ..terminal.console import console
+    from ..terminal.status import status_table
 
     console().print(status_table(connect(arguments.job).status()))
 
 
 def show_metrics(arguments: argparse.Namespace) -> None:
-    """A job's workers."""
+    """Show a job's workers."""
     from .. import connect
-    from ..drawing.metrics import metrics_tables
-    from ..drawing.terminal import console
+    from ..terminal.console import console
+    from ..terminal.metrics import metrics_tables
 
     console().print(metrics_tables(connect(arguments.job).metrics(), totals=arguments.totals))
 
 
 def show_checkpoints(arguments: argparse.Namespace) -> None:
-    """A job's newest checkpoints."""
+    """Show a job's newest checkpoints."""
     from .. import connect
-    from ..drawing.job import checkpoints_table
-    from ..drawing.terminal import console
+    from ..terminal.console import console
+    from ..terminal.reports import checkpoints_table
 
     console().print(checkpoints_table(connect(arguments.job).checkpoints()))
 
@@ -73,7 +73,7 @@ def show_checkpoints(arguments: argparse.Namespace) -> None:
 def stop(arguments: argparse.Namespace) -> None:
     """Stop a job at a barrier, or drain it."""
     from .. import connect
-    from ..drawing.terminal import console
+    from ..terminal.console import console
 
     connect(arguments.job).stop(drain=arguments.drain)
     rest = "open windows and timers fire" if arguments.drain else "open windows and timers stay in its last checkpoint, if it has a folder"
@@ -83,7 +83,7 @@ def stop(arguments: argparse.Namespace) -> None:
 def cancel(arguments: argparse.Namespace) -> None:
     """End a job at once."""
     from .. import connect
-    from ..drawing.terminal import console
+    from ..terminal.console import console
 
     connect(arguments.job).cancel()
     console().print(f"{arguments.job} is cancelled")

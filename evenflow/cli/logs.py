@@ -1,11 +1,10 @@
-"""`evenflow logs JOB [WORKER]`: what the processes of a running job have printed, on whatever node they are."""
+"""`evenflow logs JOB [WORKER]`: show the output of a running job's processes, on all nodes."""
 
 from __future__ import annotations
 
 import argparse
 import time
 
-from ..actors.processes.process_output import read_output
 from ..engine.errors import JobError, RequestError
 from .arguments import add_job
 
@@ -13,17 +12,18 @@ EVERY = 1.0
 
 
 def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
-    """The job, one of its workers, how many lines."""
+    """Add the job, one of its workers, and the number of lines."""
     add_job(parser)
     parser.add_argument("worker", nargs="?", metavar="WORKER", help="for example aggregate-1, or coordinator (default: all)")
     parser.add_argument("--lines", type=int, default=50, metavar="N", help="the last N of each stream (default: %(default)s)")
-    parser.add_argument("--follow", action="store_true", help="go on with what they print, until the job ends or Ctrl-C")
+    parser.add_argument("--follow", action="store_true", help="follow the output, until the job ends or Ctrl-C")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print. Raises JobNotRunningError if no such job runs, RequestError for a worker that it doesn't have."""
+    """Print the output. Raises JobNotRunningError if no such job runs, RequestError for an unknown worker."""
     from .. import connect
-    from ..drawing.terminal import console, data
+    from ..actors.processes.process_output import read_output
+    from ..terminal.console import console, data
 
     job, terminal = connect(arguments.job), console()
     ends: dict[tuple[str, str], int] = {}

@@ -1,4 +1,4 @@
-"""`evenflow plan balance` and `evenflow plan scale`: what a policy would do with a snapshot, or at a time of a recording."""
+"""`evenflow plan balance` and `evenflow plan scale`: show a policy's plan for a snapshot, or for a time of a recording."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ..balancer import policies as balancers
 from ..balancer.base import ANY_STATE, Limits
 from ..balancer.snapshot import LoadSnapshot
 from ..balancer.snapshot_json import snapshot_from_json as load_snapshot_from_json
-from ..drawing.terminal import complain, console
 from ..engine.errors import SnapshotError
 from ..recording.file import Recording
-from ..recording.moment import ALL, recording_of, seen_at
+from ..recording.moment import ALL, recording_of, snapshots_at
 from ..recording.whatif import moments, would_move, would_scale
 from ..scheduler.policies import registry as scaling
 from ..scheduler.policies.base import settled
 from ..scheduler.policies.dataflow.snapshot import DataflowSnapshot
 from ..scheduler.policies.dataflow.snapshot_json import snapshot_from_json as dataflow_snapshot_from_json
 from ..state.errors import EvenflowError
+from ..terminal.console import complain, console
 
 
 def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
-    """The two kinds of plans, with their arguments."""
+    """Add the two kinds of plans, with their arguments."""
     plans = parser.add_subparsers(dest="plan", metavar="PLAN", required=True)
     balance = _plan(
         plans,
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the plan. For an impossible snapshot, policy or limit, print the reason in a line; the exit code is then 2."""
+    """Print the plan. For an impossible snapshot, policy or limit, print the reason in a line and return exit code 2."""
     try:
         if (recorded := recording_of(arguments.snapshot)) is not None and recorded[1] == ALL:
             _show_all(arguments, Recording(recorded[0]))
@@ -61,7 +61,7 @@ def _plan(
     plan = plans.add_parser(name, help=text, description=f"{text.capitalize()}: prints the plan as JSON.")
     snapshot = (
         f"the {what} snapshot as JSON, - reads it from standard input; or RECORDING@TIME: seconds since it began, a clock time, "
-        f"or `{ALL}` for a table of what the policy would have done all the time"
+        f"or `{ALL}` for a table of the policy's decisions over the whole recording"
     )
     plan.add_argument("--snapshot", metavar="FILE", required=True, help=snapshot)
     names = list(policies)
@@ -82,19 +82,19 @@ def _scale(arguments: argparse.Namespace) -> str:
 
 def _load(path: str, operator: str | None) -> LoadSnapshot:
     if (recorded := recording_of(path)) is not None:
-        return seen_at(Recording(recorded[0]), recorded[1]).load(operator)
+        return snapshots_at(Recording(recorded[0]), recorded[1]).load(operator)
     return load_snapshot_from_json(_read(path, "load"))
 
 
 def _dataflow(path: str) -> DataflowSnapshot:
     if (recorded := recording_of(path)) is not None:
-        return seen_at(Recording(recorded[0]), recorded[1]).dataflow()
+        return snapshots_at(Recording(recorded[0]), recorded[1]).dataflow()
     return dataflow_snapshot_from_json(_read(path, "dataflow"))
 
 
 def _show_all(arguments: argparse.Namespace, recording: Recording) -> None:
-    """The table over the whole recording."""
-    from ..drawing.whatif import would_move_table, would_scale_table
+    """Show the table over the whole recording."""
+    from ..terminal.whatif import would_move_table, would_scale_table
 
     policy, began = arguments.policy, recording.began
     if arguments.plan == "scale":

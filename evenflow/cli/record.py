@@ -1,4 +1,4 @@
-"""`evenflow record JOB FILE`: follow a job until it has ended, and write what it does into a file."""
+"""`evenflow record JOB FILE`: follow a job until it has ended, and write its views into a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .arguments import add_job
 
 
 def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
-    """The job and the file."""
+    """Add the job and the file."""
     add_job(parser)
     parser.add_argument("file", metavar="FILE", type=Path, help="a new file; see it with `evenflow ui --replay FILE`")
 
@@ -22,18 +22,18 @@ def run(arguments: argparse.Namespace) -> int:
     Raises JobNotRunningError if no such job runs, ConnectorError if the file can't be written.
     """
     from ..actors.cluster import find_job
-    from ..drawing.terminal import console
     from ..job import Job
     from ..recording.file import RecordingWriter
-    from ..recording.looks import looks
     from ..scheduler.protocol.view import JobView
+    from ..terminal.console import console
+    from ..views.polling import poll_views
 
     runtime = find_job(arguments.job)
-    job = Job(arguments.job, runtime, {}, {})  # its thread waits for the job's end, after which the runtime refuses to ask
+    job = Job(arguments.job, runtime, {}, {})  # its thread waits for the job's end, after which the runtime refuses to answer
     with RecordingWriter(arguments.file, arguments.job, time.time()) as recording:
-        console().print(f"recording {arguments.job} into {arguments.file}; Ctrl-C ends that, and not the job")
+        console().print(f"recording {arguments.job} into {arguments.file}; Ctrl-C ends the recording, not the job")
         last = None
-        for view in looks(runtime):
+        for view in poll_views(runtime):
             if isinstance(view, JobView):
                 recording.add(view)
                 last = view

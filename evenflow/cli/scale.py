@@ -1,4 +1,4 @@
-"""The commands about the number of workers of running jobs' operators: scale, scalings."""
+"""The commands for the number of workers of running jobs' operators: scale, scalings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """Both commands take one job."""
+    """Add one job, and the command's own arguments."""
     add_job(parser)
     if name == "scale":
         parser.add_argument("operator", nargs="?", metavar="OPERATOR", help="an operator of the job, for example aggregate")
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command that was chosen. Raises RequestError if no such job runs, it fails, or for an impossible request."""
+    """Run the chosen command. Raises RequestError if no such job runs, if the scaling fails, and for an impossible request."""
     if arguments.command == "scale":
         check_one(arguments)
     from .. import connect
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check_one(arguments: argparse.Namespace) -> None:
-    """End with a usage error unless one thing is to be scaled: an operator, or nodes."""
+    """End with a usage error unless exactly one thing is to be scaled: an operator, or nodes."""
     asked = [arguments.operator is not None, arguments.out_nodes is not None, arguments.in_nodes is not None]
     if sum(asked) != 1 or (arguments.operator is not None and arguments.workers is None):
         arguments.usage_error("scale one thing at a time: OPERATOR N, --out-nodes NODES, or --in-nodes NODES")
@@ -43,8 +43,8 @@ def check_one(arguments: argparse.Namespace) -> None:
 
 def scale(job: Job, arguments: argparse.Namespace) -> None:
     """Scale an operator or the job's nodes, and show the report."""
-    from ..drawing.changes import node_scalings_table, scalings_table
-    from ..drawing.terminal import console
+    from ..terminal.console import console
+    from ..terminal.reports import node_scalings_table, scalings_table
 
     if arguments.operator is not None:
         report = job.scale(arguments.operator, arguments.workers, strategy=arguments.strategy, timeout=arguments.timeout)
@@ -56,8 +56,8 @@ def scale(job: Job, arguments: argparse.Namespace) -> None:
 
 
 def show_scalings(job: Job, _arguments: argparse.Namespace) -> None:
-    """All scalings of a job."""
-    from ..drawing.changes import scalings_table
-    from ..drawing.terminal import console
+    """Show all scalings of a job."""
+    from ..terminal.console import console
+    from ..terminal.reports import scalings_table
 
     console().print(scalings_table(job.scalings()))

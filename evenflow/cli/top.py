@@ -1,4 +1,4 @@
-"""`evenflow top JOB`: the page's views of a job as text: rates, key groups, loads against the floor, decisions; q ends it."""
+"""`evenflow top JOB`: a live picture of a job as text: rates, key groups, loads against the floor, decisions; q ends it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .arguments import add_job
 
 
 def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
-    """The job, the refresh interval, and whether to show it only once."""
+    """Add the job, the refresh interval, and the option to show it only once."""
     add_job(parser)
     parser.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help="default: %(default)s")
-    parser.add_argument("--once", action="store_true", help="print one view and exit")
+    parser.add_argument("--once", action="store_true", help="print one picture and exit")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -27,19 +27,19 @@ def run(arguments: argparse.Namespace) -> int:
     from rich.live import Live
 
     from .. import connect
-    from ..drawing.live import frame_of
-    from ..drawing.terminal import console
-    from ..ui.watch import Watch
+    from ..job import monitor_of
+    from ..terminal.console import console
+    from ..terminal.top import frame
 
     job, terminal = connect(arguments.job), console()
-    watch = Watch(job)
+    monitor = monitor_of(job)
     if arguments.once:
-        terminal.print(frame_of(job, watch))
+        terminal.print(frame(monitor.poll()))
         return 0
     with keys_at_once(), Live(console=terminal, screen=terminal.is_terminal, auto_refresh=False) as live:
-        while not job.status().state.final:
-            with suppress(JobError):  # the job may end between two questions
-                live.update(frame_of(job, watch), refresh=True)
+        while not monitor.ended:
+            with suppress(JobError):  # the job may end between two requests
+                live.update(frame(monitor.poll()), refresh=True)
             if pressed_q(max(arguments.interval, 0.1)):
                 return 0
     terminal.print(f"{job.name} has ended: it is {job.status().state.value}")
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def keys_at_once() -> Iterator[None]:
-    """Deliver keys as they are pressed, without echo; nothing changes if the input is no terminal."""
+    """Deliver keys as they are pressed, without echo. Does nothing if the input is no terminal."""
     if not sys.stdin.isatty():
         yield
         return
@@ -61,7 +61,7 @@ def keys_at_once() -> Iterator[None]:
 
 
 def pressed_q(wait: float) -> bool:
-    """Whether q was pressed within `wait` seconds."""
+    """Wait for `wait` seconds at most; return True if q was pressed."""
     if not sys.stdin.isatty():
         time.sleep(wait)
         return False

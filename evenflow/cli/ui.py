@@ -1,4 +1,4 @@
-"""`evenflow ui [JOB]`: a live web page of one job, or of all: key groups over time, load against the floor, decisions, the dataflow."""
+"""`evenflow ui [JOB]`: serve a live web page of one job, or of all: key groups over time, loads, decisions, the dataflow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
-    """The job, the port, and whether a browser is opened."""
+    """Add the job, the port, and the option to open no browser."""
     parser.add_argument("job", metavar="JOB", nargs="?", help="the job's name: that of its dataflow (default: all that run)")
     parser.add_argument(
         "--replay", type=Path, metavar="FILE", help="instead of jobs that run: a recording, which `evenflow record` has made"
@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.usage_error(f"--port {arguments.port}: a port is a number from 0 to 65535")
     if arguments.replay is not None and (arguments.job is not None or arguments.allow_actions):
         arguments.usage_error("--replay FILE shows a recording: it takes no job and no --allow-actions")
-    from ..ui.server import serve, serve_replay
+    from ..page.server import serve, serve_replay
 
     def announce(address: str) -> None:
         sys.stdout.write(f"{address}\n")

@@ -1,1 +1,1 @@
-"""`evenflow doctor`: what evenflow needs of a machine, what of that is there, and what to do about the rest."""
+"""`evenflow doctor`: checks a machine for evenflow's requirements, and says how to meet them."""

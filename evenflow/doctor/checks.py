@@ -1,7 +1,7 @@
-"""What each fact about a machine means, decided without looking: `probes.py` looks.
+"""Judges facts about a machine, which `probes.py` gathers.
 
 >>> python((3, 10, 4), "Linux").todo
-'install Python 3.11 or newer, and make an environment with it'
+'install Python 3.11 or newer, and create an environment with it'
 >>> open_files(1024, 1048576).state
 'advice'
 """
@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from packaging.requirements import Requirement
 
 from ..actors.channels.socket_folder import MAX_PATH_BYTES
-from .finding import Finding, advice, missing, ok
+
+State = Literal["ok", "advice", "missing"]
 
 LEAST_PYTHON = (3, 11)
 LEAST_JAVA = 17
 
 FEW_FILES, ENOUGH_FILES = 256, 8192
-"""Open files of a process: with fewer Ray doesn't start, and a worker with many channels and files needs more than the second."""
+"""Open files of a process: Ray doesn't start with fewer than the first; a worker with many channels and files needs the second."""
 
 LITTLE_MEMORY = 1 << 30
 """Bytes of /dev/shm below which Ray puts its object store into files."""
@@ -29,36 +32,65 @@ LITTLE_SPACE = 1 << 30
 """Bytes of free space in the temporary folder, where Ray writes its logs and spills objects."""
 
 SOCKET_BYTES = len("/evenflow-4294967295-0123456789abcdef/0123456789abcdef.sock")
-"""What evenflow adds to the temporary folder's path."""
+"""Bytes that evenflow appends to the temporary folder's path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of a check of `what`: the fact (`found`), and the remedy (`todo`), empty if it is ok. `advice`: jobs run, but slower or
+    with fewer features; `missing`: jobs can't run.
+    """
+
+    what: str
+    state: State
+    found: str
+    todo: str = ""
+
+
+def ok(what: str, found: str) -> Finding:
+    """Report that a requirement is met."""
+    return Finding(what, "ok", found)
+
+
+def advice(what: str, found: str, todo: str) -> Finding:
+    """Report a problem with which jobs run."""
+    return Finding(what, "advice", found, todo)
+
+
+def missing(what: str, found: str, todo: str) -> Finding:
+    """Report a problem with which no job runs."""
+    return Finding(what, "missing", found, todo)
 
 
 def python(version: Sequence[int], system: str) -> Finding:
-    """Of the interpreter that runs this."""
+    """Check the running interpreter."""
     found = f"{'.'.join(map(str, version))} on {system}"
     if tuple(version) < LEAST_PYTHON:
-        return missing("Python", found, "install Python 3.11 or newer, and make an environment with it")
+        return missing("Python", found, "install Python 3.11 or newer, and create an environment with it")
     if system != "Linux":
         return advice("Python", found, "evenflow is tested on Linux only")
     return ok("Python", found)
 
 
 def java(version: str | None, home: str | None) -> Finding:
-    """`version`: what `java -version` prints, None if there is no such program. `home`: JAVA_HOME."""
+    """Check Java for Spark. `version`: the output of `java -version`, None if there is no such program. `home`: JAVA_HOME."""
     where = f"JAVA_HOME={home}" if home else "on the PATH"
     install = "for Spark install Java 17 or newer (sudo apt-get install openjdk-17-jre-headless), and let JAVA_HOME name it"
     if version is None:
         return advice("Java", f"none {where}", install)
-    told = re.search(r'version "(\d+)(?:\.(\d+))?', version)
-    if told is None:
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', version)
+    if match is None:
         return advice("Java", f"{version.splitlines()[0] if version else 'no answer'} ({where})", install)
-    major = int(told[2] or 0) if told[1] == "1" else int(told[1])
+    major = int(match[2] or 0) if match[1] == "1" else int(match[1])
     if major < LEAST_JAVA:
         return advice("Java", f"{major} ({where})", install)
     return ok("Java", f"{major} ({where})")
 
 
 def dependencies(needed: Iterable[str], installed: Mapping[str, str | None]) -> Finding:
-    """`needed`: requirements as packages state them; `installed`: the version of each name, None if it isn't there."""
+    """Check the dependencies. `needed`: requirements as packages state them; `installed`: the version of each name, None if it is not
+    installed.
+    """
     wrong = []
     for text in needed:
         requirement = Requirement(text)
@@ -75,7 +107,7 @@ def dependencies(needed: Iterable[str], installed: Mapping[str, str | None]) -> 
 
 
 def tested_versions(constraints: str, installed: Mapping[str, str | None]) -> Finding:
-    """`constraints`: the text of constraints.txt, the versions that the tests last ran with."""
+    """Compare versions with the text of constraints.txt, with which the tests last ran."""
     tested = dict(line.split("==", 1) for line in constraints.split() if "==" in line)
     others = [
         f"{name} {version} (tested: {tested[name]})"
@@ -88,14 +120,14 @@ def tested_versions(constraints: str, installed: Mapping[str, str | None]) -> Fi
 
 
 def loopback(problem: str | None) -> Finding:
-    """`problem`: why a socket on 127.0.0.1 can't be opened and reached, None if it can."""
+    """Check sockets on 127.0.0.1. `problem`: why one can't be opened and reached, None if it can."""
     if problem is not None:
         return missing("loopback sockets", problem, "allow TCP on 127.0.0.1: a sandbox, a firewall or a container without `lo` forbids it")
     return ok("loopback sockets", "127.0.0.1 answers")
 
 
 def temporary_folder(path: str, free: int, problem: str | None) -> Finding:
-    """Where sockets, logs and spilled objects lie. `problem`: why no Unix socket can be made there."""
+    """Check the folder of sockets, logs and spilled objects. `problem`: why no Unix socket can be created there."""
     what, length = "temporary folder", len(path.encode()) + SOCKET_BYTES
     if length > MAX_PATH_BYTES:
         return missing(
@@ -104,12 +136,14 @@ def temporary_folder(path: str, free: int, problem: str | None) -> Finding:
     if problem is not None:
         return missing(what, f"{path}: {problem}", "set TMPDIR to a folder on a local disk that you can write to")
     if free < LITTLE_SPACE:
-        return advice(what, f"{path} has {_size(free)} left", "make room, or set TMPDIR: Ray writes its logs there, and spills objects")
+        return advice(
+            what, f"{path} has {_size(free)} left", "free some space, or set TMPDIR: Ray writes its logs there, and spills objects"
+        )
     return ok(what, f"{path}, {_size(free)} left")
 
 
 def open_files(soft: int, hard: int) -> Finding:
-    """The limits of this process, -1 for none."""
+    """Check the limits of this process, -1 for none."""
     found = f"{soft if soft >= 0 else 'any number'}, at most {hard if hard >= 0 else 'any number'}"
     if soft < 0 or soft >= ENOUGH_FILES:
         return ok("open files", found)
@@ -122,16 +156,16 @@ def open_files(soft: int, hard: int) -> Finding:
 
 
 def shared_memory(size: int | None, free: int) -> Finding:
-    """Of /dev/shm, in bytes; None without it."""
+    """Check /dev/shm by its size in bytes, None without it."""
     todo = "give it 1 GiB or more (docker run --shm-size=2g; a volume of medium Memory in Kubernetes): Ray keeps its objects there"
     if size is None:
-        return advice("/dev/shm", "not there", todo)
+        return advice("/dev/shm", "missing", todo)
     found = f"{_size(size)}, {_size(free)} free"
     return advice("/dev/shm", found, todo) if min(size, free) < LITTLE_MEMORY else ok("/dev/shm", found)
 
 
 def ray_cluster(address: str | None, heads: Sequence[str], problem: str | None, *, token: bool) -> Finding:
-    """`address`: RAY_ADDRESS. `heads`: clusters on this machine. `problem`: why the one that would be joined can't be."""
+    """Check the Ray cluster. `address`: RAY_ADDRESS. `heads`: clusters on this machine. `problem`: why the cluster can't be joined."""
     if problem is not None:
         return missing("Ray cluster", problem, "follow this advice, or unset RAY_ADDRESS to start a cluster on this machine")
     if not address and len(heads) > 1:
@@ -142,20 +176,22 @@ def ray_cluster(address: str | None, heads: Sequence[str], problem: str | None, 
         return ok("Ray cluster", "none: a job starts one on this machine")
     if not token:
         return advice(
-            "Ray cluster", f"{found} answers, without a token", "start it with RAY_AUTH_MODE=token: who reaches its port runs code as you"
+            "Ray cluster",
+            f"{found} answers, without a token",
+            "start it with RAY_AUTH_MODE=token: anyone who reaches its port can run code as you",
         )
     return ok("Ray cluster", f"{found} answers, with a token")
 
 
 def ray_starts(seconds: float | None, problem: str | None) -> Finding:
-    """`problem`: why no cluster could be started on this machine, None if it took `seconds`."""
+    """Check that Ray starts. `problem`: why no cluster could be started on this machine, None if it took `seconds`."""
     if problem is not None:
         return missing("Ray starts", problem, "see the logs in the folder `ray/session_latest/logs` of the temporary folder")
     return ok("Ray starts", f"in {seconds:.1f} s")
 
 
 def shared_folder(path: str, problem: str | None) -> Finding:
-    """A folder for checkpoints or Spark's exchange, which every node must see."""
+    """Check a folder for checkpoints or Spark's exchange, which every node must see."""
     if problem is not None:
         return missing(f"folder {path}", problem, "give a folder that this user can write to; every node must see it at the same path")
     return ok(f"folder {path}", "files can be written, renamed and read; try it on every node")

@@ -1,4 +1,4 @@
-"""Looks at this machine for `checks.py`."""
+"""Gathers facts about this machine for `checks.py`."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 from . import checks
-from .finding import Finding
+from .checks import Finding
 
 CONSTRAINTS = Path(__file__).resolve().parents[2] / "constraints.txt"
-"""There in a checkout only."""
+"""The tested versions; the file exists in a checkout only."""
 
 PATIENCE = 10.0
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 -- looked at, not written to
 
 
 def findings(folders: list[Path], *, start_ray: bool) -> Iterator[Finding]:
-    """One after another, as they are found. `folders`: to be checked for checkpoints. `start_ray`: also start a cluster."""
+    """Yield the findings one after another. `folders`: folders to check for checkpoints. `start_ray`: also start a cluster."""
     probes: list[Callable[[], Finding]] = [
         _python,
         _dependencies,
@@ -82,10 +82,10 @@ def _java() -> Finding:
     if program is None:
         return checks.java(None, home)
     try:
-        asked = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=PATIENCE)  # noqa: S603 -- the user's own Java
+        answer = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=PATIENCE)  # noqa: S603 -- the user's own Java
     except (OSError, subprocess.TimeoutExpired) as error:
         return checks.java(str(error), home)
-    return checks.java(asked.stderr + asked.stdout, home)
+    return checks.java(answer.stderr + answer.stdout, home)
 
 
 def _loopback() -> Finding:
@@ -102,7 +102,7 @@ def _temporary_folder() -> Finding:
 
 
 def socket_problem(folder: Path) -> str | None:
-    """Why no Unix socket can be made in the folder, None if one can."""
+    """Return the reason why no Unix socket can be created in the folder, None if one can."""
     try:
         with tempfile.TemporaryDirectory(prefix="evenflow-doctor-", dir=folder) as name, closing(socket.socket(socket.AF_UNIX)) as server:
             server.bind(f"{name}/s")
@@ -123,7 +123,7 @@ def _shared_memory() -> Finding:
 
 
 def folder_problem(folder: Path) -> str | None:
-    """Why checkpoints can't lie in the folder: a file must be written, renamed onto another and read. None if they can."""
+    """Return the reason why the folder can't store checkpoints, None if it can: a file must be written, renamed onto another and read."""
     try:
         with tempfile.TemporaryDirectory(prefix=".evenflow-doctor-", dir=folder) as name:
             written, place = Path(name, "written"), Path(name, "place")
@@ -152,7 +152,7 @@ def _ray_cluster() -> Finding:
 
 
 def _ray_starts() -> Finding:
-    """In a process of its own, so that its cluster ends with it whatever happens."""
+    """Start Ray in a process of its own, so that its cluster ends with it."""
     program = (
         "import ray; ray.init('local', include_dashboard=False, num_cpus=1, logging_level='ERROR'); ray.get(ray.put(1)); ray.shutdown()"
     )

@@ -1,1 +1,1 @@
-"""`evenflow grafana`: dashboards of what jobs tell Prometheus, and where Prometheus finds the jobs."""
+"""`evenflow grafana`: dashboards for Grafana, and a configuration with which Prometheus finds the jobs."""

@@ -1,5 +1,5 @@
-"""Recordings of jobs: what the page is told of a job, look by look, in a file.
+"""Recordings of jobs: the views of a job in a file.
 
-`typed.py` packs values by their types, `views.py` what has changed from one view to the next, `file.py` is the file. `seen.py` rebuilds
-what policies saw at a time, and `whatif.py` what they would have done.
+`codec.py` packs values by their types, `packing.py` the changes from one view to the next, and `file.py` is the file. `moment.py` finds a
+moment of a recording, and `whatif.py` replays policies on it.
 """

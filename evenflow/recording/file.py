@@ -1,7 +1,7 @@
 """The file of a recording: a header, then a frame for each view, appended while the job runs.
 
-A frame is its length, a checksum, the view's time, whether it is whole, and the view. Every minute's first is whole, so that a reader can
-begin there. A file that was cut in the middle of a frame, or damaged, is read up to that frame.
+A frame has its length, a checksum, the view's time, a flag for whole views, and the view. The first of every minute is whole, so that a
+reader can begin there. A file that is cut in the middle of a frame, or damaged, is read up to that frame.
 """
 
 from __future__ import annotations
@@ -19,50 +19,48 @@ from typing import Any, Self
 import msgpack
 
 from ..engine.errors import ConnectorError
-from ..engine.protocol.ids import WorkerId
+from ..scheduler.job.view_cursor import ViewCursor
 from ..scheduler.protocol.view import JobView
-from .typed import packed, unpacked
-from .views import ViewPacker, ViewReader
+from .codec import packed, unpacked
+from .packing import ViewPacker, ViewReader
 
 MAGIC = b"evenflow recording "
 VERSION = 1
 BEGINNING = MAGIC + b"%d\n" % VERSION
 
 FRAME = struct.Struct("<IIdB")
-"""Length of what follows, checksum of the rest, seconds since the epoch, and whether the view is whole; little-endian."""
+"""Length of the body, checksum of the rest, seconds since the epoch, and 1 for a whole view; little-endian."""
 
 CHECKED_FROM = 8
-"""Where the checksum begins to count, in a frame."""
+"""The offset in a frame at which the checksum begins."""
 
 WHOLE_EVERY = 60
-"""Views of which one is whole."""
+"""The number of views for each whole one."""
 
 
 class RecordingWriter:
-    """Appends views to a new file; what is there is complete up to the newest view, whenever the process ends.
+    """A new file to which views are appended; it is complete up to the newest view, whenever the process ends.
 
-    Raises ConnectorError if the file is there already or can't be written.
+    Raises ConnectorError if the file exists or can't be written.
     """
 
     def __init__(self, path: Path, job: str, began: float) -> None:
         self._path, self._packer = path, ViewPacker()
-        self._newest: dict[WorkerId, float] = {}
-        self._views = 0
+        self._cursor, self._views = ViewCursor(), 0
         try:
             self._file = path.open("xb", buffering=0)
         except FileExistsError as error:
-            raise ConnectorError(f"{path} is there already: name another file for the recording") from error
+            raise ConnectorError(f"{path} exists already: name another file for the recording") from error
         except OSError as error:
             raise ConnectorError(f"the recording can't be written to {path}: {error}") from error
         header = {"job": job, "began": began, "version": _version(), "fields": {name: list(of) for name, of in self._packer.fields.items()}}
         self._write(BEGINNING + _frame(began, packed(header), whole=True))
 
     def add(self, view: JobView) -> None:
-        """Append a view. Windows that an earlier one had are left out."""
-        new = tuple(window for window in view.windows if window.start > self._newest.get(window.worker, float("-inf")))
-        self._newest.update((window.worker, window.start) for window in new)
+        """Append a view, without the windows of earlier ones."""
         whole = self._views % WHOLE_EVERY == 0
-        self._write(_frame(view.now, self._packer.pack(replace(view, windows=new), whole=whole), whole=whole))
+        new = replace(view, windows=self._cursor.advance(view).windows)
+        self._write(_frame(view.now, self._packer.pack(new, whole=whole), whole=whole))
         self._views += 1
 
     def _write(self, data: bytes) -> None:
@@ -71,7 +69,7 @@ class RecordingWriter:
         except OSError as error:
             raise ConnectorError(f"the recording can't be written to {self._path}: {error}") from error
         if written != len(data):
-            raise ConnectorError(f"the recording can't be written to {self._path}: there is no room")
+            raise ConnectorError(f"the recording can't be written to {self._path}: the disk is full")
 
     def __enter__(self) -> Self:
         return self
@@ -94,7 +92,7 @@ def _frame(time: float, body: bytes, *, whole: bool) -> bytes:
 
 
 def is_recording(path: Path) -> bool:
-    """Whether a file begins like a recording, of whatever version."""
+    """True if a file begins like a recording of any version."""
     try:
         with path.open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC
@@ -104,7 +102,7 @@ def is_recording(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a frame's body is."""
+    """The position of a frame's body."""
 
     time: float
     whole: bool
@@ -113,10 +111,10 @@ class _Place:
 
 
 class Recording:
-    """A recording that is read. `began`, `ended`: seconds since the epoch, of the first view and the last. `job`: the job's name.
+    """A recording to read. `began`, `ended`: the times of the first view and the last, in seconds since the epoch. `job`: the job's name.
 
-    `problem`: why the file was read in part only, None if it was read to its end. Raises ConnectorError for a file that can't be read, is
-    no recording, is of another version, or has no view.
+    `problem`: why only a part of the file was read, None if it was read to its end. Raises ConnectorError for a file that can't be read,
+    is no recording, is of another version, or has no view.
     """
 
     def __init__(self, path: Path) -> None:
@@ -139,11 +137,11 @@ class Recording:
     problem: str | None
 
     def index_at(self, time: float) -> int:
-        """The newest view at that time, the first one before any."""
+        """Return the number of the newest view at that time, or of the first view."""
         return max(0, bisect_right(self.times, time) - 1)
 
     def views(self, first: int = 0, last: int | None = None) -> Iterator[JobView]:
-        """The views from number `first` to `last`, that one too. Raises SnapshotError for one that can't be read."""
+        """Yield the views from number `first` to `last`, both included. Raises SnapshotError for one that can't be read."""
         begin = max(number for number in range(first + 1) if self._places[number].whole)
         reader = ViewReader(self._fields)
         for number in range(begin, len(self._places) if last is None else last + 1):
@@ -156,10 +154,11 @@ class Recording:
             raise ConnectorError(f"{self.path} is no recording: `evenflow record JOB FILE` makes one")
         if not self._data.startswith(BEGINNING):
             other = self._data[len(MAGIC) :].partition(b"\n")[0][:20].decode(errors="replace")
-            raise ConnectorError(f"{self.path} is a recording of version {other}, and this evenflow reads version {VERSION}: use the other")
+            problem = f"is a recording of version {other}, and this evenflow reads version {VERSION}: use the evenflow that wrote it"
+            raise ConnectorError(f"{self.path} {problem}")
 
     def _frames(self) -> list[_Place]:
-        """Header and views, up to the first that is cut or damaged. Raises ConnectorError unless there is a view, the first one whole."""
+        """Find the frames up to the first damaged one. Raises ConnectorError unless there is a header and a whole view."""
         places, at = list[_Place](), len(BEGINNING)
         while at < len(self._data):
             place = self._place(at)
@@ -168,16 +167,16 @@ class Recording:
             places.append(place)
             at = place.end
         if len(places) < 2 or not places[1].whole:
-            raise ConnectorError(f"{self.path} has nothing of its job: the recording ended before its first view, or is damaged")
+            raise ConnectorError(f"{self.path} has no view: the recording ended before its first view, or is damaged")
         return places
 
     def _place(self, at: int) -> _Place | None:
-        """The frame that begins there, None if it isn't complete."""
+        """Find the frame that begins at an offset, None if it isn't complete."""
         begin = at + FRAME.size
         length, checksum, time, whole = FRAME.unpack_from(self._data, at) if begin <= len(self._data) else (0, 0, 0.0, 0)
         end = begin + length
         if begin > len(self._data) or end > len(self._data):
-            self.problem = f"the last {len(self._data) - at} bytes are of a view that was not written to its end"
+            self.problem = f"the last {len(self._data) - at} bytes belong to a view that was not written to its end"
             return None
         if zlib.crc32(memoryview(self._data)[at + CHECKED_FROM : end]) != checksum:
             self.problem = f"{self.path} is damaged from byte {at} of {len(self._data)} on"

@@ -1,4 +1,4 @@
-"""`FILE@TIME`: a moment of a recording, as the command line names it.
+"""Parses `FILE@TIME`, the command line's name for a moment of a recording.
 
 >>> seconds_of("90", began=1000.0, ended=2000.0)
 1090.0
@@ -14,18 +14,18 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from ..engine.errors import RequestError
+from ..views.policy_snapshots import PolicySnapshots
 from .file import Recording, is_recording
-from .seen import Seen
 
 ALL = "all"
-"""In place of a time: the whole recording."""
+"""Stands for the whole recording, in place of a time."""
 
 LOOK_BACK = 180
-"""Views before a moment from which it is rebuilt: policies look at two minutes at most."""
+"""Views before a moment that it is rebuilt from: policies read two minutes at most."""
 
 
 def recording_of(text: str) -> tuple[Path, str] | None:
-    """The file and the time in `FILE@TIME`; None if the text names another kind of file.
+    """Split `FILE@TIME` into the file and the time; return None if the text names another kind of file.
 
     Raises RequestError for a recording without a time.
     """
@@ -34,15 +34,16 @@ def recording_of(text: str) -> tuple[Path, str] | None:
         return Path(path), time
     if is_recording(Path(text)):
         raise RequestError(
-            f"{text} is a recording: say which moment of it, in seconds or as a clock time: {text}@60, {text}@14:05, {text}@{ALL}"
+            f"{text} is a recording: name a moment of it, in seconds or as a clock time: {text}@60, {text}@14:05, {text}@{ALL}"
         )
     return None
 
 
 def seconds_of(text: str, began: float, ended: float) -> float:
-    """Seconds since the epoch of `TIME`: seconds since `began`, a clock time (14:05, 14:05:30), or a date and time (2026-01-31T14:05).
+    """Convert `TIME` to seconds since the epoch: seconds since `began`, a clock time (14:05, 14:05:30), or a date and time
+    (2026-01-31T14:05).
 
-    Clock times are those of this machine's time zone. Raises RequestError for another text, and for a time that isn't in the recording.
+    Clock times are those of this machine's time zone. Raises RequestError for another text, and for a time outside the recording.
     """
     try:
         time = began + float(text)
@@ -54,13 +55,13 @@ def seconds_of(text: str, began: float, ended: float) -> float:
     return time
 
 
-def seen_at(recording: Recording, time: str) -> Seen:
-    """What policies saw of the job at `TIME`. Raises RequestError as `seconds_of`."""
+def snapshots_at(recording: Recording, time: str) -> PolicySnapshots:
+    """Rebuild the policies' snapshots of the job at `TIME`. Raises RequestError as `seconds_of` does."""
     last = recording.index_at(seconds_of(time, recording.began, recording.ended))
-    seen = Seen()
+    snapshots = PolicySnapshots()
     for view in recording.views(max(0, last - LOOK_BACK), last):
-        seen.add(view)
-    return seen
+        snapshots.add(view)
+    return snapshots
 
 
 def _clock(text: str, began: float) -> float:

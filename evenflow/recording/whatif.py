@@ -1,4 +1,4 @@
-"""What a policy would have done over the whole time of a recording. What it would have changed does not come about: it sees what was."""
+"""Replays a policy on a whole recording. Its changes are not applied: it sees the recorded data."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ..balancer.policies import named as balancer_named
 from ..engine.errors import SnapshotError
 from ..scheduler.policies.controller import Controller, DecisionRecord
 from ..scheduler.protocol.view import JobView
-from .seen import Seen
+from ..views.policy_snapshots import PolicySnapshots
 
 LINES = 24
-"""Moments of a recording at which a balancer is asked."""
+"""Moments of a recording at which a balancer plans."""
 
 
 @dataclass(frozen=True, slots=True)
 class WouldScale:
-    """`begin`, `end`: the looks of a scaling policy, in seconds since the epoch, that led to the same; `last`: the newest of them."""
+    """Looks of a scaling policy with the same decision. `begin`, `end`: seconds since the epoch; `last`: the newest look."""
 
     begin: float
     end: float
@@ -28,7 +28,7 @@ class WouldScale:
 
 @dataclass(frozen=True, slots=True)
 class WouldMove:
-    """What a balancer would have moved at a time; the reason why nothing can be said if `plan` is None."""
+    """A plan that a balancer would have made at a time; `problem` says why `plan` is None."""
 
     time: float
     plan: BalancePlan | None
@@ -36,36 +36,36 @@ class WouldMove:
 
 
 def would_scale(views: Iterable[JobView], policy: str) -> Iterator[WouldScale]:
-    """The looks of a scaling policy, when an autoscaler would have asked it.
+    """Yield the looks of a scaling policy, at the times at which an autoscaler would have asked it.
 
     Raises RequestError for an unknown policy, FlowError if the job's settings lack what it needs.
     """
-    controller, seen = Controller(policy, "advise"), Seen()
-    told: WouldScale | None = None
+    controller, snapshots = Controller(policy, "advise"), PolicySnapshots()
+    span: WouldScale | None = None
     for view in views:
-        seen.add(view)
-        look = _look(controller, seen, view.now)
+        snapshots.add(view)
+        look = _look(controller, snapshots, view.now)
         if look is None:
             continue
-        if told is not None and _same(told.last, look):
-            told = replace(told, end=look.time, looks=told.looks + 1, last=look)
+        if span is not None and _same(span.last, look):
+            span = replace(span, end=look.time, looks=span.looks + 1, last=look)
             continue
-        if told is not None:
-            yield told
-        told = WouldScale(look.time, look.time, 1, look)
-    if told is not None:
-        yield told
+        if span is not None:
+            yield span
+        span = WouldScale(look.time, look.time, 1, look)
+    if span is not None:
+        yield span
 
 
-def _look(controller: Controller, seen: Seen, now: float) -> DecisionRecord | None:
-    settings = seen.view.policy_settings
-    if now - seen.quiet_since < settings.warm_up_s + settings.interval_s:
+def _look(controller: Controller, snapshots: PolicySnapshots, now: float) -> DecisionRecord | None:
+    settings = snapshots.view.policy_settings
+    if now - snapshots.quiet_since < settings.warm_up_s + settings.interval_s:
         controller.disturbed()
         return None
     if not controller.due(now):
         return None
     try:
-        snapshot = seen.dataflow()
+        snapshot = snapshots.dataflow()
     except SnapshotError:
         return None
     before = controller.last_look
@@ -74,27 +74,27 @@ def _look(controller: Controller, seen: Seen, now: float) -> DecisionRecord | No
 
 
 def _same(one: DecisionRecord, other: DecisionRecord) -> bool:
-    """Whether both change the same, for whatever reasons."""
+    """True if both make the same change, for any reasons."""
     nodes = [(record.decided.add_nodes, record.decided.remove_node) for record in (one, other)]
     return one.changes == other.changes and nodes[0] == nodes[1]
 
 
 def would_move(views: Iterable[JobView], times: Iterable[float], policy: str, operator: str | None) -> Iterator[WouldMove]:
-    """The plans of a balancer at each of the rising `times`. Raises RequestError for an unknown balancer or operator."""
-    balancer, seen, waiting = balancer_named(policy), Seen(), list(times)
+    """Yield the plans of a balancer at each of the ascending `times`. Raises RequestError for an unknown balancer or operator."""
+    balancer, snapshots, waiting = balancer_named(policy), PolicySnapshots(), list(times)
     for view in views:
-        seen.add(view)
+        snapshots.add(view)
         if not waiting or view.now < waiting[0]:
             continue
         waiting = [time for time in waiting if time > view.now]
         try:
-            yield WouldMove(view.now, seen.plan(operator, balancer))
+            yield WouldMove(view.now, snapshots.plan(operator, balancer))
         except SnapshotError as error:
             yield WouldMove(view.now, None, str(error))
 
 
 def moments(began: float, ended: float, most: int = LINES) -> list[float]:
-    """At most that many times from begin to end, as far apart from each other.
+    """Return at most `most` times from begin to end, at equal distances.
 
     >>> moments(0.0, 10.0, 3)
     [0.0, 5.0, 10.0]

@@ -1,4 +1,4 @@
-"""Testing flows: a simulated run for every seed, and a plain evaluation of the same flow to compare it with.
+"""Tests flows: a simulated run for every seed, compared with a plain evaluation of the same flow.
 
 >>> import evenflow as ef
 >>> from evenflow.testing import check
@@ -11,14 +11,14 @@
 
 from __future__ import annotations
 
-from .actions.actions import ACTIONS, Action, Choice, World
 from .comparison import check
+from .conformance.sink_conformance import check_sink
+from .conformance.source_conformance import ConformanceError, check_source
+from .oracle import oracle
 from .order import in_order
-from .plain.oracle import oracle
-from .simulated.network import SimulationError
-from .simulation import SimulationResult, simulate
-from .sink_conformance import check_sink
-from .source_conformance import ConformanceError, check_source
+from .simulation.actions import ACTIONS, Action, Choice, World
+from .simulation.network import SimulationError
+from .simulation.simulation import SimulationResult, simulate
 
 __all__ = [
     "ACTIONS",

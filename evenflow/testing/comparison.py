@@ -1,4 +1,4 @@
-"""Simulated runs compared with the oracle: the same rows, however often, whatever the order."""
+"""Compares simulated runs with the oracle: the same rows, each as often, in any order."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ..engine.operators.aggregation.aggregate_windows import AggregateWindows
 from ..engine.sink import Sink
 from ..scheduler.configs.job import JobConfig
 from ..scheduler.protocol.effects import JobState
-from .actions.actions import ACTIONS, Action
-from .plain.oracle import Row, key_of, oracle
-from .simulated.network import SimulationError
-from .simulation import SimulationResult, simulate
+from .oracle.oracle import Row, key_of, oracle
+from .simulation.actions import ACTIONS, Action
+from .simulation.network import SimulationError
+from .simulation.simulation import SimulationResult, simulate
 
 
 def check(
@@ -32,13 +32,13 @@ def check(
     save_state: bool = False,
     actions: Sequence[Action] = ACTIONS,
 ) -> None:
-    """Simulate the flow once for each seed; every run must finish with the rows that the oracle gives.
+    """Simulate the flow once for each seed; every run must finish with the rows of the oracle.
 
-    `make_flow` makes the same flow each time it is called. Of several values of `parallelism` the seed chooses one. Rows are compared as
-    multisets, floats to 9 digits. Of aggregates that emit updates or corrections the last row of each key (and window) must be the
-    oracle's, and counts and extremes must not go back; a key's updates from before and after it moved come by two channels, so they are put
-    in order by its count first, where the aggregates have one. Raises SimulationError with what differs and the seed that shows it again;
-    also if records were late, because which ones are depends on the run: give the source a larger `max_delay`.
+    `make_flow` makes the same flow at each call. The seed chooses one of several values of `parallelism`. Rows are compared as multisets,
+    floats to 9 digits. For aggregates that emit updates or corrections, the last row of each key (and window) must be the oracle's, and
+    counts and extremes must not go back; a key's updates from before and after a move arrive on two channels, so they are first sorted by
+    its count, if the aggregates have one. Raises SimulationError with the differences and the seed that reproduces them; also if records
+    were late, because the run decides which ones are: give the source a larger `max_delay`.
 
     >>> import evenflow as ef
     >>> def word_count():
@@ -61,7 +61,7 @@ def check(
 
 
 def compare(flow: Dataflow, parallelism: int, expected: dict[str, list[Row]], result: SimulationResult) -> None:
-    """Raises SimulationError with how a run of `flow` differs from the rows that the oracle gives."""
+    """Raise SimulationError with the differences between a run of `flow` and the oracle's rows, if there are any."""
     differences = [*_unfinished(result), *_differences(flow, parallelism, expected, result)]
     if differences:
         raise SimulationError("\n  ".join([f"the flow `{flow.name}` with seed {result.seed} and {parallelism} workers:", *differences]))
@@ -91,7 +91,7 @@ def _differences(flow: Dataflow, parallelism: int, expected: dict[str, list[Row]
 
 
 def row_differences(rows: Sequence[Row], expected: Sequence[Row]) -> list[str]:
-    """How two multisets of rows differ, in words; nothing if they don't.
+    """Describe the differences of two multisets of rows; empty if they are equal.
 
     >>> row_differences([{"n": 1}, {"n": 1}], [{"n": 1.0}])
     ["1 row too many, the first: {'n': 1}"]
@@ -111,7 +111,7 @@ Repeating: TypeAlias = AggregateRunning | AggregateWindows
 
 
 def _repeats(operator: Any) -> TypeGuard[Repeating]:
-    """Whether there may be several rows of a key, or of a key and window, of which the last one counts."""
+    """True if a key, or a key and window, may have several rows, the last of which counts."""
     return (
         operator.updates
         if isinstance(operator, AggregateRunning)
@@ -120,8 +120,8 @@ def _repeats(operator: Any) -> TypeGuard[Repeating]:
 
 
 def update_differences(operator: Repeating, rows: Sequence[Row], expected: Sequence[Row]) -> list[str]:
-    """What is wrong with updates, in words: the last row of each key (and window) differs from the expected one, or a count or an extreme
-    goes back.
+    """Describe wrong updates: a last row of a key (and window) that differs from the expected one, or a count or an extreme that goes
+    back.
     """
     keys = operator.keys if isinstance(operator, AggregateRunning) else (*shown(operator.keys), "window_start")
     differences = row_differences(_last_by_key(rows, keys), _last_by_key(expected, keys))
@@ -142,7 +142,7 @@ def _by_count(operator: Repeating, rows: Sequence[Row]) -> list[Row]:
 
 
 def _back(operator: Repeating, before: Row, after: Row) -> list[str]:
-    """The counts and extremes that went back, or did not go on."""
+    """List the counts and extremes that went back, or did not advance."""
     return [
         name
         for name, function in operator.functions.items()
@@ -163,7 +163,7 @@ def _last_by_key(rows: Iterable[Row], keys: tuple[str, ...]) -> list[Row]:
 
 
 def _hashable(value: Any) -> Any:
-    """A row as a tuple that can be counted; NaN equals itself here."""
+    """Convert a row to a tuple that can be counted; NaN equals itself here."""
     if isinstance(value, dict):
         return tuple(sorted((name, _hashable(item)) for name, item in value.items()))
     if isinstance(value, (list, tuple)):
@@ -172,7 +172,7 @@ def _hashable(value: Any) -> Any:
 
 
 def _by_size(row: Any) -> tuple[str, str]:
-    """What rows are sorted by: their values without the digits in which floats may differ, then with them."""
+    """Return the sort key of rows: their values without the digits in which floats may differ, then with them."""
     return _rounded(row), repr(row)
 
 

@@ -1,4 +1,4 @@
-"""That a key's rows come in the order in which their source had them.
+"""Checks that a key's rows arrive in the order of their source.
 
 >>> check = in_order("seq", lanes=2)
 >>> state, row = check(None, {"seq": 4})
@@ -17,10 +17,11 @@ from ..engine.operators.processing.stateful_map import StatefulFunction
 
 
 def in_order(column: str, lanes: int = 1) -> StatefulFunction:
-    """A function for `stateful_map` that passes rows on, and fails if `column` of a key does not rise.
+    """Make a function for `stateful_map` that passes rows on, and fails if `column` of a key does not rise.
 
     The source's workers are lanes of their own: rows with equal `column` modulo `lanes` must rise among themselves. `from_items` and
-    `generate` deal rows out so, with as many lanes as workers. Rows that were dealt out round robin on their way lose their order.
+    `generate` distribute rows in this way, with as many lanes as workers. Rows that are distributed round robin on their way lose their
+    order.
     """
 
     def check(state: Any, row: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

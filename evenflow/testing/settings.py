@@ -1,4 +1,4 @@
-"""A job's settings with some of them changed.
+"""Changes some of a job's settings.
 
 >>> from evenflow.scheduler.configs.job import JobConfig
 >>> changed(JobConfig(parallelism=2), checkpoint={"interval": "1s"}).checkpoint.interval
@@ -15,6 +15,6 @@ from ..scheduler.configs.job import JobConfig
 
 
 def changed(config: JobConfig, **changes: Any) -> JobConfig:
-    """`config` with these settings; a dict changes only what it names of a group."""
+    """Return `config` with these settings; a dict changes single settings of a group."""
     new = {name: replace(getattr(config, name), **value) if isinstance(value, Mapping) else value for name, value in changes.items()}
     return replace(config, **new)

@@ -1,6 +1,4 @@
-"""The display of the second act: each worker's key groups, loads compared with the floor, decisions; at the end a table by
-seconds.
-"""
+"""Shows the second act: the key groups of each worker, loads against the floor, decisions; at the end load and latency over time."""
 
 from __future__ import annotations
 
@@ -12,10 +10,10 @@ from rich.live import Live
 from rich.table import Table
 
 import evenflow as ef
-from evenflow.drawing.heat import heat_table
-from evenflow.drawing.timeline import decision_lines
-from evenflow.drawing.top import headline
-from evenflow.ui.watch import Seen, Watch
+from evenflow.job import monitor_of
+from evenflow.terminal.heat import heat_table
+from evenflow.terminal.top import decision_lines, headline
+from evenflow.views.history import History
 
 from .report import CONSOLE
 from .storm import Phase
@@ -28,28 +26,30 @@ SPAN = 4
 WINDOWS = 6
 
 
-def follow(job: ef.Job) -> Seen | None:
-    """Show the job until it has ended; return the last view, None if there is none."""
-    watch, seen = Watch(job), None
+def follow(job: ef.Job) -> History | None:
+    """Show the job until it has ended; return its history, None if it was never seen."""
+    monitor, history = monitor_of(job), None
     with Live(console=CONSOLE, auto_refresh=False) as live:
-        while not job.status().state.final:
+        while not monitor.ended:
             with suppress(ef.JobError):  # the job is just ending: keep the last view
-                seen = watch.look()
-                live.update(_frame(job, seen), refresh=True)
+                history = monitor.poll()
+                live.update(_frame(history), refresh=True)
             time.sleep(EVERY)
-    return seen
+    return history
 
 
-def _frame(job: ef.Job, seen: Seen) -> RenderableType:
-    (stage,) = (stage for stage in seen.view.stages if stage.name == OPERATOR)
-    text = seen.told["loads"].get(OPERATOR, {}).get("text", "")
-    heat = heat_table(stage, seen.view.windows, job.load(OPERATOR, windows=WINDOWS), text)
-    return Group(headline(seen.view.status), heat, "", decision_lines(seen.told["decisions"], 3), "")
+def _frame(history: History) -> RenderableType:
+    (stage,) = (stage for stage in history.view.stages if stage.name == OPERATOR)
+    message = history.whole()
+    text = message["loads"].get(OPERATOR, {}).get("text", "")
+    heat = heat_table(stage, history.snapshots.operator_load(stage, WINDOWS), text)
+    return Group(headline(history.view.status), heat, "", decision_lines(message["decisions"], 3), "")
 
 
-def show_seconds(seen: Seen, story: tuple[Phase, ...]) -> None:
-    """Print a line for every few seconds: input, load of the workers, latency; then the decisions that changed something."""
-    seconds = [second for second in seen.told["seconds"] if OPERATOR in second["stages"] and second["t"] <= seen.told["until"]]
+def show_seconds(history: History, story: tuple[Phase, ...]) -> None:
+    """Show a row for some seconds each: rows, load of the workers, latency; then the decisions that changed something."""
+    message = history.whole()
+    seconds = [second for second in message["seconds"] if OPERATOR in second["stages"] and second["t"] <= message["until"]]
     table = Table(title="Load and latency over time", title_justify="left")
     names = ("seconds", "phase", "rows/s", "workers", "max / mean", "p50 ms", "p99 ms")
     for name in names:
@@ -72,8 +72,8 @@ def show_seconds(seen: Seen, story: tuple[Phase, ...]) -> None:
             *map(_milliseconds, (p50, p99)),
         )
     CONSOLE.print(table)
-    CONSOLE.print("Decisions, reasons and outcomes:")
-    CONSOLE.print(decision_lines([entry for entry in seen.told["decisions"] if entry["answer"] != "no"], 12))
+    CONSOLE.print("Decisions, their reasons and their effects:")
+    CONSOLE.print(decision_lines([entry for entry in message["decisions"] if entry["answer"] != "no"], 12))
 
 
 def _phase(second: float, story: tuple[Phase, ...]) -> str:

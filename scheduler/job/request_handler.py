@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
@@ -21,9 +21,10 @@ from ..parts.lifecycle import Lifecycle
 from ..parts.node_scaling import NodeScaling
 from ..parts.operator_scaling import OperatorScaling
 from ..parts.reconfiguration import Reconfiguration
+from ..policies.controller import DecisionRecord
 from ..policies.nodes.cluster_view import ClusterView
 from ..protocol.effects import JobState, StopMode
-from ..protocol.reports import MigrationReport
+from ..protocol.reports import CheckpointReport, MigrationReport, NodeScalingReport, ScalingReport
 from ..protocol.requests import (
     AnyRequest,
     Autoscale,
@@ -37,15 +38,11 @@ from ..protocol.requests import (
     Scale,
     ScaleIn,
     ScaleOut,
-    ShowCheckpoints,
-    ShowDecisions,
     ShowFigures,
+    ShowHistory,
     ShowLoad,
-    ShowMigrations,
-    ShowNodeScalings,
     ShowProgress,
     ShowSavepoint,
-    ShowScalings,
     ShowSnapshot,
     ShowStatus,
     ShowView,
@@ -78,6 +75,13 @@ class Answering:
         self._job, self._lifecycle, self._checkpointing, self._reconfiguration = job, lifecycle, checkpointing, reconfiguration
         self._operators, self._nodes, self._balancing, self._autoscaling = operators, nodes, balancing, autoscaling
         self._viewing = Viewing(job, checkpointing, operators, nodes, balancing, autoscaling)
+        self._histories: Mapping[type[Any], Callable[[], list[Any]]] = {
+            CheckpointReport: checkpointing.reports,
+            MigrationReport: lambda: [self._with_latency(migration) for migration in job.migrations.history],
+            ScalingReport: lambda: [scaling.report() for scaling in operators.operations],
+            NodeScalingReport: lambda: [change.report() for change in nodes.operations],
+            DecisionRecord: autoscaling.decisions,
+        }
 
     def answer(self, request: AnyRequest, cluster: ClusterView | None) -> Any:
         """The answer, of the type that the request names.
@@ -125,7 +129,7 @@ class Answering:
                 assert_never(request)
         return None
 
-    def _show(self, question: Question, cluster: ClusterView | None) -> Any:  # noqa: C901, PLR0911 -- a line for each kind
+    def _show(self, question: Question, cluster: ClusterView | None) -> Any:
         job = self._job
         match question:
             case ShowStatus():
@@ -138,18 +142,10 @@ class Answering:
                 return self._load(operator, windows)
             case ShowSnapshot(operator):
                 return job.snapshot(operator, job.config.balance.windows)
-            case ShowCheckpoints():
-                return self._checkpointing.reports()
+            case ShowHistory(kind):
+                return self._histories[kind]()
             case ShowSavepoint(number):
                 return self._checkpointing.savepoints.report(number)
-            case ShowMigrations():
-                return [self._with_latency(migration) for migration in job.migrations.history]
-            case ShowScalings():
-                return [scaling.report() for scaling in self._operators.operations]
-            case ShowNodeScalings():
-                return [change.report() for change in self._nodes.operations]
-            case ShowDecisions():
-                return self._autoscaling.decisions()
             case ShowView(since):
                 return self._viewing.view(since, self.status(), [migration.report() for migration in job.migrations.history], cluster)
             case _:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ...engine.operators.rows.read import Read
 from ...engine.plan.physical import Plan
-from ...engine.protocol.ids import WorkerId, worker_id
+from ...engine.protocol.ids import WorkerId, stage_of, worker_id
 from .window import WorkerWindow
 
 QUIET_SECONDS = 10.0
@@ -102,7 +102,7 @@ class QuietInputs:
                 if key != (worker, split) and other.time is not None and sum(at > known.gave_at for at in other.gave) >= GOING_ON
             ]
             if quiet >= QUIET_SECONDS and others and (known.time is None or max(others) > known.time + AHEAD):
-                source = worker.rpartition("-")[0]
+                source = stage_of(worker)
                 head = plan.stage_of(source).chain[0]
                 assert isinstance(head.operator, Read)
                 which = f"{head.operator.source.split_word} {split} of source" if split else "source"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...engine.protocol.ids import WorkerId, worker_id
+from ...engine.protocol.ids import WorkerId, stage_of, worker_id
 from ..configs.balance import OFF
 from ..load.window import WorkerWindow
 from ..protocol.effects import JobState
@@ -43,7 +43,7 @@ class AutomaticBalancing:
 
     def add(self, window: WorkerWindow) -> None:
         """What a worker has measured; the last window of a worker that has left is dropped."""
-        stage = window.worker.rpartition("-")[0]
+        stage = stage_of(window.worker)
         if stage in self._balancings and window.worker in (balancing := self._balancing(stage)).workers:
             balancing.add(window, self._job.migrations.tables[stage])
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from ...balancer.snapshot import LoadSnapshot
 from ...engine.protocol.split_route import Dealt
@@ -18,6 +18,8 @@ from .reports import CheckpointReport, MigrationReport, NodeScalingReport, Savep
 from .status import JobStatus, Progress
 from .view import JobView
 
+A = TypeVar("A")
+R = TypeVar("R")
 A_co = TypeVar("A_co", covariant=True)
 
 
@@ -155,9 +157,10 @@ class ShowStatus(Request[JobStatus]):
 
 @dataclass(frozen=True, slots=True)
 class ShowProgress(Request[Progress]):
-    """The state, and what sinks deliver from number `seen` on; earlier payloads are dropped."""
+    """The state, and the sinks' deliveries from number `seen` of `incarnation` on; earlier payloads are discarded."""
 
     seen: int
+    incarnation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,28 +184,10 @@ class ShowSnapshot(Request[LoadSnapshot]):
 
 
 @dataclass(frozen=True, slots=True)
-class ShowCheckpoints(Request[list[CheckpointReport]]):
-    """The newest checkpoints, oldest first."""
+class ShowHistory(Request[list[R]], Generic[R]):
+    """The newest operations whose reports are of class `kind`, oldest first, for example `ShowHistory(MigrationReport)`."""
 
-
-@dataclass(frozen=True, slots=True)
-class ShowMigrations(Request[list[MigrationReport]]):
-    """The newest migrations, oldest first."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShowScalings(Request[list[ScalingReport]]):
-    """The newest scalings of operators, oldest first."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShowNodeScalings(Request[list[NodeScalingReport]]):
-    """The newest scalings of nodes, oldest first."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShowDecisions(Request[list[DecisionRecord]]):
-    """What the scaling policies decided, oldest first."""
+    kind: type[R]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,10 +203,17 @@ Change = (
 )  # fmt: skip
 Question = (
     ShowSavepoint | ShowStatus | ShowProgress | ShowFigures | ShowLoad | ShowSnapshot
-    | ShowCheckpoints | ShowMigrations | ShowScalings | ShowNodeScalings | ShowDecisions
-    | ShowView
+    | ShowHistory[Any] | ShowView
 )  # fmt: skip
 AnyRequest = Change | Question
 
-HISTORIES: tuple[Question, ...] = (ShowCheckpoints(), ShowMigrations(), ShowScalings(), ShowNodeScalings(), ShowDecisions())
-"""What may still be asked of a job that has ended."""
+HISTORIES: tuple[Question, ...] = tuple(
+    map(ShowHistory, (CheckpointReport, MigrationReport, ScalingReport, NodeScalingReport, DecisionRecord))
+)
+"""The requests that a job still answers after it has ended."""
+
+
+class Responder(Protocol):
+    """Answers requests: the interpreter of a job, or a connection to its coordinator."""
+
+    def ask(self, request: Request[A]) -> A: ...

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...engine.plan.physical import Plan
 from ...engine.protocol.effects import Finished, Prepared
-from ...engine.protocol.ids import Attempt, CheckpointNumber, WorkerId, worker_id
+from ...engine.protocol.ids import Attempt, CheckpointNumber, WorkerId, index_of, stage_of, worker_id
 from ...engine.protocol.routing import RoutingTable
 from ...state.files import StateFile
 from ...state.store import path_from_sibling
@@ -102,11 +102,10 @@ class Checkpoints:
         """The files of checkpoint `base` behind which a worker has saved what changed."""
         if not base:
             return ()
-        stage, _, index = worker.rpartition("-")
         if self.newest is None or self.newest.checkpoint != base:
             pending.problem = pending.problem or f"{worker} has saved what changed behind checkpoint {base}, which is not the newest"
             return ()
-        return _beside(self.newest.tasks[stage][int(index)], base)
+        return _beside(self.newest.tasks[stage_of(worker)][index_of(worker)], base)
 
     def failed(self, worker: WorkerId, checkpoint: CheckpointNumber, problem: str, committables: Mapping[str, list[Any]]) -> None:
         """A worker could not save its state; what its sinks prepared goes with the next checkpoint."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ...balancer.plan import BalancePlan
 from ...engine.protocol.effects import Switched
 from ...engine.protocol.handover_step import Arrived, HandoverStep
-from ...engine.protocol.ids import CheckpointNumber, StepVersion, WorkerId
+from ...engine.protocol.ids import CheckpointNumber, StepVersion, WorkerId, index_of
 from ...engine.protocol.routing import RoutingTable
 from ..protocol.messages import Announce, Announced, Commands, Resume, Switch
 from ..protocol.reports import MigrationReport, MigrationState
@@ -142,7 +142,7 @@ class Migrations:
             if isinstance(report, Switched):
                 current.switched.add(worker)
             else:
-                current.note(int(worker.rpartition("-")[2]), report)
+                current.note(index_of(worker), report)
 
     def advance(self, *, finished: frozenset[WorkerId], running: bool, free: bool, now: float) -> Commands | None:
         """What is to be told next for the migration under way, None while answers are missing.

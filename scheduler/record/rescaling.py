@@ -19,7 +19,7 @@ from ...engine.operators.rows.read import Read
 from ...engine.plan.physical import Plan
 from ...engine.plan.rescale import Rescale
 from ...engine.protocol.effects import Rewound
-from ...engine.protocol.ids import ChannelId, WorkerId, worker_id
+from ...engine.protocol.ids import ChannelId, WorkerId, index_of, worker_id
 from ...engine.source import Source
 from ..protocol.messages import Attach, Attached, Commands, Detach, ExpectRewind, PauseSource, ResumeSource, SourcePaused, TakeSource
 from .operation import Operation
@@ -254,7 +254,7 @@ class Rescaling(Operation[RescaleState]):
 
     def forget(self) -> Commands:
         """To the peers of workers that have left."""
-        indexes = tuple(int(name.rpartition("-")[2]) for name in self.rescale.leaving)
+        indexes = tuple(index_of(name) for name in self.rescale.leaving)
         peers = [task.name for task in self.rescale.plan.tasks if task.stage == self.rescale.stage and indexes]
         return [(name, Detach(-1, (), indexes)) for name in peers]
 

@@ -25,8 +25,8 @@ from evenflow.actors.processes.process import NAMESPACE
 from evenflow.bench.stela.flow import TopologyFlow
 from evenflow.bench.stela.load import Load
 from evenflow.bench.stela.nodes import Nodes
-from evenflow.recording.seen import Seen
 from evenflow.scheduler.protocol.requests import ShowView
+from evenflow.views.policy_snapshots import PolicySnapshots
 
 CPUS, SLOTS = 8, 4
 """The CPUs of a node, and how many workers of the jobs `packed` and `spread` have room on it."""
@@ -59,8 +59,8 @@ def nodes_of(job):
 
 
 def placed(job):
-    """Return the job and its nodes as a page shows them."""
-    page = Seen()
+    """The job and its nodes as a page knows them."""
+    page = PolicySnapshots()
     page.add(job._runtime.ask(ShowView()))
     return page.placed()
 

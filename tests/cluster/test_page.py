@@ -116,7 +116,7 @@ def test_a_browser_shows_a_job_its_moves_and_its_end(job, page_process):
 
         (follower,) = psutil.Process(page_process.pid).children()
         follower.kill()
-        expect(page.locator(".banner")).to_contain_text("cluster is gone", timeout=PATIENCE)
+        expect(page.locator(".banner")).to_contain_text("cluster is lost", timeout=PATIENCE)
         expect(page.locator(".banner")).to_have_count(0, timeout=PATIENCE)
         expect(page.locator("h1 .pill")).to_have_text("running")
 
@@ -228,8 +228,8 @@ def draw_flames(page):
     page.locator("dialog .go").click()
     said = page.locator("dialog p[role=status]")
     expect(said).to_have_count(1, timeout=PATIENCE)
-    if "may not trace" not in said.inner_text():
-        expect(said).to_have_text("Where numbered-0 has spent 5 s:")
+    if "may not look" not in said.inner_text():
+        expect(said).to_have_text("Time of numbered-0 in 5 s:")
         loop = page.locator("dialog .flame button", has_text="task_run.py").first
         loop.click()
         expect(page.locator("dialog .flame > .frame > button")).to_contain_text("task_run.py")

@@ -22,10 +22,10 @@ from flows import (
 from seeds import blocks, proportion
 
 from evenflow.testing import check
+from evenflow.testing.actions.crashing import with_crashes, with_damage, with_lost_manifests
+from evenflow.testing.actions.full_disk import with_full_disk
 from evenflow.testing.actions.moving import with_moves
-from evenflow.testing.faults.crashing import with_crashes, with_damage, with_lost_manifests
-from evenflow.testing.faults.full_disk import with_full_disk
-from evenflow.testing.faults.zombies import with_zombies
+from evenflow.testing.actions.zombies import with_zombies
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 

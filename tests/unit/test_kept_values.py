@@ -13,13 +13,13 @@ from seeds import blocks, proportion
 
 from evenflow.engine.task import handover
 from evenflow.testing import ACTIONS, check
+from evenflow.testing.actions.crashing import with_crashes
+from evenflow.testing.actions.full_disk import with_full_disk
 from evenflow.testing.actions.moving import with_moves
 from evenflow.testing.actions.scaling import with_scaling
-from evenflow.testing.faults.crashing import with_crashes
-from evenflow.testing.faults.full_disk import with_full_disk
-from evenflow.testing.faults.zombies import with_zombies
+from evenflow.testing.actions.zombies import with_zombies
 from evenflow.testing.settings import changed
-from evenflow.testing.simulation import random_config
+from evenflow.testing.simulation.simulation import random_config
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 

@@ -38,7 +38,6 @@ CLOCK_CALLS = frozenset({
 
 CLOCKS_AND_THREADS = frozenset({"queue", "threading", "time"})
 SHELLS = {
-    "background_work": "runs operators' background work in threads",
     "clocks": "the clocks of jobs and tasks",
     "cluster": "starts a job's coordinator and waits for it",
     "coordinator": "the process of the coordinator",
@@ -139,6 +138,21 @@ def broken_rules(source: str, layer: str, module: tuple[str, ...]) -> list[str]:
 def clocks_and_threads(source: str, module: tuple[str, ...]) -> set[str]:
     """Which of the modules for those it imports."""
     return {imported.partition(".")[0] for _, imported in imports(ast.parse(source), module)} & CLOCKS_AND_THREADS
+
+
+def foreign_imports(folder: str) -> Iterator[str]:
+    """What the modules in a folder of `evenflow/` import of other folders of it, or of libraries that draw, serve or run."""
+    for path, module in sources("evenflow"):
+        if module[1] == folder:
+            for line, imported in imports(ast.parse(path.read_text()), module):
+                upper = layer_of(imported) in {"actors", "evenflow"} and not imported.startswith(f"evenflow.{folder}.")
+                if upper or imported.partition(".")[0] in {"aiohttp", "ray", "rich"}:
+                    yield f"{path.relative_to(ROOT)}:{line}: imports {imported}"
+
+
+def test_the_view_model_knows_neither_a_jobs_handle_nor_how_it_is_shown():
+    assert list(foreign_imports("views")) == []
+    assert any("evenflow.views.history" in line for line in foreign_imports("terminal")), "folders above import the model"
 
 
 @pytest.mark.parametrize("layer", LAYERS)

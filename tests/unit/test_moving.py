@@ -20,8 +20,8 @@ from evenflow.scheduler.configs.job import LIVE
 from evenflow.scheduler.protocol.effects import JobState
 from evenflow.scheduler.protocol.requests import Stop
 from evenflow.testing import ACTIONS, Choice, check, simulate
-from evenflow.testing.actions.actions import poll
 from evenflow.testing.actions.moving import with_moves
+from evenflow.testing.simulation.actions import poll
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 

@@ -15,9 +15,9 @@ from evenflow.bench.nexmark.events import side_table
 from evenflow.bench.nexmark.oracles import ORACLES
 from evenflow.scheduler.protocol.effects import JobState
 from evenflow.testing import simulate
+from evenflow.testing.actions.crashing import with_crashes
 from evenflow.testing.actions.scaling import with_scaling
 from evenflow.testing.comparison import row_differences
-from evenflow.testing.faults.crashing import with_crashes
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 

@@ -29,8 +29,14 @@ def installed_files() -> set[str]:
 
 def page_files() -> set[str]:
     """What browsers get of the page, with the licences of what isn't ours."""
-    folder = ROOT / "evenflow" / "ui" / "static"
-    return {f"evenflow/ui/static/{path.relative_to(folder)}" for path in folder.rglob("*") if path.is_file()}
+    folder = ROOT / "evenflow" / "page" / "static"
+    return {f"evenflow/page/static/{path.relative_to(folder)}" for path in folder.rglob("*") if path.is_file()}
+
+
+def grafana_files() -> set[str]:
+    """The dashboards and the configuration that `evenflow grafana` copies."""
+    folder = ROOT / "evenflow" / "grafana"
+    return {f"evenflow/grafana/{path.relative_to(folder)}" for end in ("json", "yml") for path in folder.rglob(f"*.{end}")}
 
 
 def test_every_folder_of_code_is_linked_below_the_import_root():
@@ -67,7 +73,7 @@ def wheel(built) -> Iterator[zipfile.ZipFile]:
 
 def test_wheel_carries_every_source_file_and_nothing_else(wheel):
     files = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    assert files == installed_files() | page_files() | {"evenflow/py.typed"}
+    assert files == installed_files() | page_files() | grafana_files() | {"evenflow/py.typed"}
 
 
 def test_wheel_brings_the_command_and_the_licence(wheel):

@@ -12,12 +12,12 @@ import pytest
 from seeds import blocks, proportion
 
 from evenflow.testing import ACTIONS, check
+from evenflow.testing.actions.crashing import with_crashes, with_damage
+from evenflow.testing.actions.full_disk import with_full_disk
 from evenflow.testing.actions.moving import with_moves
 from evenflow.testing.actions.scaling import with_scaling
 from evenflow.testing.actions.steering import with_policies
-from evenflow.testing.faults.crashing import with_crashes, with_damage
-from evenflow.testing.faults.full_disk import with_full_disk
-from evenflow.testing.faults.zombies import with_zombies
+from evenflow.testing.actions.zombies import with_zombies
 
 # A block of seeds takes seconds of a core, of which a busy machine gives it a part. A simulated crash closes no event loop, as a real one.
 pytestmark = [pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")]

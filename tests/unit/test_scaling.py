@@ -12,8 +12,8 @@ from seeds import blocks, proportion
 
 from evenflow.scheduler.record.rescaling import RescaleState
 from evenflow.testing import check
+from evenflow.testing.actions.crashing import with_crashes
 from evenflow.testing.actions.scaling import with_scaling
-from evenflow.testing.faults.crashing import with_crashes
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 

@@ -12,10 +12,10 @@ from seeds import blocks, proportion
 from split_watcher import SplitWatcher
 
 from evenflow.testing import check
+from evenflow.testing.actions.crashing import with_crashes, with_damage
 from evenflow.testing.actions.moving import with_moves
 from evenflow.testing.actions.scaling import with_scaling
 from evenflow.testing.actions.splitting import with_splits
-from evenflow.testing.faults.crashing import with_crashes, with_damage
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 

@@ -11,9 +11,9 @@ from seeds import blocks, proportion
 
 from evenflow.scheduler.protocol.reports import MigrationState
 from evenflow.testing import ACTIONS, check
+from evenflow.testing.actions.crashing import with_crashes
+from evenflow.testing.actions.measuring import acting_on_load, with_measured_load
 from evenflow.testing.actions.scaling import with_scaling
-from evenflow.testing.faults.crashing import with_crashes
-from evenflow.testing.measuring import acting_on_load, with_measured_load
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 

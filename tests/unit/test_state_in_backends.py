@@ -44,11 +44,11 @@ import evenflow as ef
 from evenflow.engine.task import handover
 from evenflow.state.backends.remote import RemoteBackend
 from evenflow.testing import check
+from evenflow.testing.actions.crashing import with_crashes
 from evenflow.testing.actions.moving import with_moves
 from evenflow.testing.actions.splitting import with_splits
-from evenflow.testing.faults.crashing import with_crashes
 from evenflow.testing.settings import changed
-from evenflow.testing.simulation import random_config
+from evenflow.testing.simulation.simulation import random_config
 
 SEEDS, QUICK, PLACES = 3, 2, ("lmdb", "server")
 """Seeds for each flow and place, and per test; those of a quick run."""

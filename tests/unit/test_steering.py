@@ -11,11 +11,11 @@ from seeds import blocks, proportion
 
 from evenflow.scheduler.protocol.reports import MigrationState, NodeScalingState, ScalingState
 from evenflow.testing import ACTIONS, check
+from evenflow.testing.actions.crashing import with_crashes, with_damage
+from evenflow.testing.actions.failing_commits import with_failing_commits
+from evenflow.testing.actions.full_disk import with_full_disk
 from evenflow.testing.actions.moving import with_moves
 from evenflow.testing.actions.steering import with_policies
-from evenflow.testing.faults.crashing import with_crashes, with_damage
-from evenflow.testing.faults.failing_commits import with_failing_commits
-from evenflow.testing.faults.full_disk import with_full_disk
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
 

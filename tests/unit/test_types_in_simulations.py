@@ -13,11 +13,11 @@ from flows_types import FLOWS
 from seeds import blocks, proportion
 
 from evenflow.testing import ACTIONS, check
+from evenflow.testing.actions.crashing import with_crashes
 from evenflow.testing.actions.moving import with_moves
 from evenflow.testing.actions.scaling import with_scaling
-from evenflow.testing.faults.crashing import with_crashes
 from evenflow.testing.settings import changed
-from evenflow.testing.simulation import random_config
+from evenflow.testing.simulation.simulation import random_config
 
 SEEDS, BLOCK, QUICK = 20, 10, 2
 """Seeds for each flow and kind of run, per test, and per test of a quick run."""

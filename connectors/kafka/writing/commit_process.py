@@ -14,9 +14,11 @@ import sys
 from threading import Lock
 from typing import Any
 
+import msgpack
+
 from ....engine.errors import ConnectorError
+from ...pipes import read_message, write_message
 from ...staged.staging import StagingPlace
-from .frames import read_frame, write_frame
 
 SILENCE_SECONDS = 90.0
 """Seconds without a message after which a process that has a request counts as lost. A busy process reports each second."""
@@ -80,9 +82,10 @@ class CommitProcess:
             assert process.stdin is not None
             assert process.stdout is not None
             requests, answers = process.stdin.fileno(), process.stdout.fileno()
-            write_frame(requests, request)
+            write_message(requests, msgpack.packb(request))
             while select.select([answers], [], [], SILENCE_SECONDS)[0]:
-                answer = read_frame(answers)
+                message = read_message(answers)
+                answer: dict[str, Any] | None = None if message is None else msgpack.unpackb(message)
                 if answer is None or answer:
                     return answer
         except BrokenPipeError:
@@ -100,5 +103,5 @@ class CommitProcess:
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
             )
             assert self._process.stdin is not None
-            write_frame(self._process.stdin.fileno(), self._opening)
+            write_message(self._process.stdin.fileno(), msgpack.packb(self._opening))
         return self._process

@@ -14,13 +14,14 @@ from functools import partial
 from threading import Thread
 from typing import Any
 
+import msgpack
 import pyarrow as pa
 
 from ....engine.errors import ConnectorError, shown
 from ....state.errors import CorruptStateError, EvenflowError
+from ...pipes import read_message, write_message
 from ...staged.staging import StagedFile, Staging
 from ..cluster import KafkaCluster
-from .frames import read_frame, write_frame
 from .producing import Committer, TopicTarget
 
 IDLE_SECONDS = 60.0
@@ -34,7 +35,7 @@ class Commits:
         self._operator = opening["cluster"]["operator"]
         self._staging = Staging(opening["staging"])
         self._committer = Committer(
-            KafkaCluster(**opening["cluster"]), TopicTarget(**opening["target"]), alive=partial(write_frame, answers, {})
+            KafkaCluster(**opening["cluster"]), TopicTarget(**opening["target"]), alive=partial(write_message, answers, msgpack.packb({}))
         )
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -64,13 +65,13 @@ def main() -> None:
     requests, answers = os.dup(0), os.dup(1)
     os.dup2(2, 1)  # output of a library must not be taken for a response
     Thread(target=_end_with_parent, args=(requests, os.getppid()), daemon=True).start()
-    opening = read_frame(requests)
-    commits = Commits(opening, answers) if opening is not None else None
+    opening = read_message(requests)
+    commits = Commits(msgpack.unpackb(opening), answers) if opening is not None else None
     while commits is not None and select.select([requests], [], [], IDLE_SECONDS)[0]:
-        request = read_frame(requests)
+        request = read_message(requests)
         if request is None:
             break
-        write_frame(answers, commits.answer(request))
+        write_message(answers, msgpack.packb(commits.answer(msgpack.unpackb(request))))
     os._exit(0)  # a producer's destructor might wait for a broker
 
 

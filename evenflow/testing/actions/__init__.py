@@ -1,1 +1,1 @@
-"""What a simulation does to a running job."""
+"""Actions of simulated runs in addition to those of every run: crashes, moves, scaling, full disks, policies and so on."""

@@ -1,4 +1,4 @@
-"""An accident-free disturbance for simulated jobs: keyed state is moved between workers, at random, while the stream runs."""
+"""Moves keyed state between workers of simulated jobs at random, while the stream runs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ...scheduler.configs.job import LIVE
 from ...scheduler.job.core import JobCore
 from ...scheduler.protocol.effects import JobState
 from ...state.hashing import hash64
-from .actions import ACTIONS, COORDINATOR, Action, Choice, World, poll
+from ..simulation.actions import ACTIONS, COORDINATOR, Action, Choice, World, poll
 
 COMMON_KEYS = (*hash64(pa.array(range(10))).tolist(), *hash64(pa.array(list("abcdefghij"))).tolist())
-"""Hashes of keys that tests like to use, to be given routes of their own."""
+"""Hashes of keys in tests' flows, which get routes of their own."""
 
 READINESS, WHILE_MOVING = 0.2, (0.03, 0.1, 0.4)
 """Shares of the moments at which a source may be polled: a stream of a few rows would end before a move otherwise."""
@@ -26,7 +26,7 @@ MOST_READY = max(READINESS, *WHILE_MOVING)
 
 
 def with_moves(most: int = 5, strategies: Sequence[str] = LIVE) -> tuple[Action, ...]:
-    """`ACTIONS`, and at most `most` migrations in mid-stream, each by one of `strategies`; sources read more slowly meanwhile.
+    """Return `ACTIONS` with at most `most` migrations in mid-stream, each by one of `strategies`; sources read more slowly meanwhile.
 
     `check(make_flow, seeds, actions=with_moves())`
     """
@@ -43,7 +43,7 @@ def with_moves(most: int = 5, strategies: Sequence[str] = LIVE) -> tuple[Action,
 
 
 def poll_slowly(world: World) -> Iterable[Choice]:
-    """As `poll`, but sources are often not ready, and while anything is being changed they seldom are."""
+    """Poll as `poll` does, but sources are often not ready, and seldom during a change."""
     drawn = world.random.random()
     return poll(world) if drawn < MOST_READY and drawn < _readiness(world.coordinator.core) else ()
 
@@ -55,7 +55,7 @@ def _readiness(core: JobCore) -> float:
 
 
 def random_target(random: Random, table: RoutingTable, workers: int) -> RoutingTable:
-    """A table near or far from `table`, with routes of their own for a few keys; some that were split are so no longer."""
+    """Return a table near or far from `table`, with routes of their own for a few keys; some split keys are no longer split."""
     groups = table.groups.copy()
     for group in random.sample(range(len(groups)), random.choice((3, len(groups) // 2, len(groups)))):
         groups[group] = random.randrange(workers)
@@ -66,7 +66,7 @@ def random_target(random: Random, table: RoutingTable, workers: int) -> RoutingT
 
 
 def migrate(world: World, stages: Sequence[Stage], strategies: Sequence[str]) -> None:
-    """Begin a migration of one of `stages` by one of `strategies` to a table drawn at random."""
+    """Begin a migration of one of `stages` by one of `strategies` to a random table."""
     core, random = world.coordinator.core, world.random
     stage = random.choice(stages)
     target = random_target(random, core.migrations.tables[stage.name], stage.parallelism)
@@ -75,7 +75,7 @@ def migrate(world: World, stages: Sequence[Stage], strategies: Sequence[str]) ->
 
 
 def _may_move(world: World, stage: Stage) -> bool:
-    """Whether there is keyed state of the stage, and another worker for it."""
+    """True if the stage has keyed state, and another worker for it."""
     if not stage.is_keyed or stage.parallelism < 2:
         return False
     workers = [world.workers.get(worker_id(stage.name, index)) for index in range(stage.parallelism)]

@@ -1,4 +1,4 @@
-"""Operators of simulated jobs that get more and fewer workers at random, while the stream runs and keyed state moves."""
+"""Changes the number of workers of simulated jobs' operators at random, while the stream runs and keyed state moves."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Iterator
 
 from ...scheduler.protocol.effects import JobState
 from ...scheduler.protocol.requests import Scale
-from .actions import COORDINATOR, Action, Choice, World
+from ..simulation.actions import COORDINATOR, Action, Choice, World
 from .moving import with_moves
 
 MOST_WORKERS = 5
 
 SHRINKS = 0.6
-"""Share of the changes that take workers away, where there are several: their keys move first, so that the stream often ends before."""
+"""The share of scale-ins among the changes, if there are several workers: their keys move first, so the stream often ends before."""
 
 
 def with_scaling(most: int = 4, *, keyed_only: bool = False) -> tuple[Action, ...]:
-    """`with_moves()`, and at most `most` changes of the number of workers of any operator, sources and sinks too.
+    """Return `with_moves()` with at most `most` changes of the number of workers of any operator, including sources and sinks.
 
-    `keyed_only`: of operators with keyed state alone, for flows that rely on the order of a source's records: what a source worker hands on
-    to another comes by another channel.
+    `keyed_only`: only operators with keyed state, for flows that rely on the order of a source's records: after a change of sources,
+    records arrive on other channels.
     """
 
     def scale(world: World) -> Iterator[Choice]:

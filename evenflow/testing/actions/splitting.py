@@ -1,4 +1,4 @@
-"""Hot keys of joins that are split over several workers, and split no longer, at random in simulated jobs while keyed state moves."""
+"""Splits hot keys of joins over several workers, and joins them again, at random in simulated jobs while keyed state moves."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ...engine.protocol.split_route import SplitRoute
 from ...scheduler.configs.job import LIVE
 from ...scheduler.protocol.effects import JobState
 from ...state.hashing import hash64
-from .actions import COORDINATOR, Action, Choice, World
+from ..simulation.actions import COORDINATOR, Action, Choice, World
 
 _LETTERS, _NUMBERS = pa.array([*"abcd"]).take(pa.array(np.repeat(range(4), 9))), pa.array([*range(9)] * 4)
 COMMON_KEYS = {1: hash64(pa.array([*"abcdlr", None])).tolist(), 2: key_hashes([_LETTERS, _NUMBERS], "join").tolist()}
-"""Hashes of keys that the flows with joins have, by their number of columns."""
+"""Hashes of keys in the flows with joins, by their number of columns."""
 
 
 def with_splits(actions: Sequence[Action], most: int = 6, strategies: Sequence[str] = LIVE) -> tuple[Action, ...]:
-    """`actions`, and at most `most` changes of which keys are split over which workers; `actions` may move keys too.
+    """Return `actions` with at most `most` changes of the split keys and their workers; `actions` may move keys too.
 
     `check(make_flow, seeds, actions=with_splits(with_moves()))`
     """
@@ -43,7 +43,7 @@ REASON = "split at random"
 
 
 def random_splits(random: Random, table: RoutingTable, stage: Stage) -> RoutingTable:
-    """The table with other splits: some go, some change their workers, some come."""
+    """Return the table with other splits: some are removed, changed or added."""
     known = COMMON_KEYS[len(stage.keys)]
     splits = {key: split for key, split in table.splits.items() if random.random() < 0.6}
     for key in random.sample(known, random.choice((2, len(known) // 2))):

@@ -1,6 +1,6 @@
-"""A simulated job that is steered by its policies: balancers and scaling policies decide by figures that are drawn at random.
+"""A simulated job that its policies steer: balancers and scaling policies decide by random figures.
 
-What they decide is odd, and that is the point: whatever they do, the rows stay those of the oracle.
+Their decisions are odd on purpose: the rows must stay those of the oracle, whatever they do.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ...scheduler.load.window import WorkerWindow
 from ...scheduler.protocol.effects import JobState
 from ...scheduler.protocol.reports import NodeScalingReport, NodeScalingState
 from ...scheduler.protocol.requests import Autoscale, Balance, ScaleIn, ScaleOut
-from ..simulated.network import SimulationError
-from ..simulated.workers import Worker
-from .actions import COORDINATOR, Action, Choice, World, poll
+from ..simulation.actions import COORDINATOR, Action, Choice, World, poll
+from ..simulation.network import SimulationError
+from ..simulation.workers import Worker
 from .moving import poll_slowly
 
 SCALING_POLICIES = ("ds2", "threshold", "dhalion", "stela")
@@ -30,9 +30,10 @@ WINDOW = 0.05
 
 
 def with_policies(actions: Sequence[Action], *, sources: bool = True) -> tuple[Action, ...]:
-    """`actions`, and a job that is balanced and scaled automatically, and whose nodes come and go; a node that was given back is empty.
+    """Return `actions` for a job with automatic balancing and scaling, whose nodes are added and given back; a node that is given back
+    must be empty.
 
-    `sources`: whether the workers of sources may change, for flows that don't rely on the order of a source's records.
+    `sources`: True if the workers of sources may change, for flows that don't rely on the order of a source's records.
     """
 
     def measure(world: World) -> Iterator[Choice]:
@@ -52,13 +53,13 @@ def with_policies(actions: Sequence[Action], *, sources: bool = True) -> tuple[A
 
 
 class NodesAreEmpty:
-    """An action that does nothing: no worker is on a node at the moment at which it has been given back, and none keeps it from that."""
+    """An action without effect that checks that no worker is on a node at the moment at which the node is given back."""
 
     def __init__(self) -> None:
         self._checked: NodeScalingReport | None = None
 
     def __call__(self, world: World) -> Iterator[Choice]:
-        """Raises SimulationError."""
+        """Check the nodes. Raises SimulationError."""
         change = world.coordinator.core.node_scaling.operations.newest
         newest = None if change is None else change.report()
         if newest is not None and newest.removed is not None and newest.over and newest != self._checked:
@@ -70,7 +71,7 @@ class NodesAreEmpty:
 
 
 def _measure(world: World) -> None:
-    """Every worker tells what it has done in the same time."""
+    """Let every worker report its work in the same time."""
     for worker in list(world.workers.values()):
         if worker.started and not worker.dead:
             world.coordinator.interpreter.report(worker.name, worker.attempt, _window(world, worker))
@@ -100,6 +101,6 @@ def _choose(world: World, sources: bool) -> None:
 
 
 def _scale_nodes(world: World) -> None:
-    """Ask for a node more or less; what can't be now is refused."""
+    """Request a node more or less; an impossible request is refused."""
     with suppress(RequestError):
         world.coordinator.ask(ScaleOut(1) if world.random.random() < 0.5 else ScaleIn())

@@ -1,1 +1,7 @@
-"""Chaos on a real cluster: scripts of accidents and changes."""
+"""Chaos runs: processes of a running job are killed, and its results must not change."""
+
+from __future__ import annotations
+
+from .chaos import Chaos
+
+__all__ = ["Chaos"]

@@ -1,4 +1,4 @@
-"""What was killed in a job, when, and how soon the job went on: it has when it completes a checkpoint that began afterwards."""
+"""Records the kills of a job, and its recovery times: a job has recovered when it completes a checkpoint that began after the kill."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ...state.errors import EvenflowError
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """`at`: seconds since the first look. `change`: what was under way, `change_kind`: of which kind that is.
+    """A kill. `at`: seconds since the first look. `change`: the change in progress, `change_kind`: its kind.
 
-    `recovery`: seconds until the job had gone on, None if not yet.
+    `recovery`: seconds until the job had recovered, None if it has not.
     """
 
     number: int
@@ -35,7 +35,7 @@ class Kill:
 
 
 class Tally:
-    """The outcome of a job's changes. Its coordinator keeps the list; a killed coordinator loses it, and its replacement starts another.
+    """The outcomes of a job's changes. Its coordinator keeps the list; a killed coordinator loses it, and its replacement starts another.
 
     >>> tally = Tally()
     >>> for states in (["done"], ["done", "running"], [], ["done"]):
@@ -59,7 +59,7 @@ class Tally:
 
 
 class Accidents:
-    """One job's. `note` a kill, `look` often; from any thread."""
+    """The accidents of one job. `note` a kill, and `look` often, from any thread."""
 
     def __init__(self, job: Job) -> None:
         self._job, self._begun = job, time.monotonic()
@@ -69,33 +69,33 @@ class Accidents:
         self._attempts: set[int] = set()
         self._scalings, self._migrations = Tally(), Tally()
         self.zombies = 0
-        """Workers that have gone on after they were taken for lost."""
+        """Workers that continued after they were declared lost."""
 
     @property
     def kills(self) -> list[Kill]:
-        """Oldest first."""
+        """The kills, oldest first."""
         with self._lock:
             return list(self._kills)
 
     @property
     def gone_on(self) -> bool:
-        """Whether the job had gone on after all kills when it was looked at last."""
+        """True if the job had recovered from all kills at the last look."""
         return all(kill.recovery is not None for kill in self.kills)
 
     def note(self, kind: str, victims: str, change: str, change_kind: str = "") -> Kill:
-        """Something is dead now."""
+        """Note a kill that has just happened."""
         kill = Kill(len(self._kills) + 1, time.monotonic() - self._begun, kind, victims, change, change_kind)
         with self._lock:
             self._kills.append(kill)
         return kill
 
     def note_zombie(self, name: str) -> str:
-        """A worker that was taken for lost goes on; what to say of it."""
+        """Note a worker that continues after it was declared lost; return a line about it."""
         self.zombies += 1
-        return f"{time.monotonic() - self._begun:7.1f} s  zombie {self.zombies}: {name} was taken for lost, and wakes"
+        return f"{time.monotonic() - self._begun:7.1f} s  zombie {self.zombies}: {name} was declared lost, and wakes"
 
     def look(self) -> None:
-        """Ask the job for its progress; a job that does not answer has made none."""
+        """Ask the job for its progress; no answer means no progress."""
         try:
             checkpoints, attempt = self._job.checkpoints(), self._job.status().attempt
             scalings, migrations = self._job.scalings(), self._job.migrations()
@@ -113,7 +113,7 @@ class Accidents:
             self._migrations.look([report.state.value for report in migrations])
 
     def table(self) -> str:
-        """Kills by kind and their recovery times, then what else happened."""
+        """Draw the kills by kind and their recovery times, then the job's other events."""
         kills = self.kills
         header = f"{'killed':<18}{'times':>7}{'went on after, median':>24}{'longest':>11}"
         rows = [_row(kind, [kill for kill in kills if kill.kind == kind]) for kind in sorted({kill.kind for kill in kills})]

@@ -1,4 +1,4 @@
-"""Changes of a running job that a chaos run begins just before something is killed: keys move by any strategy, operators are scaled."""
+"""Begins changes of a running job just before a kill: keys move by any strategy, operators are scaled."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from functools import partial
 from random import Random
 
 from ...balancer.strategies import STRATEGIES
+from ...engine.protocol.ids import stage_of
 from ...engine.time.duration import Duration
 from ...job import Job
 
 IN_PEACE: Duration = "60s"
-"""How long a change may take that must be over before the one that is disturbed."""
+"""The most time of a change that must end before the disturbed one begins."""
 
 
 class Changes:
-    """`move`, `scale`: the operators concerned. Scaled is between one worker and `most_workers`, in one step."""
+    """Changes of the operators `move` and `scale`, which are scaled between one worker and `most_workers`, in one step."""
 
     def __init__(self, job: Job, move: Sequence[str], scale: Sequence[str], most_workers: int) -> None:
         self._job, self._moved, self._scaled = job, move, scale
@@ -28,11 +29,11 @@ class Changes:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all kinds of changes."""
+        """The names of all kinds of changes."""
         return tuple(self._begin)
 
     def begin(self, name: str, chance: Random) -> str:
-        """Begin a change of this kind; what it is.
+        """Begin a change of this kind; return its description.
 
         Raises RequestError if it can't begin now, JobTimeoutError if its preparation takes too long.
         """
@@ -55,4 +56,4 @@ class Changes:
         return f"{operator} goes from {before} to {after} workers"
 
     def _workers(self, operator: str) -> int:
-        return sum(name.rpartition("-")[0] == operator for name in self._job.status().workers)
+        return sum(stage_of(name) == operator for name in self._job.status().workers)

@@ -1,7 +1,7 @@
-"""Kills processes of a running job on Ray, one accident after the other, and records what was killed and how soon the job went on.
+"""Kills processes of a running job on Ray, one after the other, and records the kills and the recovery times.
 
-Nothing but processes of that job is killed, each by a SIGKILL that it sends itself, wherever in the cluster it is; or stopped, and woken
-once it was taken for lost. The job needs `CheckpointConfig(dir=...)`, a short interval of checkpoints, and a large
+Only processes of that job are killed, each by a SIGKILL that it sends itself, on any node of the cluster; or they are stopped, and woken
+once they have been declared lost. The job needs `CheckpointConfig(dir=...)`, a short interval of checkpoints, and a large
 `RestartConfig(most=...)`.
 
     with Chaos(job, every="5s", move=["counts"], scale=["counts"]) as chaos:
@@ -33,7 +33,7 @@ from ...job import Job
 from ...state.errors import EvenflowError
 from .accidents import Accidents, Kill
 from .changes import Changes
-from .chaos_script import Script
+from .script import Script
 from .sleepers import ANSWER_SECONDS, Sleeper
 
 COORDINATOR, COORDINATORS = "coordinator", "coordinator twice"
@@ -41,35 +41,35 @@ WORKER, WORKERS, ZOMBIE = "worker", "several workers", "zombie worker"
 KINDS = (WORKER, WORKERS, COORDINATOR, COORDINATORS, ZOMBIE)
 
 Killer = Callable[[], str | None]
-"""Kills something and says what it was, or None if it wasn't there."""
+"""Kills a process and returns its name, or None if there was none."""
 
 LOOK_SECONDS = 0.05
 WATCH_SECONDS = 0.2
-"""Time between two looks at how the job goes on: each asks its coordinator for four lists."""
+"""Seconds between two looks at the job's progress: each requests four lists from its coordinator."""
 
 DEATH_SECONDS = 10.0
-"""How long a process may take to die of a SIGKILL."""
+"""The most seconds that a process takes to die of a SIGKILL."""
 
 CHANGE_SECONDS = 2.0
-"""How long before a kill a change of the job (a move, a scaling) is tried to begin."""
+"""Seconds before a kill in which a change of the job (a move, a scaling) may begin."""
 
 INTO_CHANGE_SECONDS = 2.0
-"""It is this long under way at most when something is killed."""
+"""The most seconds that a change is in progress before the kill."""
 
 INTO_RECOVERY_SECONDS = 4.0
-"""A coordinator that has come back is killed so soon at the latest, if it is killed twice."""
+"""The most seconds after which a recovered coordinator is killed, if it is killed twice."""
 
 
 class Chaos:
-    """While the context lasts, something of `job` is killed `every` so often.
+    """A context in which processes of `job` are killed, one `every` so often.
 
     `kinds`: "worker", "several workers" (at once), "coordinator", "coordinator twice" (again while the job recovers), "zombie worker" (it
-    is stopped, and goes on once it was taken for lost: the job needs a `WorkerConfig(heartbeat_timeout=...)` of seconds); each comes once
-    before one comes again. `others`: further kinds by name, functions that kill what belongs to the job outside Ray. `move`, `scale`:
-    operators of which keys are moved, by each strategy in turn, or which get `most_workers` in place of one or the other way round, just
-    before every second kill, which waits up to `patience` until the job has gone on after the last. `seed` decides all that is drawn. `say`
-    gets a line for each kill. Raises FlowError for a kind that is not known, ClusterError at the end of the context if no process could be
-    killed any more, or what one of `others` raised.
+    is stopped, and continues once it has been declared lost: the job needs a `WorkerConfig(heartbeat_timeout=...)` of seconds); each
+    occurs once before one occurs again. `others`: further kinds by name, functions that kill parts of the job outside Ray. `move`,
+    `scale`: operators whose keys are moved, by each strategy in turn, or which are scaled from one worker to `most_workers` or back, just
+    before every second kill, which waits up to `patience` until the job has recovered from the last. `seed` decides all random choices.
+    `say` gets a line for each kill. Raises FlowError for an unknown kind, ClusterError at the end of the context if no process could be
+    killed any more, or the error of one of `others`.
     """
 
     def __init__(
@@ -119,25 +119,25 @@ class Chaos:
 
     @property
     def kinds(self) -> frozenset[str]:
-        """What may be killed."""
+        """The kinds of accidents."""
         return frozenset(self._killers)
 
     @property
     def kills(self) -> list[Kill]:
-        """What was killed, oldest first."""
+        """The kills, oldest first."""
         return self._accidents.kills
 
     @property
     def zombies(self) -> int:
-        """Workers that have gone on after they were taken for lost."""
+        """Workers that continued after they were declared lost."""
         return self._accidents.zombies
 
     def table(self) -> str:
-        """Kills by kind with the times until the job went on; what was under way; restarts, scalings, migrations, and their ends."""
+        """Draw the kills by kind with their recovery times; the changes in progress; restarts, scalings, migrations, and their ends."""
         return self._accidents.table()
 
     def recovered(self) -> bool:
-        """Whether the job has completed a checkpoint after the last kill."""
+        """True if the job has completed a checkpoint after the last kill."""
         self._accidents.look()
         return self._accidents.gone_on
 
@@ -163,7 +163,7 @@ class Chaos:
                 self._say(str(self._accidents.note(kind, victims, change, (name or "") if change else "")))
 
     def _change_before(self, due: float, step: int, name: str) -> str:
-        """Begin a change in the time before a kill that is due, or once the job has gone on after the last; empty if it has not."""
+        """Begin a change shortly before the next kill, or once the job has recovered from the last; empty if it has not."""
         self._ended.wait(max(0.0, due - CHANGE_SECONDS - time.monotonic()))
         while time.monotonic() < due + self._patience:
             if self._accidents.gone_on:
@@ -191,7 +191,7 @@ class Chaos:
         return _kill_actors([self._coordinator])
 
     def _kill_coordinator_twice(self) -> str | None:
-        """Again at any moment of the recovery."""
+        """Kill the coordinator, and again at any moment of the recovery."""
         killed = _kill_actors([self._coordinator])
         if killed is None or not _answers(self._coordinator):
             return killed
@@ -220,7 +220,7 @@ class Chaos:
         return _kill_actors(self._chance.sample(workers, min(count, len(workers))))
 
     def _workers(self) -> list[str]:
-        """All of the job's worker processes that are awake, also those that join or leave."""
+        """List all awake worker processes of the job, including those that join or leave."""
         try:
             actors = ray.util.list_named_actors(all_namespaces=True)
         except RayError as error:
@@ -232,7 +232,7 @@ class Chaos:
 
 
 def _kill_actors(names: Sequence[str]) -> str | None:
-    """Kill them at the same time and wait until they are dead. Returns what was killed, None if there was nothing to kill."""
+    """Kill actors at the same time and wait until they are dead. Return their names, None if there was none."""
     dying: dict[str, Any] = {}
     for name in names:
         with suppress(ValueError, RayError):  # it has ended meanwhile
@@ -243,7 +243,7 @@ def _kill_actors(names: Sequence[str]) -> str | None:
 
 
 def _answers(name: str) -> bool:
-    """Wait until the actor is there (again); whether it is."""
+    """Wait until the actor answers; return True if it does."""
     deadline = time.monotonic() + ANSWER_SECONDS
     while time.monotonic() < deadline:
         with suppress(ValueError, RayError):

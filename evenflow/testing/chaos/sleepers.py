@@ -1,4 +1,4 @@
-"""Processes of a job that are stopped, and wake once they were taken for lost: zombies, wherever in the cluster they are."""
+"""Stops processes of a job, and wakes them once they have been declared lost: zombies, on any node of the cluster."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from ...actors.processes.process import NAMESPACE
 
 ANSWER_SECONDS = 30.0
-"""How long a process may take to say which it is, or to be stopped."""
+"""The most seconds that a process takes to identify itself, or to be stopped."""
 
 
 class Sleeper:
-    """The process of the actor `name`, which sleeps from now on. Raises ValueError or RayError if it has ended."""
+    """The process of the actor `name`, which is stopped from now on. Raises ValueError or RayError if it has ended."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -32,28 +32,28 @@ class Sleeper:
 
     @property
     def lost(self) -> bool:
-        """Whether it was taken for lost: what was asked of it fails while it still sleeps."""
+        """True if it was declared lost: a call of it fails while it is still stopped."""
         return bool(ray.wait([self._answer], timeout=0)[0])
 
     def wake(self) -> None:
-        """It goes on where it was."""
+        """Let it continue."""
         with suppress(RayError):
             ray.get(self._hand.send.remote(self._process, int(signal.SIGCONT)), timeout=ANSWER_SECONDS)
         ray.kill(self._hand)
 
 
 def where(name: str) -> tuple[int, str]:
-    """The process id and the node of an actor. Raises ValueError or RayError if it has ended or doesn't answer."""
+    """Return the process id and the node of an actor. Raises ValueError or RayError if it has ended or doesn't answer."""
     actor: Any = ray.get_actor(name, namespace=NAMESPACE)
     found: tuple[int, str] = ray.get(actor.__ray_call__.remote(_where), timeout=ANSWER_SECONDS)
     return found
 
 
 class _Hand:
-    """An actor on the sleeper's node: who is stopped can't wake itself."""
+    """An actor on the sleeper's node: a stopped process can't wake itself."""
 
     def send(self, process: int, sign: int) -> None:
-        """Send a process a signal; one that has ended meanwhile needs none."""
+        """Send a process a signal, unless it has ended meanwhile."""
         with suppress(ProcessLookupError):
             os.kill(process, sign)
 

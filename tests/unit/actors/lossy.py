@@ -27,10 +27,12 @@ class LossyJob(LocalJob):
         self._plan = plan
         super().__init__(plan, config, claim=claim)
 
-    def progress(self, seen, incarnation):
+    def ask(self, request):
+        if not isinstance(request, ShowProgress):
+            return super().ask(request)
         with self._interpreter.lock:
             now = str(self.incarnation)
-            return replace(self.ask(ShowProgress(seen if incarnation == now else 0)), incarnation=now)
+            return replace(super().ask(ShowProgress(request.seen if request.incarnation == now else 0)), incarnation=now)
 
     def lose_worker(self, name):
         self._interpreter.lost(name, "it was killed")

@@ -10,6 +10,7 @@ from evenflow.actors.cluster import RayJob, WatchedJob, start_cluster
 from evenflow.actors.processes.ray_workers import RayWorkers
 from evenflow.scheduler.protocol.effects import JobState
 from evenflow.scheduler.protocol.messages import Shutdown
+from evenflow.scheduler.protocol.requests import ShowProgress, ShowStatus
 from evenflow.scheduler.protocol.status import JobStatus, Outcome
 
 
@@ -25,8 +26,8 @@ def test_who_watches_a_job_gives_a_lost_coordinator_as_long_to_come_back_as_who_
             patience.append(timeout)
             return Outcome(JobStatus("job", JobState.RUNNING, None, (), 0, 0.0))
 
-    Owner("job", None).progress(0, "")
-    Watcher("job", None).progress(0, "")
+    Owner("job", None).ask(ShowProgress(0))
+    Watcher("job", None).ask(ShowProgress(0))
     owner, watcher = patience
     assert watcher == owner
 
@@ -43,7 +44,7 @@ def test_a_job_that_is_closed_ends_its_coordinator_and_gives_its_processes_back_
     job = Unwell("job", "its coordinator", lambda: ended.append("given back"))
     if isinstance(problem, Exception):
         job.close()
-        assert str(problem) in str(job.status().error)
+        assert str(problem) in str(job.ask(ShowStatus()).error)
     else:
         with pytest.raises(KeyboardInterrupt):
             job.close()

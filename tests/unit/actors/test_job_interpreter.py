@@ -34,7 +34,8 @@ from evenflow.scheduler.protocol.effects import (
     UseNodes,
 )
 from evenflow.scheduler.protocol.messages import BeginCheckpoint, Failed
-from evenflow.scheduler.protocol.requests import Cancel, Scale, ShowMigrations, ShowStatus, Stop
+from evenflow.scheduler.protocol.reports import MigrationReport
+from evenflow.scheduler.protocol.requests import Cancel, Scale, ShowHistory, ShowStatus, Stop
 from evenflow.scheduler.protocol.storage_answers import Committed, SinksRestored
 from evenflow.testing.settings import changed
 
@@ -228,7 +229,7 @@ def test_the_cluster_is_looked_at_for_changes_and_for_whoever_watches_its_nodes(
     ports.start()
     ports.looks.clear()
     ports.job.ask(ShowStatus())
-    ports.job.ask(ShowMigrations())
+    ports.job.ask(ShowHistory(MigrationReport))
     assert ports.looks == []
     ports.job.tick()
     assert ports.looks == [False]

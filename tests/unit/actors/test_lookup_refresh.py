@@ -17,7 +17,7 @@ from evenflow.actors.task.task_ports import TaskPorts
 from evenflow.engine.batch import Batch
 from evenflow.engine.protocol.effects import OperatorProblem, Outcome
 from evenflow.scheduler.protocol.messages import Failed
-from evenflow.testing.simulated.workers import SimulatedMeter
+from evenflow.testing.simulation.workers import SimulatedMeter
 
 PATIENCE = patience(30)
 

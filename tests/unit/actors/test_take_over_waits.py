@@ -10,7 +10,8 @@ from evenflow.actors.processes import take_over
 from evenflow.actors.processes.take_over import TakeOver
 from evenflow.engine.errors import FlowError, JobBusyError
 from evenflow.scheduler.protocol.effects import JobState
-from evenflow.scheduler.protocol.requests import Cancel, ShowCheckpoints
+from evenflow.scheduler.protocol.reports import CheckpointReport
+from evenflow.scheduler.protocol.requests import Cancel, ShowHistory, ShowStatus
 from evenflow.state.errors import StoreRefusedError, StoreUnavailableError
 
 BOUND = 30
@@ -52,16 +53,16 @@ def test_status_and_progress_say_what_it_waits_for_and_it_can_be_cancelled():
     waiting = TakeOver("f", store.begin, store.refuse)
     waiting.start()
     for _ in range(2):
-        assert store.calls.acquire(timeout=BOUND)
-    status = waiting.status()
+        assert store.asked.acquire(timeout=BOUND)
+    status = waiting.ask(ShowStatus())
     assert (status.state, status.problems) == (JobState.RESTARTING, ("waits for its store: s3://bucket/f: terms/1: no answer",))
-    assert waiting.progress("3").state is JobState.RESTARTING
+    assert waiting.state is JobState.RESTARTING
     with pytest.raises(JobBusyError, match="job `f` restarts, and waits for its store: s3://bucket/f"):
-        waiting.ask(ShowCheckpoints())
+        waiting.ask(ShowHistory(CheckpointReport))
     waiting.wait(0.001)
     waiting.ask(Cancel())
     waiting.wait(BOUND)
-    assert waiting.progress("3").state is JobState.CANCELLED
+    assert (waiting.state, waiting.given_up) == (JobState.CANCELLED, True)
 
 
 @pytest.mark.parametrize("error", [FlowError("doesn't fit"), ZeroDivisionError("a defect"), PermissionError(13, "denied", "/srv")])

@@ -1,10 +1,11 @@
-"""What has happened to a job is counted once, however often and in whatever pieces it is told."""
+"""Events of a job are counted once, however often views repeat them."""
 
 from __future__ import annotations
 
 import pytest
 
 from evenflow.actors.job.tally import Tally
+from evenflow.scheduler.job.view_cursor import ViewCursor
 from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.scheduler.policies.controller import UNDER_WAY, DecisionRecord
 from evenflow.scheduler.policies.dataflow.figures import OperatorFigures
@@ -17,6 +18,16 @@ from evenflow.scheduler.protocol.view import JobView, StageView
 
 STAGES = (StageView("count", ("count",), ("count-0",), (), False),)
 SEEN = DataflowSnapshot((OperatorFigures("count", 2),))
+
+
+class Counted:
+    """A tally of views that come one after another."""
+
+    def __init__(self) -> None:
+        self.tally, self._cursor = Tally(), ViewCursor()
+
+    def add(self, view: JobView) -> None:
+        self.tally.add(view, self._cursor.advance(view))
 
 
 def view(now: float, *windows: WorkerWindow, restarts: int = 0, **parts: object) -> JobView:
@@ -36,9 +47,10 @@ def decision(time: float, done: str) -> DecisionRecord:
 
 
 def test_windows_that_views_repeat_count_once():
-    tally = Tally()
-    tally.add(view(2.0, window(0.0, 1.0), window(1.0, 2_000.0)))
-    tally.add(view(3.0, window(1.0, 2_000.0), window(2.0, 90_000.0)))
+    counted = Counted()
+    tally = counted.tally
+    counted.add(view(2.0, window(0.0, 1.0), window(1.0, 2_000.0)))
+    counted.add(view(3.0, window(1.0, 2_000.0), window(2.0, 90_000.0)))
     counted = tally.latencies["count"]
     assert dict(counted.buckets())["1.0"] == 1
     assert dict(counted.buckets())["60.0"] == 2
@@ -47,19 +59,21 @@ def test_windows_that_views_repeat_count_once():
 
 
 def test_a_report_counts_when_it_is_over():
-    tally = Tally()
-    tally.add(view(2.0, checkpoints=(checkpoint(1, CheckpointState.COMPLETE, 0.5), checkpoint(2, CheckpointState.PENDING, None))))
-    tally.add(view(3.0, checkpoints=(checkpoint(1, CheckpointState.COMPLETE, 0.5), checkpoint(2, CheckpointState.FAILED, 1.5))))
-    tally.add(view(4.0, checkpoints=(checkpoint(2, CheckpointState.FAILED, 1.5),)))
+    counted = Counted()
+    tally = counted.tally
+    counted.add(view(2.0, checkpoints=(checkpoint(1, CheckpointState.COMPLETE, 0.5), checkpoint(2, CheckpointState.PENDING, None))))
+    counted.add(view(3.0, checkpoints=(checkpoint(1, CheckpointState.COMPLETE, 0.5), checkpoint(2, CheckpointState.FAILED, 1.5))))
+    counted.add(view(4.0, checkpoints=(checkpoint(2, CheckpointState.FAILED, 1.5),)))
     assert tally.ended == {("checkpoint", "", "complete"): 1, ("checkpoint", "", "failed"): 1}
     assert tally.checkpoint_seconds.sum == 2.0
 
 
 def test_a_decision_counts_when_its_outcome_is_known():
-    tally = Tally()
+    counted = Counted()
+    tally = counted.tally
     for done in (UNDER_WAY, "carried out in 0.5 s", "carried out in 0.5 s"):
-        tally.add(view(2.0, decisions=(decision(1.0, done),)))
-    tally.add(view(9.0, decisions=(decision(1.0, "carried out in 0.5 s"), decision(8.0, "refused: no room"))))
+        counted.add(view(2.0, decisions=(decision(1.0, done),)))
+    counted.add(view(9.0, decisions=(decision(1.0, "carried out in 0.5 s"), decision(8.0, "refused: no room"))))
     assert tally.decisions == {("ds2", "carried out"): 1, ("ds2", "refused"): 1}
 
 
@@ -68,22 +82,24 @@ def test_a_recovery_lasts_until_the_job_runs_and_is_none_if_the_job_ends():
     for now, state in enumerate(
         (JobState.RUNNING, JobState.RESTARTING, JobState.RESTARTING, JobState.RUNNING, JobState.RESTARTING, JobState.FAILED)
     ):
-        tally.passes(state, float(now))
+        tally.note_state(state, float(now))
     assert tally.recovery_seconds.buckets()[-1] == ("+Inf", 1)
     assert tally.recovery_seconds.sum == 2.0
 
 
 def test_restarts_are_the_attempts_that_the_job_tells():
-    tally = Tally()
+    counted = Counted()
+    tally = counted.tally
     for restarts in (0, 3, 41):
-        tally.add(view(float(restarts), restarts=restarts))
+        counted.add(view(float(restarts), restarts=restarts))
     assert (tally.restarts, tally.state) == (41, JobState.RUNNING)
 
 
 def test_the_age_of_the_newest_checkpoint_counts_from_its_end_or_from_the_first_view():
-    tally, ages = Tally(), []
+    counted, ages = Counted(), []
+    tally = counted.tally
     failed = checkpoint(25, CheckpointState.FAILED, 1.0)
     for now, reports in ((10.0, ()), (15.0, ()), (22.0, (checkpoint(20, CheckpointState.COMPLETE, 1.0),)), (30.0, (failed,))):
-        tally.add(view(now, checkpoints=reports))
+        counted.add(view(now, checkpoints=reports))
         ages.append(tally.checkpoint_age)
     assert ages == [0.0, 5.0, 1.0, 9.0]

@@ -38,7 +38,7 @@ from evenflow.scheduler.record.restoring.restored_task import RestoredChain, Res
 from evenflow.state.errors import CorruptCheckpointError, CorruptStateError, StateBackendError
 from evenflow.state.files import StateFile
 from evenflow.testing.settings import changed
-from evenflow.testing.simulated.workers import SimulatedMeter
+from evenflow.testing.simulation.workers import SimulatedMeter
 
 
 class Ports:

@@ -1,4 +1,4 @@
-"""An OpenTelemetry collector gets each event of a job as a span, once; without an endpoint nothing is loaded."""
+"""Operations of a job reach an OpenTelemetry collector as spans, each once; without an endpoint nothing is loaded."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from evenflow.actors.job.spans import Spans
 from evenflow.actors.job.tracing import ENDPOINTS, PATIENCE, tracing, variables
 from evenflow.balancer.plan import BalanceMove, BalancePlan
 from evenflow.engine.errors import RecordError
+from evenflow.scheduler.job.view_cursor import ViewCursor
 from evenflow.scheduler.protocol.effects import JobState
 from evenflow.scheduler.protocol.failures import failure_of
 from evenflow.scheduler.protocol.reports import (
@@ -71,7 +72,8 @@ def receiver(monkeypatch):
 
 def test_each_kind_of_change_comes_with_its_facts(receiver):
     traces = tracing("clicks")
-    traces.add(view(checkpoints=(CHECKPOINT,), migrations=(MOVE,), scalings=(SCALING,), node_scalings=(NODES,)))
+    everything = view(checkpoints=(CHECKPOINT,), migrations=(MOVE,), scalings=(SCALING,), node_scalings=(NODES,))
+    traces.add(everything, ViewCursor().advance(everything))
     traces.close()
     spans = {name: found[0] for name, found in receiver.spans.items()}
     assert set(spans) == {"evenflow checkpoint", "evenflow move", "evenflow scaling", "evenflow node scaling"}
@@ -93,24 +95,27 @@ def test_each_kind_of_change_comes_with_its_facts(receiver):
     assert (receiver.services, receiver.authorized) == ({"evenflow"}, {"secret"})
 
 
-def test_what_views_repeat_is_told_once_and_when_it_is_over():
-    spans = Spans()
-    assert spans.add(view(checkpoints=(replace(CHECKPOINT, seconds=None),))) == []
-    assert [span.name for span in spans.add(view(checkpoints=(CHECKPOINT,)))] == ["evenflow checkpoint"]
-    assert spans.add(view(checkpoints=(CHECKPOINT,))) == []
+def test_an_operation_that_views_repeat_gives_one_span_when_it_has_ended():
+    spans, cursor = Spans(), ViewCursor()
+    names = []
+    for checkpoint in (replace(CHECKPOINT, seconds=None), CHECKPOINT, CHECKPOINT):
+        seen = view(checkpoints=(checkpoint,))
+        names.append([span.name for span in spans.add(seen, cursor.advance(seen))])
+    assert names == [[], ["evenflow checkpoint"], []]
 
 
 def test_a_recovery_has_the_failures_that_it_is_for_without_their_records():
-    spans = Spans()
+    spans, cursor = Spans(), ViewCursor()
     old = failure_of(ValueError("long ago"), 50.0)
     failure = failure_of(RecordError("parse", "no number", key="JFK", record={"n": "x"}), 105.0)
     for now, state in ((104.0, JobState.RUNNING), (105.0, JobState.RESTARTING), (106.5, JobState.RUNNING)):
-        spans.passes(state, now)
-    (span,) = spans.add(view(failures=(old, failure)))
+        spans.note_state(state, now)
+    restarted = view(failures=(old, failure))
+    (span,) = spans.add(restarted, cursor.advance(restarted))
     assert (span.name, span.begin, span.end, span.attributes) == ("evenflow recovery", 105.0, 106.5, {"attempt": 2})
     (event,) = span.events
     assert event.attributes == {"exception.type": "RecordError", "exception.message": "no number", "operator": "parse"}
-    assert spans.add(view()) == []
+    assert spans.add(view(), cursor.advance(view())) == []
 
 
 def test_a_collector_that_is_not_there_holds_nobody_up(monkeypatch, caplog):
@@ -119,7 +124,8 @@ def test_a_collector_that_is_not_there_holds_nobody_up(monkeypatch, caplog):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{nobody.getsockname()[1]}")
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", str(PATIENCE + 1))
         traces = tracing("clicks")
-        traces.add(view(checkpoints=(CHECKPOINT,)))
+        unsent = view(checkpoints=(CHECKPOINT,))
+        traces.add(unsent, ViewCursor().advance(unsent))
         traces.close()
         for thread in threading.enumerate():
             if thread.name == "clicks/traces" or thread.name.startswith("OtelBatch"):

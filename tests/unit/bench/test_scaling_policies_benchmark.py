@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from evenflow.bench.scaling_policies import LENGTH, demand_at, latency_p99, optimum, simulate, verdicts
-from evenflow.testing.model.closed_loop import Sample
+from evenflow.testing.load_model.closed_loop import Sample
 
 
 @pytest.mark.parametrize(

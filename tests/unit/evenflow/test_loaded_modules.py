@@ -13,8 +13,9 @@ SLOW = frozenset({
 """Packages that take long to load, or that few jobs need."""
 
 WRITING_A_FLOW = "import evenflow as ef; ef.Dataflow, ef.JobConfig, ef.from_items, ef.generate, ef.read_parquet, ef.write_parquet, ef.count"
-PARTS = ("evenflow.balancer", "evenflow.building", "evenflow.connectors", "evenflow.drawing", "evenflow.scheduler.policies",
-         "evenflow.scheduler.configs.job", "evenflow.engine.plan.physical", "evenflow.dataflow", "evenflow.job")  # fmt: skip
+PARTS = ("evenflow.balancer", "evenflow.building", "evenflow.connectors", "evenflow.scheduler.scaling",
+         "evenflow.scheduler.configs.job", "evenflow.engine.plan.physical", "evenflow.terminal", "evenflow.views",
+         "evenflow.dataflow", "evenflow.job")  # fmt: skip
 """Modules of ours that no worker needs before it knows its task."""
 
 

@@ -14,9 +14,9 @@ import pytest
 
 import evenflow as ef
 from evenflow.balancer.plan import BalanceMove, BalancePlan, KeySplit
-from evenflow.drawing.chart import job_chart
+from evenflow.pictures.chart import job_chart
 from evenflow.scheduler.load.metrics import OperatorLoad
-from evenflow.ui.watch import Watch
+from evenflow.views.polling import JobMonitor
 
 NOTEBOOK = Path(__file__).parents[3] / "examples/notebook.ipynb"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -120,7 +120,7 @@ def test_a_chart_has_a_line_for_each_worker_and_a_mark_for_each_decision(tmp_pat
     assert picture.save(tmp_path / "job.svg").read_text() == picture.svg
 
 
-def test_of_a_job_that_has_ended_a_watch_keeps_what_it_saw_last(monkeypatch):
+def test_a_picture_of_a_job_that_has_ended_shows_its_last_history(monkeypatch):
     flow, rows = ef.Dataflow("short"), []
     flow.read(ef.from_items([1])).write(ef.to_list(rows))
     job = flow.run(runtime="local").wait()
@@ -132,4 +132,4 @@ def test_of_a_job_that_has_ended_a_watch_keeps_what_it_saw_last(monkeypatch):
     monkeypatch.setattr(job._runtime, "ask", ended)
     assert "short</text>" in job.plot().svg
     with pytest.raises(ef.JobNotRunningError):
-        Watch(job).look_back()
+        JobMonitor("short", job._runtime).last()

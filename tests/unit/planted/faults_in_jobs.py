@@ -19,7 +19,7 @@ from evenflow.scheduler.protocol.storage_answers import Saved
 from evenflow.scheduler.record.checkpoints import Checkpoints
 from evenflow.scheduler.record.job_record import JobRecord
 from evenflow.scheduler.record.rescaling import Rescaling
-from evenflow.testing.simulated.simulated_nodes import NODES, SimulatedNodes
+from evenflow.testing.simulation.nodes import NODES, SimulatedNodes
 
 Patch = pytest.MonkeyPatch
 

@@ -9,8 +9,8 @@ import pytest
 
 from evenflow.engine.protocol.ids import NO_CHECKPOINT
 from evenflow.scheduler.job.core import JobCore
-from evenflow.testing.simulated.job_storage import SimulatedStorage
-from evenflow.testing.simulated.storage import Storage
+from evenflow.testing.simulation.job_storage import SimulatedStorage
+from evenflow.testing.simulation.storage import Storage
 
 Patch = pytest.MonkeyPatch
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 
 import evenflow as ef
 from evenflow.testing import ACTIONS, check, simulate
-from evenflow.testing.actions.actions import Action, Choice, World
-from evenflow.testing.measuring import acting_on_load, with_measured_load
+from evenflow.testing.actions.measuring import acting_on_load, with_measured_load
+from evenflow.testing.simulation.actions import Action, Choice, World
 
 ROWS = 60
 

@@ -20,7 +20,7 @@ import pytest
 
 import evenflow as ef
 from evenflow.testing import ACTIONS, check
-from evenflow.testing.actions.actions import Action
+from evenflow.testing.simulation.actions import Action
 
 Fault = Callable[[pytest.MonkeyPatch], None]
 

@@ -8,12 +8,12 @@ import pytest
 from planting import Runs, assert_found
 
 from evenflow.testing import ACTIONS
+from evenflow.testing.actions.crashing import with_crashes, with_damage, with_lost_manifests
+from evenflow.testing.actions.full_disk import with_full_disk
 from evenflow.testing.actions.moving import with_moves
 from evenflow.testing.actions.scaling import with_scaling
 from evenflow.testing.actions.steering import with_policies
-from evenflow.testing.faults.crashing import with_crashes, with_damage, with_lost_manifests
-from evenflow.testing.faults.full_disk import with_full_disk
-from evenflow.testing.faults.zombies import with_zombies
+from evenflow.testing.actions.zombies import with_zombies
 
 MOVES, SCALING, CRASHES = with_moves(), with_scaling(), with_crashes(ACTIONS)
 MOVES_AND_CRASHES = with_crashes(with_moves(5, ("sudden", "lazy", "restart")))

@@ -8,9 +8,9 @@ import pytest
 from planting import Runs, assert_found
 
 from evenflow.testing import ACTIONS
+from evenflow.testing.actions.crashing import with_crashes
 from evenflow.testing.actions.moving import with_moves
 from evenflow.testing.actions.scaling import with_scaling
-from evenflow.testing.faults.crashing import with_crashes
 
 MOVES, CRASHES = with_moves(), with_crashes(ACTIONS)
 MOVES_AND_CRASHES, SCALING_AND_CRASHES = with_crashes(with_moves(5, ("sudden", "lazy", "restart"))), with_crashes(with_scaling())

@@ -8,9 +8,9 @@ import pytest
 from planting import Runs, assert_found
 
 from evenflow.testing import ACTIONS
-from evenflow.testing.faults.crashing import with_crashes
-from evenflow.testing.faults.restarting import with_lost_replies, with_restarts
-from evenflow.testing.faults.zombies import with_zombies
+from evenflow.testing.actions.crashing import with_crashes
+from evenflow.testing.actions.restarting import with_lost_replies, with_restarts
+from evenflow.testing.actions.zombies import with_zombies
 
 RESTARTS = with_restarts(with_crashes(ACTIONS, most=3), most=3)
 LOST_REPLIES = with_lost_replies(with_crashes(ACTIONS), most=6)

@@ -8,8 +8,8 @@ import pytest
 from planting import Runs, assert_found
 
 from evenflow.testing import ACTIONS
-from evenflow.testing.faults.crashing import with_crashes
-from evenflow.testing.stopping import check_stops
+from evenflow.testing.actions.crashing import with_crashes
+from evenflow.testing.actions.stopping import check_stops
 
 
 def exact_in_several_runs(make_flow, actions=ACTIONS):

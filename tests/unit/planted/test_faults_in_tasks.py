@@ -10,11 +10,11 @@ from judging import every_row_is_counted_once_or_late_once, windows_with_late_ro
 from planting import Runs, assert_found
 
 from evenflow.testing import ACTIONS
-from evenflow.testing.actions.actions import flush
+from evenflow.testing.actions.crashing import with_crashes
 from evenflow.testing.actions.moving import with_moves
 from evenflow.testing.actions.scaling import with_scaling
 from evenflow.testing.actions.splitting import with_splits
-from evenflow.testing.faults.crashing import with_crashes
+from evenflow.testing.simulation.actions import flush
 
 MOVES, SCALING, CRASHES = with_moves(), with_scaling(), with_crashes(ACTIONS)
 SCALING_WITH_FULL_BUFFERS = tuple(action for action in with_scaling(12) if action is not flush)

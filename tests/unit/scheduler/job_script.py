@@ -11,7 +11,8 @@ from evenflow.engine.protocol.effects import Finished, Prepared
 from evenflow.scheduler.job.core import JobCore
 from evenflow.scheduler.protocol.effects import Commit, Deploy, JobState, RememberStart, RememberStop, RestoreSinks, Save, Tell, Warn
 from evenflow.scheduler.protocol.messages import BeginCheckpoint, Failed
-from evenflow.scheduler.protocol.requests import Cancel, ShowCheckpoints, Stop
+from evenflow.scheduler.protocol.reports import CheckpointReport
+from evenflow.scheduler.protocol.requests import Cancel, ShowHistory, Stop
 from evenflow.scheduler.protocol.storage_answers import Committed, OlderFound, Saved, SinksRestored
 from evenflow.state.files import StateFile
 from evenflow.testing.settings import changed
@@ -151,7 +152,7 @@ class ScriptedJob:
         return sinks, deploy
 
     def reports(self, now=None):
-        return self.ask(ShowCheckpoints(), now)
+        return self.ask(ShowHistory(CheckpointReport), now)
 
 
 def new_saving_job(begin=None, **config):

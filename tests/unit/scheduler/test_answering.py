@@ -12,7 +12,7 @@ from evenflow.engine.protocol.routing import Move as GroupMove
 from evenflow.scheduler.load.load_snapshot import hash_of
 from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.scheduler.protocol.effects import JobState
-from evenflow.scheduler.protocol.reports import MigrationState
+from evenflow.scheduler.protocol.reports import MigrationReport, MigrationState
 from evenflow.scheduler.protocol.requests import (
     HISTORIES,
     Balance,
@@ -20,8 +20,8 @@ from evenflow.scheduler.protocol.requests import (
     Move,
     Rebalance,
     ShowFigures,
+    ShowHistory,
     ShowLoad,
-    ShowMigrations,
     ShowSavepoint,
     ShowSnapshot,
     ShowStatus,
@@ -50,7 +50,7 @@ class Job(ActingJob):
 
     @property
     def migrations(self):
-        return self.ask(ShowMigrations())
+        return self.ask(ShowHistory(MigrationReport))
 
     @property
     def moves(self):

@@ -11,9 +11,10 @@ from acting_job import ROUNDS, ActingJob
 import evenflow as ef
 from evenflow.engine.errors import RequestError
 from evenflow.scheduler.load.window import WorkerWindow
-from evenflow.scheduler.policies.controller import Controller
+from evenflow.scheduler.policies.controller import Controller, DecisionRecord
 from evenflow.scheduler.protocol.effects import Warn
-from evenflow.scheduler.protocol.requests import Autoscale, Cancel, Move, Scale, ShowDecisions, ShowMigrations, ShowScalings
+from evenflow.scheduler.protocol.reports import MigrationReport, ScalingReport
+from evenflow.scheduler.protocol.requests import Autoscale, Cancel, Move, Scale, ShowHistory
 from evenflow.testing.settings import changed
 
 INTERVAL = 10.0
@@ -72,15 +73,15 @@ class Job(ActingJob):
             self.tick(0.1)
             if not (self.told or self.pending) and all(record.done != "under way" for record in self.decisions):
                 return
-        raise AssertionError(f"after {ROUNDS} rounds this is still under way: {self.ask(ShowScalings())}")
+        raise AssertionError(f"after {ROUNDS} rounds this is still under way: {self.ask(ShowHistory(ScalingReport))}")
 
     @property
     def decisions(self):
-        return self.ask(ShowDecisions())
+        return self.ask(ShowHistory(DecisionRecord))
 
     @property
     def scaled(self):
-        return [(report.operator, report.before, report.after) for report in self.ask(ShowScalings())]
+        return [(report.operator, report.before, report.after) for report in self.ask(ShowHistory(ScalingReport))]
 
 
 def test_operators_get_the_workers_that_the_policy_decides_the_last_one_first():
@@ -100,7 +101,7 @@ def test_decision_tells_what_was_seen_decided_why_and_done():
     assert (record.policy, record.seen.parallelism, dict(record.decided.parallelism)) == ("ds2", {"generate": 1, "count": 1}, {"count": 4})
     assert record.decided.reason.startswith("count needs 4.00 workers and has 1")
     assert record.done.startswith("carried out in ")
-    assert job.ask(ShowScalings())[0].reason == f"ds2, automatic: {record.decided.reason}"
+    assert job.ask(ShowHistory(ScalingReport))[0].reason == f"ds2, automatic: {record.decided.reason}"
     assert pickle.loads(pickle.dumps(job.decisions)) == job.decisions
 
 
@@ -238,7 +239,7 @@ def test_hot_worker_gets_its_keys_placed_anew_by_the_jobs_balancer():
     (record,) = job.decisions
     assert record.decided.rebalance == ("count",)
     assert record.done.startswith("carried out")
-    assert [m.reason.split(":")[0] for m in job.ask(ShowMigrations())] == ["hotspot, for ds2"]
+    assert [m.reason.split(":")[0] for m in job.ask(ShowHistory(MigrationReport))] == ["hotspot, for ds2"]
 
 
 def test_step_that_fails_ends_the_decision_and_is_told():

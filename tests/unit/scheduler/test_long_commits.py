@@ -12,14 +12,12 @@ from evenflow.engine.protocol.effects import Finished
 from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.scheduler.protocol.effects import Commit, Ended, JobState, RestoreSinks
 from evenflow.scheduler.protocol.messages import BeginCheckpoint, StopSource
-from evenflow.scheduler.protocol.reports import MigrationState, ScalingState
+from evenflow.scheduler.protocol.reports import CheckpointReport, MigrationReport, MigrationState, ScalingReport, ScalingState
 from evenflow.scheduler.protocol.requests import (
     Move,
     Scale,
-    ShowCheckpoints,
     ShowFigures,
-    ShowMigrations,
-    ShowScalings,
+    ShowHistory,
     ShowStatus,
     TakeCheckpoint,
     TakeSavepoint,
@@ -68,7 +66,7 @@ def job():
 def test_the_job_is_shown_as_it_is(job):
     status = job.ask(ShowStatus())
     assert (status.state, status.completed_checkpoints) == (JobState.RUNNING, 1)
-    assert [str(report.state) for report in job.ask(ShowCheckpoints())] == ["committing"]
+    assert [str(report.state) for report in job.ask(ShowHistory(CheckpointReport))] == ["committing"]
     job.report("count-0", WorkerWindow("count-0", 0.0, 1.0, rows_in=7))
     assert next(figures for figures in job.ask(ShowFigures()) if figures.worker == "count-0").rows_in == 7
 
@@ -76,7 +74,7 @@ def test_the_job_is_shown_as_it_is(job):
 def test_keys_move(job):
     job.ask(Move("count", (0, 1), (), 1, "fluid"))
     job.pass_time()
-    (report,) = job.ask(ShowMigrations())
+    (report,) = job.ask(ShowHistory(MigrationReport))
     assert (report.state, report.steps_done) == (MigrationState.DONE, 2)
 
 
@@ -84,7 +82,7 @@ def test_keys_move(job):
 def test_workers_join_and_leave(job, operator, workers):
     job.ask(Scale(operator, workers))
     job.pass_time()
-    (report,) = job.ask(ShowScalings())
+    (report,) = job.ask(ShowHistory(ScalingReport))
     assert (report.state, report.problem) == (ScalingState.DONE, None)
     assert job.core.plan.stage_of(operator).parallelism == workers
 
@@ -98,7 +96,7 @@ def test_a_migration_by_restart_begins_its_checkpoint_behind_the_commit(job):
     assert (job.core.checkpoints.last, job.core.attempt) == (2, 0), "nor does the job go back before its rows are committed"
     job.commit()
     job.settle()
-    assert (job.core.attempt, job.ask(ShowMigrations())[0].state) == (1, MigrationState.DONE)
+    assert (job.core.attempt, job.ask(ShowHistory(MigrationReport))[0].state) == (1, MigrationState.DONE)
 
 
 @pytest.mark.parametrize("request_", [TakeCheckpoint(), TakeSavepoint("folder")], ids=["checkpoint", "savepoint"])

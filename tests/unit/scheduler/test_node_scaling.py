@@ -8,11 +8,12 @@ from acting_job import ActingJob
 import evenflow as ef
 from evenflow.engine.errors import JobError, RequestError
 from evenflow.scheduler.load.window import WorkerWindow
+from evenflow.scheduler.policies.controller import DecisionRecord
 from evenflow.scheduler.policies.nodes.cluster_view import ClusterView
 from evenflow.scheduler.policies.nodes.placement import Node, NoRoomError, Place
 from evenflow.scheduler.protocol.effects import AskForRoom, JobState, Reserve, Retire, UseNodes
-from evenflow.scheduler.protocol.reports import NodeScalingState
-from evenflow.scheduler.protocol.requests import Cancel, Scale, ScaleIn, ScaleOut, ShowDecisions, ShowNodeScalings
+from evenflow.scheduler.protocol.reports import NodeScalingReport, NodeScalingState
+from evenflow.scheduler.protocol.requests import Cancel, Scale, ScaleIn, ScaleOut, ShowHistory
 from evenflow.testing.settings import changed
 
 
@@ -65,11 +66,11 @@ class Job(ActingJob):
 
     @property
     def newest(self):
-        return self.ask(ShowNodeScalings())[-1]
+        return self.ask(ShowHistory(NodeScalingReport))[-1]
 
     @property
     def decision(self):
-        return self.ask(ShowDecisions())[-1]
+        return self.ask(ShowHistory(DecisionRecord))[-1]
 
     def look(self, **useful):
         """Nothing moves for as long as it takes, everybody measures, and the policy looks; the newest decision."""

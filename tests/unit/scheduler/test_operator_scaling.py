@@ -10,8 +10,8 @@ import evenflow as ef
 from evenflow.engine.errors import JobError, RequestError
 from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.scheduler.protocol.effects import JobState
-from evenflow.scheduler.protocol.reports import ScalingState
-from evenflow.scheduler.protocol.requests import Cancel, Move, Scale, ShowFigures, ShowMigrations, ShowScalings
+from evenflow.scheduler.protocol.reports import MigrationReport, ScalingReport, ScalingState
+from evenflow.scheduler.protocol.requests import Cancel, Move, Scale, ShowFigures, ShowHistory
 from evenflow.scheduler.record.newest import KEPT
 from evenflow.testing.settings import changed
 
@@ -33,7 +33,7 @@ class Job(ActingJob):
 
     @property
     def reports(self):
-        return self.ask(ShowScalings())
+        return self.ask(ShowHistory(ScalingReport))
 
     @property
     def newest(self):
@@ -81,7 +81,7 @@ def test_without_any_load_newcomers_get_as_many_groups_as_the_others(job):
     job.scale("count", 4, "sudden")
     job.go_on()
     assert np.bincount(job.owners).tolist() == [2, 2, 2, 2]
-    assert job.ask(ShowMigrations())[-1].strategy == "sudden"
+    assert job.ask(ShowHistory(MigrationReport))[-1].strategy == "sudden"
 
 
 def test_fewer_workers_lose_their_keys_first_and_leave_then(job):
@@ -101,7 +101,7 @@ def test_a_source_changes_its_workers_and_no_key_moves(job, workers):
     job.go_on()
     assert job.newest.state is ScalingState.DONE
     assert job.core.plan.stage_of("read").parallelism == workers
-    assert job.ask(ShowMigrations()) == []
+    assert job.ask(ShowHistory(MigrationReport)) == []
 
 
 def test_operator_may_be_named_by_any_in_its_chain(job):

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from evenflow.engine.errors import FlowError, JobBusyError, SnapshotError
 from evenflow.scheduler.policies.decision import ScalingDecision
-from evenflow.testing.model.cluster_model import ClusterModel, ModelOperator
-from evenflow.testing.model.model_operator import OperatorState
+from evenflow.testing.load_model.cluster_model import ClusterModel, ModelOperator
+from evenflow.testing.load_model.model_operator import OperatorState
 
 LINE = [("source", "map"), ("map", "sink")]
 

@@ -21,8 +21,8 @@ from evenflow.connectors.formats.parquet import read_parquet
 from evenflow.engine.errors import ConnectorError
 from evenflow.engine.needed import Needed
 from evenflow.testing import check
+from evenflow.testing.actions.crashing import with_crashes, with_damage
 from evenflow.testing.actions.moving import with_moves
-from evenflow.testing.faults.crashing import with_crashes, with_damage
 
 ROWS = 60_000
 """More rows than the first megabyte of a CSV file, which is examined when a job starts."""

@@ -142,4 +142,4 @@ def test_groups_that_are_no_ranges_are_a_wrong_command_line(groups, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["migrate", "shop", "stateful_map", "--groups", groups, "--to", "1"])
     assert ended.value.code == 2
-    assert "is not like 0-99,120" in capsys.readouterr().err
+    assert "it must be like 0-99,120" in capsys.readouterr().err

@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from evenflow.drawing.job import status_table
-from evenflow.drawing.metrics import metrics_tables
-from evenflow.drawing.terminal import as_text
 from evenflow.engine.errors import JobError
 from evenflow.scheduler.load.metrics import JobMetrics
 from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.scheduler.policies.nodes.placement import Place
 from evenflow.scheduler.protocol.effects import JobState
 from evenflow.scheduler.protocol.status import JobStatus
+from evenflow.terminal.console import as_text
+from evenflow.terminal.metrics import metrics_tables
+from evenflow.terminal.status import status_table
 
 text_of = as_text
 

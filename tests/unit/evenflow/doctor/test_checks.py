@@ -9,7 +9,7 @@ import pytest
 
 from evenflow.cli.command_line import main
 from evenflow.doctor import checks, probes
-from evenflow.doctor.finding import advice, missing, ok
+from evenflow.doctor.checks import advice, missing, ok
 
 GIB = 1 << 30
 OPENJDK = 'openjdk version "17.0.12" 2024-07-16\nOpenJDK Runtime Environment'
@@ -29,7 +29,7 @@ OPENJDK = 'openjdk version "17.0.12" 2024-07-16\nOpenJDK Runtime Environment'
         pytest.param(checks.loopback(None), "ok", "127.0.0.1 answers", id="loopback"),
         pytest.param(checks.loopback("[Errno 1] not permitted"), "missing", "allow TCP on 127.0.0.1", id="no loopback"),
         pytest.param(checks.temporary_folder("/tmp", 9 * GIB, None), "ok", "9.0 GiB left", id="a temporary folder"),
-        pytest.param(checks.temporary_folder("/tmp", GIB // 2, None), "advice", "make room", id="a full disk"),
+        pytest.param(checks.temporary_folder("/tmp", GIB // 2, None), "advice", "free some space", id="a full disk"),
         pytest.param(checks.temporary_folder("/tmp", 9 * GIB, "Read-only"), "missing", "set TMPDIR", id="a folder without sockets"),
         pytest.param(checks.temporary_folder("/a" * 40, 9 * GIB, None), "missing", "at most", id="a long path"),
         pytest.param(checks.open_files(65_536, 65_536), "ok", "65536", id="many files"),
@@ -40,7 +40,7 @@ OPENJDK = 'openjdk version "17.0.12" 2024-07-16\nOpenJDK Runtime Environment'
         pytest.param(checks.shared_memory(8 * GIB, 7 * GIB), "ok", "7.0 GiB free", id="shared memory"),
         pytest.param(checks.shared_memory(64 << 20, 64 << 20), "advice", "--shm-size", id="Docker's shared memory"),
         pytest.param(checks.shared_memory(8 * GIB, 0), "advice", "--shm-size", id="full shared memory"),
-        pytest.param(checks.shared_memory(None, 0), "advice", "not there", id="no shared memory"),
+        pytest.param(checks.shared_memory(None, 0), "advice", "missing", id="no shared memory"),
         pytest.param(checks.ray_cluster(None, (), None, token=False), "ok", "starts one on this machine", id="no cluster"),
         pytest.param(checks.ray_cluster("h:6379", (), None, token=True), "ok", "h:6379 answers", id="a cluster with a token"),
         pytest.param(checks.ray_cluster("h:6379", (), None, token=False), "advice", "RAY_AUTH_MODE=token", id="a cluster without one"),

@@ -18,14 +18,14 @@ import evenflow as ef
 from evenflow.actors.job.prometheus import JobCollector
 from evenflow.cli.command_line import main
 from evenflow.engine.source import SplitFigures
-from evenflow.grafana.dashboard import dashboards
+from evenflow.grafana.export import HERE
 from evenflow.scheduler.protocol.effects import JobState
 from evenflow.scheduler.protocol.requests import ShowFigures
 
 QUERIES = [
-    pytest.param(target["expr"], target["legendFormat"], id=f"{name}: {panel['title']} {target['refId']}")
-    for name, board in dashboards().items()
-    for panel in board["panels"]
+    pytest.param(target["expr"], target["legendFormat"], id=f"{path.name}: {panel['title']} {target['refId']}")
+    for path in sorted(HERE.glob("dashboards/*.json"))
+    for panel in json.loads(path.read_text())["panels"]
     for target in panel.get("targets", ())
 ]
 
@@ -70,8 +70,8 @@ def scraped():
         job.checkpoint()
         job.migrate("count", groups=[1], to=1)
         job.scale("count", 3)
-        collector.passes(JobState.RESTARTING, 1.0)
-        collector.passes(JobState.RUNNING, 3.0)
+        collector.note_state(JobState.RESTARTING, 1.0)
+        collector.note_state(JobState.RUNNING, 3.0)
         registry.register(collector)
         for _ in range(round(patience(1200))):
             samples = [s for family in text_string_to_metric_families(generate_latest(registry).decode()) for s in family.samples]
@@ -147,7 +147,7 @@ def test_the_command_writes_dashboards_and_the_configuration(tmp_path, capsys):
 
 
 def test_the_targets_are_where_jobs_tell_their_metrics(tmp_path, monkeypatch):
-    monkeypatch.setattr("evenflow.cli.grafana.jobs_that_tell", lambda: {"shop": "http://127.0.0.1:9400/metrics"})
+    monkeypatch.setattr("evenflow.cli.grafana.metrics_addresses", lambda: {"shop": "http://127.0.0.1:9400/metrics"})
     assert main(["grafana", "--output", str(tmp_path), "--targets"]) == 0
     assert json.loads((tmp_path / "targets.json").read_text()) == [{"targets": ["127.0.0.1:9400"], "labels": {"evenflow_job": "shop"}}]
 

@@ -22,8 +22,8 @@ from evenflow.engine.left_out import LeftOut
 from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.engine.protocol.split_route import SplitRoute
 from evenflow.engine.source import SplitFigures
+from evenflow.recording.codec import Types, packed, unpacked
 from evenflow.recording.file import BEGINNING, FRAME, MAGIC, WHOLE_EVERY, Recording, RecordingWriter, _frame
-from evenflow.recording.typed import Types, packed, unpacked
 from evenflow.scheduler.load.dropped_records import LeftOutAt
 from evenflow.scheduler.policies.controller import DecisionRecord
 from evenflow.scheduler.policies.dataflow.figures import InstanceFigures, OperatorFigures
@@ -204,7 +204,7 @@ def test_damage_ends_what_is_read_and_is_said(whole_file, frames, tmp_path):
         (b"", "is no recording"),
         (b"{}", "is no recording"),
         (MAGIC + b"2\n" + bytes(100), "version 2, and this evenflow reads version 1"),
-        (BEGINNING, "has nothing of its job"),
+        (BEGINNING, "has no view"),
         (BEGINNING + _frame(0.0, packed([1]), whole=True) + _frame(0.0, b"", whole=True), "its header can't be read"),
     ],
 )
@@ -216,7 +216,7 @@ def test_what_is_no_recording_of_this_version_is_refused(tmp_path, data, message
 
 def test_a_recording_does_not_replace_a_file(tmp_path):
     path = recorded(tmp_path / "job.rec", [view_at(0)])
-    with pytest.raises(ConnectorError, match="is there already"):
+    with pytest.raises(ConnectorError, match="exists already"):
         recorded(path, [])
     with pytest.raises(ConnectorError, match="can't be written"):
         recorded(tmp_path / "nowhere" / "job.rec", [])

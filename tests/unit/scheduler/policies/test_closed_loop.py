@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evenflow.scheduler.policies.dataflow.settings import PolicySettings
-from evenflow.testing.model.closed_loop import ClusterModel, Controller, Course, ModelOperator, closed_loop
+from evenflow.testing.load_model.closed_loop import ClusterModel, Controller, Course, ModelOperator, closed_loop
 
 OPTIMUM = {"source": 1, "flat_map": 5, "count": 10}
 """For 480 sentences/s of 20 words: a worker splits 100 sentences/s, or counts 1,000 words/s."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from evenflow.scheduler.policies.dataflow.figures import OperatorFigures
 from evenflow.scheduler.policies.dataflow.snapshot import DataflowSnapshot, Edge
 from evenflow.scheduler.policies.turns import Turn, after_change, steady
-from evenflow.testing.model.closed_loop import ClusterModel, Controller, ModelOperator, closed_loop
+from evenflow.testing.load_model.closed_loop import ClusterModel, Controller, ModelOperator, closed_loop
 
 
 def snapshot(workers, read=300.0):

@@ -1,1 +1,0 @@
-"""How jobs, their figures and their changes look on a terminal."""

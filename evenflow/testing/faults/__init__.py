@@ -1,1 +1,0 @@
-"""Faults that a simulation injects."""

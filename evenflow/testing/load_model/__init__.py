@@ -1,0 +1,1 @@
+"""A simulated cluster with rates, in which scaling policies act in a closed loop."""

@@ -1,1 +1,0 @@
-"""A model of a cluster for scaling policies in a closed loop."""

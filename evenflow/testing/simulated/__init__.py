@@ -1,1 +1,0 @@
-"""The parts of a simulated job: network, storage, workers and coordinator."""
