@@ -29,11 +29,13 @@ ITEM = "item"
 """The one column of a stream of plain values."""
 
 PIECE = 1024
-"""Rows that are converted to dicts at a time, few enough for the processor's cache; a loop over 65,536 takes 1.7 times as long."""
+"""The rows that are converted to dicts at a time, few enough for the processor's cache; a loop over 65,536 takes 1.7 times as
+long.
+"""
 
 
 class NoPythonValueError(ValueError):
-    """A column has a value that Python has none for: a time after the year 9999, text that is not UTF-8."""
+    """The error for a column with a value that Python can't represent: a time after the year 9999, text that is not UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class Batch:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the columns and the times refer to."""
+        """Return the bytes that the columns and the times refer to."""
         return int(self.rows.get_total_buffer_size()) + (0 if self.times is None else self.times.nbytes)
 
     def take(self, indices: npt.NDArray[np.intp]) -> Batch:
@@ -65,27 +67,30 @@ class Batch:
         return Batch(self.rows.slice(start, length), times)
 
     def with_rows(self, rows: pa.RecordBatch) -> Batch:
-        """The same event times over other columns; both have the same number of rows."""
+        """Return the same event times over other columns; both have the same number of rows."""
         return Batch(rows, self.times)
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Rows as dicts, as a user's function sees them. Raises NoPythonValueError for a value that Python has none for."""
+        """Return rows as dicts, as a user's function sees them.
+
+        Raises NoPythonValueError for a value that Python can't represent.
+        """
         try:
             return row_builder(tuple(self.rows.schema.names))(*(column_values(c) for c in self.rows.columns))
         except (OverflowError, ValueError) as error:
             raise _no_python_value(self.rows, error) from error
 
     def pieces(self) -> Iterator[Batch]:
-        """The batch cut into pieces of at most `PIECE` rows, none copied."""
+        """Cut the batch into pieces of at most `PIECE` rows, none copied."""
         return (self.slice(start, PIECE) for start in range(0, self.num_rows, PIECE))
 
     def iterate_rows(self) -> Iterator[dict[str, Any]]:
-        """Rows as dicts, one after the other, for loops that need one row at a time."""
+        """Yield rows as dicts, for loops that need one row at a time."""
         return chain.from_iterable(piece.to_rows() for piece in self.pieces())
 
     @staticmethod
     def concat(batches: Sequence[Batch]) -> Batch:
-        """One batch from several of the same columns, with types that hold those of all.
+        """Concatenate batches of the same columns, with types that hold those of all.
 
         Raises NoCommonType or Inexact for columns that no type holds together.
         """
@@ -108,24 +113,24 @@ def _widened(batches: Sequence[Batch]) -> pa.RecordBatch:
 
 def _times(batch: Batch) -> Times:
     if batch.times is None:
-        raise ValueError("a batch with event times met one without")
+        raise ValueError("batches with and without event times can't be concatenated")
     return batch.times
 
 
 def _no_python_value(rows: pa.RecordBatch, error: Exception) -> Exception:
-    """The error that names the column and value."""
+    """Return the error that names the column and value."""
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         for place in range(len(column)):
             try:
                 column[place].as_py()
             except (OverflowError, ValueError) as problem:
-                problem_in = f"column `{name}` ({column.type}) holds in row {place} of {len(column)} what has no Python value: {problem}"
+                problem_in = f"column `{name}` ({column.type}) has no Python value in row {place} of {len(column)}: {problem}"
                 return NoPythonValueError(f"{problem_in}; filter it out by an expression, or convert it with map_batches")
     return error
 
 
 def column_values(column: pa.Array) -> list[Any]:
-    """A column's values as Python objects; several times faster than `to_pylist` for numbers without nulls."""
+    """Return a column's values as Python objects; several times faster than `to_pylist` for numbers without nulls."""
     if column.null_count == 0 and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         values: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
         return values
@@ -134,10 +139,10 @@ def column_values(column: pa.Array) -> list[Any]:
 
 @lru_cache(maxsize=256)
 def row_builder(names: tuple[str, ...]) -> Callable[..., list[dict[str, Any]]]:
-    """A function from columns (lists) to rows (dicts).
+    """Return a function from columns (lists) to rows (dicts).
 
-    The dict display is compiled once for the column names: it builds a row about three times faster than
-    `dict(zip(names, values))`, and this loop runs once for every record that a user's function sees.
+    The dict display is compiled once for the column names: it builds a row about three times faster than `dict(zip(names,
+    values))`, and this loop runs once for every record that a user's function sees.
     """
     if not names:
         return lambda *_columns: []

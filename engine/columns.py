@@ -1,6 +1,6 @@
-"""What is known of a stream's columns before the job runs: names, and types where they are certain.
+"""The known columns of a stream before the job runs: names, and types where they are certain.
 
-Sources and operators tell what they know; `plan/columns.py` asks them in the order of the flow.
+Sources and operators tell them; `plan/columns.py` asks them in the order of the flow.
 
 >>> left = Columns.of(pa.schema({"id": pa.int64(), "note": pa.null()}))
 >>> left.type_of("id"), left.type_of("note"), left.lacks("name"), UNKNOWN.lacks("name")
@@ -17,9 +17,9 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """`types`: the columns that are known, None for one whose type isn't; `complete`: whether there are no others.
+    """The columns that are known: their `types`, None for an unknown type; `complete`: there are no others.
 
-    `fields`: of columns with lists of structs, the names of the structs' fields, also if their types aren't known.
+    `fields`: for columns with lists of structs, the names of the structs' fields, also if their types aren't known.
     """
 
     types: Mapping[str, pa.DataType | None] = field(default_factory=dict)
@@ -28,23 +28,23 @@ class Columns:
 
     @staticmethod
     def of(schema: pa.Schema, *, complete: bool = True) -> Columns:
-        """The columns of a schema. A column of nulls has no type yet: the first value decides."""
+        """Return the columns of a schema. A column of nulls has no type yet: the first value decides."""
         return Columns({column.name: None if pa.types.is_null(column.type) else column.type for column in schema}, complete)
 
     def type_of(self, name: str) -> pa.DataType | None:
-        """The column's type, None if it isn't known."""
+        """Return the column's type, None if it isn't known."""
         return self.types.get(name)
 
     def lacks(self, name: str) -> bool:
-        """Whether the stream certainly has no such column."""
+        """Return True if the stream certainly has no such column."""
         return self.complete and name not in self.types
 
     def having(self, more: Mapping[str, pa.DataType | None]) -> Columns:
-        """These columns and `more`."""
+        """Return these columns and `more`."""
         return Columns({**self.types, **more}, self.complete, {name: found for name, found in self.fields.items() if name not in more})
 
     def elements(self, name: str) -> tuple[str, ...] | None:
-        """The names of the columns that the elements of a list column make: a struct's fields, or the column itself; None if not known."""
+        """Return the columns that the elements of a list column make: a struct's fields, or the column itself; None if unknown."""
         kind = self.type_of(name)
         if name in self.fields or kind is None:
             return self.fields.get(name)
@@ -54,19 +54,19 @@ class Columns:
         return None
 
     def only(self, names: Iterable[str]) -> Columns:
-        """What is known of these columns, beside which there may be others."""
+        """Return these columns, as far as they are known, as part of a stream with perhaps others."""
         return Columns({name: self.type_of(name) for name in names})
 
     def schema(self) -> pa.Schema | None:
-        """The columns, Arrow's null type for one whose type isn't known; None unless all columns are known."""
+        """Return the columns, Arrow's null type for an unknown type; None unless all columns are known."""
         if not self.complete:
             return None
         return pa.schema([(name, pa.null() if kind is None else kind) for name, kind in self.types.items()])
 
     def listed(self) -> str:
-        """The names, for errors."""
+        """Return the names, for errors."""
         return ", ".join(self.types)
 
 
 UNKNOWN = Columns()
-"""A stream of which nothing is known."""
+"""A stream without known columns."""

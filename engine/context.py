@@ -12,15 +12,16 @@ from .keys.load import KeyLoad
 
 
 class Emit(Protocol):
-    """Hands a batch to the readers of the operator's port."""
+    """A function that passes a batch to the readers of the operator's port."""
 
     def __call__(self, batch: Batch, port: str = "out") -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The environment of an operator instance: its name, its index among `parallelism` instances, its load counts, and its state
-    settings. `now()`: the time at which the current batch came, in microseconds since the epoch; it never goes back.
+    """The environment of an operator instance: its name, its index among `parallelism` instances, its load and state settings.
+
+    `now()`: the arrival of the current batch, in microseconds since the epoch; it never goes back.
     """
 
     name: str

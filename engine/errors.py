@@ -4,9 +4,9 @@
 | --- | --- |
 | `FlowError`: the flow or its settings are wrong, found before a job runs | correct the program |
 | `RecordError`: a record, or a user's function on it | correct the function or the data, or say `on_error=` |
-| `ConnectorError`: a source or a sink, a file, Spark | see to what the message names, and run again |
-| `StateError`: a state backend or a checkpoint | see to the disk, the server or the files, and run again |
-| `ClusterError`: Ray, a node, a port, a folder for sockets | see to the cluster, and run again |
+| `ConnectorError`: a source or a sink, a file, Spark | check what the message names, and run again |
+| `StateError`: a state backend or a checkpoint | check the disk, the server or the files, and run again |
+| `ClusterError`: Ray, a node, a port, a folder for sockets | check the cluster, and run again |
 | `JobFailedError`, of it `JobLostError` when processes died | the job is over: run it again, from its last checkpoint |
 | `RequestError`, of it `JobBusyError` and `JobNotRunningError` | the job goes on as before: ask for something else, or later |
 | `JobTimeoutError` | the job goes on: ask again, or wait longer |
@@ -40,8 +40,9 @@ class FlowError(EvenflowError):
 class RecordError(EvenflowError):
     """An operator could not process a record: a user function raised, or a value had a wrong type.
 
-    The message names the operator, the key if there is one, and the record. In another process `key` and `record` keep their values if they
-    consist of Python's own types. Otherwise they are text, because not every process can unpickle a user's objects.
+    The message names the operator, the key if there is one, and the record. In another process `key` and `record` keep their
+    values if they consist of Python's own types. Otherwise they are text, because not every process can unpickle a user's
+    objects.
     """
 
     def __init__(self, operator: str, problem: str, *, key: Any = None, record: Any = None) -> None:
@@ -66,7 +67,9 @@ class ProtocolError(EvenflowError):
 
 
 class ClusterError(EvenflowError):
-    """The Ray cluster or a machine doesn't give what a job needs: it can't be joined, has no room, or a port or folder can't be used."""
+    """The Ray cluster or a machine doesn't give what a job needs: it can't be joined, has no room, or a port or folder can't be
+    used.
+    """
 
 
 class SnapshotError(EvenflowError):
@@ -74,7 +77,7 @@ class SnapshotError(EvenflowError):
 
 
 class JobError(EvenflowError):
-    """What concerns a job as a whole; one of the classes below says what."""
+    """The base of errors that concern a job as a whole."""
 
 
 class JobFailedError(JobError):
@@ -86,11 +89,11 @@ class JobLostError(JobFailedError):
 
 
 class JobTimeoutError(JobError, TimeoutError):
-    """Something took longer than it was waited for. The job goes on, and so may what was asked for."""
+    """A wait took longer than its timeout. The job continues, and so may the requested action."""
 
 
 class RequestError(JobError):
-    """What was asked for can't be done, or has failed; the job goes on as before."""
+    """A request can't be fulfilled, or has failed; the job continues as before."""
 
 
 class JobBusyError(RequestError):
@@ -98,7 +101,7 @@ class JobBusyError(RequestError):
 
 
 class JobNotRunningError(RequestError):
-    """The job doesn't run: it starts, is stopping, has ended, or there is none of that name."""
+    """The job isn't running: it is starting or stopping, has ended, or no job has that name."""
 
 
 def _rebuild_record_error(operator: str, problem: str, key: Any, record: Any) -> RecordError:
@@ -106,21 +109,24 @@ def _rebuild_record_error(operator: str, problem: str, key: Any, record: Any) ->
 
 
 def is_own(error: BaseException) -> bool:
-    """Whether the error's class is evenflow's own. A class that a user derived may need arguments that a pickle doesn't have."""
+    """Return True if the error's class is evenflow's own, not derived by a user.
+
+    A class that a user derived may need arguments that a pickle doesn't have.
+    """
     return isinstance(error, EvenflowError) and type(error).__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 def shown(error: BaseException) -> str:
-    """Type and text of any error; a user's error may not be able to give its text."""
+    """Return type and text of any error; a user's error may fail to give its text."""
     try:
         text = str(error)
     except BaseException as problem:  # noqa: BLE001 -- it is a user's method
-        text = f"(its text can't be had: its __str__ raises {type(problem).__name__})"
+        text = f"(no text: its __str__ raises {type(problem).__name__})"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def short(value: Any, limit: int = 500) -> str:
-    """The `repr` of any value, cut; a user's value may not be able to give it."""
+    """Return the `repr` of any value, cut to `limit` characters; a user's value may fail to give it."""
     try:
         text = repr(value)
     except BaseException as error:  # noqa: BLE001 -- it is a user's method
@@ -129,7 +135,7 @@ def short(value: Any, limit: int = 500) -> str:
 
 
 def _portable(value: Any) -> Any:
-    """The value if any process can unpickle it, else its text."""
+    """Return the value if any process can unpickle it, otherwise its text."""
     try:
         return value if _is_plain(value) else short(value)
     except RecursionError:

@@ -1,4 +1,4 @@
-"""Evaluates Arrow expressions on batches.
+"""Evaluation of Arrow expressions on batches.
 
 >>> sorted(columns_of((pc.field("price") > 5) & (pc.field("state") == "price of c")))
 ['price', 'state']
@@ -24,15 +24,15 @@ _ATTRIBUTE = re.compile(r"(?P<key>\w+): '(?P<value>.*)'")
 
 
 def columns_of(expression: pc.Expression) -> frozenset[str] | None:
-    """The columns that it reads, and perhaps names of fields of nested ones; None if that can't be told, so that it may be any.
+    """Return the columns that it reads, perhaps with names of fields of nested ones; None if unknown, so that it may be any.
 
-    Arrow has no function for it. An expression's serialized form is an Arrow file whose schema's metadata are its calls and fields in turn;
-    Python's dict of the metadata would hold one of them alone, so they are read from the text of the schema.
+    Arrow has no function for it. An expression's serialized form is an Arrow file whose schema's metadata are its calls and
+    fields in turn; Python's dict of the metadata would hold one of them alone, so they are read from the text of the schema.
     """
     try:
         _, (serialized,) = expression.__reduce__()
         shown = pa.ipc.open_file(serialized).schema.to_string(truncate_metadata=False, show_schema_metadata=True)
-    except pa.ArrowException:  # it reads a column by its place, or has a part that Arrow can't serialize
+    except pa.ArrowException:  # it reads a column by index, or has a part that Arrow can't serialize
         return None
     attributes = [_ATTRIBUTE.fullmatch(line) for line in shown.rpartition("-- schema metadata --\n")[2].splitlines()]
     if not all(attributes):
@@ -41,9 +41,9 @@ def columns_of(expression: pc.Expression) -> frozenset[str] | None:
 
 
 def true_where(expression: pc.Expression, batch: Batch, operator: str, what: str = "the expression") -> npt.NDArray[np.bool_]:
-    """Where the expression is true, shape (rows,); null counts as false, as in SQL.
+    """Return a mask of the rows where the expression is true, shape (rows,); null counts as false, as in SQL.
 
-    Raises RecordError if it can't be evaluated, or isn't of booleans; `what` begins the message.
+    Raises RecordError if it can't be evaluated, or isn't boolean; `what` begins the message.
     """
     from pyarrow import acero  # imports pandas if it is installed: only for flows that need it
 
@@ -55,6 +55,6 @@ def true_where(expression: pc.Expression, batch: Batch, operator: str, what: str
         hint = _FLOAT if "not in range" in str(error) else ""
         raise RecordError(operator, f"{what} {expression} fails: {error}{hint}") from error
     if not pa.types.is_boolean(column.type):
-        raise RecordError(operator, f"{what} {expression} gives {column.type}, expected true or false")
+        raise RecordError(operator, f"{what} {expression} has the type {column.type}, expected booleans")
     keep: npt.NDArray[np.bool_] = pc.fill_null(column, False).to_numpy()
     return keep

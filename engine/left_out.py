@@ -1,4 +1,4 @@
-"""Records that operators left out, refused or late, as text for people: a few in each window of time, each cut.
+"""Dropped records, refused or late, as text for people: a few in each window of time, each cut.
 
 >>> sample = Sample()
 >>> sample.add("parse", "refused", {"n": "x"}, error=ValueError("no number"))
@@ -19,17 +19,17 @@ from .errors import RecordError, short, shown
 Kind = Literal["refused", "late"]
 
 MOST = 5
-"""Records of an operator, of each kind, in a window."""
+"""The records of an operator, of each kind, in a window."""
 
 CHARACTERS = 1024
-"""Of a record's text; a key and an error have fewer."""
+"""The length of a record's text; a key and an error are shorter."""
 
 FEWER = 256
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A record that an operator left out. `key` and `error` are empty where there is none."""
+    """A record that an operator dropped. `key` and `error` are empty if there is none."""
 
     operator: str
     kind: Kind
@@ -39,30 +39,30 @@ class LeftOut:
 
 
 class Sample:
-    """The first records that were left out since the last `take`. More cost nothing but a look at how many there are."""
+    """The first records that were dropped since the last `take`. More cost only a check of the number."""
 
     def __init__(self) -> None:
         self._found: list[LeftOut] = []
 
     def add(self, operator: str, kind: Kind, record: Any, *, key: Any = None, error: BaseException | None = None) -> None:
-        """A record was left out; its text is made now, because what has it may change it."""
+        """Add a dropped record; its text is made now, because the owner may change it."""
         if len(self._found) < MOST:
             why = error.problem if isinstance(error, RecordError) else "" if error is None else shown(error)
             self._found.append(LeftOut(operator, kind, short(record, CHARACTERS), "" if key is None else short(key, FEWER), why[:FEWER]))
 
     def add_late(self, operator: str, rows: Batch) -> None:
-        """These rows came too late."""
+        """Add late rows."""
         for row in rows.slice(0, min(rows.num_rows, MOST - len(self._found))).to_rows():
             self.add(operator, "late", row)
 
     def add_letters(self, letters: Batch) -> None:
-        """What a source refused, as dead letters."""
+        """Add records that a source refused, as dead letters."""
         for letter in letters.slice(0, min(letters.num_rows, MOST - len(self._found))).to_rows():
             key, record, error = (str(letter[name] or "") for name in ("key", "record", "error"))
             text = f"{error}: {letter['message']}"[:FEWER]
             self._found.append(LeftOut(str(letter["operator"]), "refused", record[:CHARACTERS], key[:FEWER], text))
 
     def take(self) -> tuple[LeftOut, ...]:
-        """Those that there are; the next are of the next window."""
+        """Return the sample, and begin the next."""
         found, self._found = tuple(self._found), []
         return found

@@ -1,9 +1,9 @@
-"""The columns of a stream that its readers need, so that a source can leave the others unread.
+"""The columns of a stream that its readers need, so that a source can skip the others.
 
 >>> needed = Needed(frozenset({"price"})) | Needed(frozenset({"auction"}), frozenset({"id"}))
 >>> needed.among(["auction", "bidder", "price"])
 ['auction', 'price']
->>> needed.among(["auction", "bidder"])  # whoever misses `price` says which columns there are
+>>> needed.among(["auction", "bidder"])  # the error about `price` lists all columns
 ['auction', 'bidder']
 """
 
@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """`names`: columns that are read; `if_there`: columns that change what happens if there are such.
+    """The columns to read: `names`, and `if_there`, which change the result if they exist.
 
-    `coded`: those of `names` that are only told apart, as the keys of aggregates are: a source may give them as dictionaries.
+    `coded`: those of `names` that are only compared for equality, such as the keys of aggregates: a source may provide them as
+    dictionaries.
     """
 
     names: frozenset[str]
@@ -29,22 +30,22 @@ class Needed:
         return Needed(self.names | other.names, self.if_there | other.if_there, coded)
 
     def with_names(self, names: Iterable[str]) -> Needed:
-        """These columns as well."""
+        """Add columns."""
         return self | Needed(frozenset(names))
 
     def with_coded(self, names: Iterable[str]) -> Needed:
-        """These columns as well, as dictionaries unless they are needed otherwise too."""
+        """Add columns, as dictionaries unless they are needed otherwise too."""
         return self | Needed(frozenset(names), coded=frozenset(names))
 
     @property
     def described(self) -> str:
-        """For `explain()`."""
+        """Return a text for `explain()`."""
         return f"reads {', '.join(sorted(self.names)) or 'one column'}"
 
     def among(self, there: Sequence[str]) -> list[str]:
-        """The columns to read of those that are there, in their order.
+        """Return the existing columns to read, in their order.
 
-        All of them if one is missing: the error then tells what there is. At least one, which tells how many rows there are.
+        All of them if one is missing, so that the error can list them; at least one, for the number of rows.
         """
         if not self.names <= set(there):
             return list(there)

@@ -1,4 +1,4 @@
-"""What notebooks show of figures, plans and reports: the text that `print` shows, with its lines and columns.
+"""The display of figures, plans and reports in notebooks: the text that `print` shows, with its lines and columns.
 
 >>> class Load(Shown):
 ...     def __str__(self) -> str:
@@ -13,7 +13,7 @@ from html import escape
 
 
 class Shown:
-    """Has a `__str__` of its own, which a notebook shows as it is."""
+    """The base of classes whose `__str__` notebooks show unchanged."""
 
     __slots__ = ()
 

@@ -1,8 +1,8 @@
 """The interface of sinks: a writer in each sink worker, and a commit that makes their output visible.
 
-At every checkpoint each writer must `prepare`: it makes its output so far durable and describes it in committables. When all workers have
-prepared, the coordinator calls `Sink.commit` once with all committables. A sink whose output becomes visible only then is exactly-once. One
-that shows records as they come is at-least-once, and says so in `guarantee`.
+At every checkpoint each writer must `prepare`: it makes its output so far durable and describes it in committables. When all
+workers have prepared, the coordinator calls `Sink.commit` once with all committables. A sink whose output becomes visible only
+then is exactly-once. One that shows records on arrival is at-least-once, and says so in `guarantee`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .columns import Columns
 
 
 class Sink(ABC):
-    """Where records go. Plain picklable configuration: it is sent to every worker that writes it."""
+    """The description of a sink. Plain picklable configuration: it is sent to every worker that writes it."""
 
     name: str
     """The default name of the operator that writes it, for example `write_parquet`."""
@@ -28,51 +28,54 @@ class Sink(ABC):
     """The part of it that runs in the process that starts the job, as long as the job runs; None if there is none."""
 
     def of_job(self, job: str, operator: str, checkpoints: str | None) -> None:
-        """Called on the driver before `start`: the names of the job and of the operator that writes, and where the job's checkpoints lie.
+        """Take the names of the job and of the operator that writes. Called on the driver before `start`.
 
-        `checkpoints`: a path or URL of this job's own, which all workers and the committing process reach; None if it doesn't save its
-        state.
+        `checkpoints`: the location of the job's checkpoints, a path or URL of this job's own, which all workers and the
+        committing process reach; None if it doesn't save its state.
         """
 
     def of_run(self, run: str, *, continues: bool) -> None:
-        """Called on the driver after `of_job`, before `start`: names the run of the job.
+        """Take the id of the job's run. Called on the driver after `of_job`, before `start`.
 
-        If it `continues` a run that an earlier process began, what that run has written is this sink's own: `start` must not refuse it or
-        remove it, and `retract` undoes it too. Both of them name checkpoints by numbers that rise over the whole run.
+        If it `continues` a run that an earlier process began, the output of that run is this sink's own: `start` must not refuse
+        it or remove it, and `retract` undoes it too. Both name checkpoints by numbers that rise over the whole run.
         """
 
     def problem(self, columns: Columns) -> str | None:
-        """Why a stream of which this is known can't be written, or None. Called before `start`."""
+        """Describe why a stream with these known columns can't be written, None if it can. Called before `start`."""
         return None
 
     def start(self) -> None:
-        """Called once on the driver before any worker starts. Raises ConnectorError if the sink can't be written."""
+        """Prepare the sink.
+
+        Called once on the driver before any worker starts. Raises ConnectorError if the sink can't be written.
+        """
 
     def stop(self) -> None:
-        """Called once on the driver after the last commit was delivered, or the job failed. Must not raise."""
+        """End the sink. Called once on the driver after the last commit was delivered, or the job failed. Must not raise."""
 
     @abstractmethod
     def writer(self, index: int, parallelism: int) -> SinkWriter:
-        """The writer of worker `index` of `parallelism`."""
+        """Return the writer of worker `index` of `parallelism`."""
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> list[Any]:
-        """Called on the coordinator once all writers have prepared `checkpoint`; ids only ever rise.
+        """Make the described output visible in one atomic step.
 
-        Makes the described output visible in one atomic step, and must be idempotent: after a crash it may be called again with the same
-        arguments. It returns msgpack-able values, which `deliver` gets on the driver, in order.
+        Called on the coordinator once all writers have prepared `checkpoint`. Ids only rise. Must be idempotent: after a crash it
+        may be called again with the same arguments. It returns msgpack-able values, which `deliver` gets on the driver, in order.
         """
         return []
 
     @property
     def retractable(self) -> bool:
-        """Whether `retract` can undo all that it has committed. A sink that commits nothing has nothing to undo."""
+        """True if `retract` can undo all that it has committed. A sink that commits nothing has nothing to undo."""
         return type(self).commit is Sink.commit
 
     def retract(self, after: int) -> list[Any]:
-        """Undo the commits of checkpoints later than `after` in this run. The job continues from `after`, so those rows come again.
+        """Undo the commits of checkpoints later than `after` in this run.
 
-        Called on the coordinator, if `retractable`, before the commit of `after` is repeated. Must be idempotent. Its results go to
-        `deliver`, like those of `commit`.
+        The job continues from `after`, so those rows arrive again. Called on the coordinator, if `retractable`, before the commit
+        of `after` is repeated. Must be idempotent. Its results go to `deliver`, like those of `commit`.
         """
         return []
 
@@ -85,12 +88,15 @@ class Sink(ABC):
     def take_over(self, job: str, needed: Callable[[], Sequence[Any] | None]) -> None:
         """Claim the sink for this run of `job`, and remove prepared output of its killed runs that will never be committed.
 
-        Called on the coordinator, also by a restarted one, when the job's restore point is committed. `needed()`: the committables of
-        checkpoints from which a job can still begin, None if they are not known. An error here becomes a warning.
+        Called on the coordinator, also by a restarted one, when the job's restore point is committed. `needed()`: the
+        committables of checkpoints from which a job can still begin, None if they are not known. An error here becomes a warning.
         """
 
     def deliver(self, payload: Any) -> None:
-        """Called on the driver, in order, for each value that `commit` or `retract` returned. Values from a `retract` on may come twice."""
+        """Take a value that `commit` or `retract` returned. Called on the driver, in order.
+
+        Values from a `retract` on may be repeated.
+        """
 
 
 class SinkWriter(ABC):
@@ -102,10 +108,10 @@ class SinkWriter(ABC):
 
     @abstractmethod
     def prepare(self, checkpoint: int) -> list[Any]:
-        """Make everything written so far durable. Returns msgpack-able committables that describe it, possibly none.
+        """Make everything written so far durable. Return msgpack-able committables that describe it, possibly none.
 
         Called at every checkpoint and once at the end of the stream, on an empty writer too.
         """
 
     def close(self) -> None:
-        """Called once when the worker ends, also after an error: close handles, and remove output that was never prepared."""
+        """Close handles, and remove output that was never prepared. Called once when the worker ends, also after an error."""

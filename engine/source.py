@@ -1,8 +1,8 @@
 """The interface of sources: a description on the driver, and one reader in each source worker.
 
-The driver calls `Source.start` once before the workers start and `Source.stop` once at the end. Each worker calls `Source.reader(index,
-parallelism)` once, and then `SourceReader.poll` whenever its output has room. A new reader that seeks to a reported position must give the
-same records in the same order.
+The driver calls `Source.start` once before the workers start and `Source.stop` once at the end. Each worker calls
+`Source.reader(index, parallelism)` once, and then `SourceReader.poll` whenever its output has room. A new reader that seeks to a
+reported position must return the same records in the same order.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from .protocol.elements import MAX_TIME, MIN_TIME
 
 @dataclass(frozen=True, slots=True)
 class SplitFigures:
-    """How far a reader is with a split, for `job.metrics()`.
+    """The progress of a reader with a split, for `job.metrics()`.
 
-    `lag`: records that are there and were not given, None if that isn't known. `newest`: the newest event time given, in microseconds.
-    `idle`: whether the split is quiet, so that it doesn't hold event time back.
+    `lag`: available records that were not yet returned, None if unknown. `newest`: the newest returned event time, in
+    microseconds. `idle`: whether the split is quiet, so that it doesn't hold event time back.
     """
 
     split: str
@@ -34,7 +34,7 @@ class SplitFigures:
 
 
 class Source(ABC):
-    """Where records come from. Plain picklable configuration: it is sent to every worker that reads it."""
+    """The description of a source. Plain picklable configuration: it is sent to every worker that reads it."""
 
     name: str
     """The default name of the operator that reads it, for example `read_parquet`."""
@@ -46,13 +46,13 @@ class Source(ABC):
     """The only parallelism that it can run with, or None for any."""
 
     timed: bool | None = None
-    """Whether its rows have event times, as far as that is known before it is read."""
+    """True if its rows have event times, None if that isn't known before it is read."""
 
     rate: float | None = None
     """The external demand in records per second for all readers together, read or not; None if it isn't known."""
 
     on_error: Literal["stop", "skip", "dead_letter"] = "stop"
-    """What happens to records that can't be decoded; with "dead_letter" its readers have `dead_letters`."""
+    """The policy for records that can't be decoded; with "dead_letter" its readers have `dead_letters`."""
 
     split_word: str = "split"
     """The word for its splits in messages."""
@@ -64,40 +64,43 @@ class Source(ABC):
     """The part of it that runs in the process that starts the job, as long as the job runs; None if there is none."""
 
     lost_with_process: str | None = None
-    """The part of it that is lost with its process, so that its positions mean nothing in another; None if there is no such part."""
+    """The part of it that is lost with its process; None if there is none.
+
+    Its positions mean nothing in another process.
+    """
 
     def reading(self, needed: Needed) -> Source:
-        """This source, or a copy that leaves columns out that nobody needs: it reads those of `needed.among` of its columns.
+        """Return this source, or a copy that skips unneeded columns: it reads those of `needed.among` of its columns.
 
-        A column that isn't read is as if it weren't there. Everything else, such as splits, positions and event times, must stay the same.
+        A skipped column is as if it did not exist. Everything else, such as splits, positions and event times, must stay the
+        same.
         """
         return self
 
     def describe(self) -> str:
-        """A few words for `explain()`: the columns that it reads, if those aren't all."""
+        """Return a few words for `explain()`: the columns that it reads, if those aren't all."""
         return ""
 
     def start(self) -> None:
-        """Called once on the driver before any worker starts: check the input, start a Spark query.
+        """Check the input, start a Spark query. Called once on the driver before any worker starts.
 
         Raises ConnectorError if the input can't be read: a missing file or column, a wrong type. Must not wait for data.
         """
 
     def stop(self) -> None:
-        """Called once on the driver when the job has ended, however it ended. Must not raise."""
+        """Release resources. Called once on the driver when the job has ended, in any way. Must not raise."""
 
     def failure(self) -> str | None:
-        """Called now and then on the driver while the job runs: the problem outside the workers, or None."""
+        """Return a problem outside the workers, or None. Called now and then on the driver while the job runs."""
         return None
 
     def share_out(self, positions: Sequence[Any], parallelism: int) -> list[Any]:
-        """Reassign the splits: positions for `parallelism` readers that together continue where the readers at `positions` were.
+        """Reassign the splits: return positions for `parallelism` readers that continue where the readers at `positions` were.
 
         `positions` are those of all readers at one time, of any number. Called on the driver when a job is restored with another
-        parallelism, or the source is scaled while the job runs; `start` need not have been called. Pure. Readers made with the new index
-        and parallelism seek to the result. In any sequence of reassignments, polls and seeks, every record is given exactly once.
-
-        Raises FlowError if the splits can't be reassigned, or `positions` are not those of all readers.
+        parallelism, or the source is scaled while the job runs; `start` need not have been called. Pure. Readers made with the
+        new index and parallelism seek to the result. In any sequence of reassignments, polls and seeks, every record is returned
+        exactly once. Raises FlowError if the splits can't be reassigned, or `positions` are not those of all readers.
         """
         if len(positions) == parallelism:
             return list(positions)
@@ -107,24 +110,24 @@ class Source(ABC):
 
     @property
     def can_be_shared_out(self) -> bool:
-        """Whether `share_out` supports another number of readers."""
+        """True if `share_out` supports another number of readers."""
         return type(self).share_out is not Source.share_out
 
     def earliest(self, position: Any) -> int:
-        """A lower bound (microseconds) of the event times that a reader at `position`, also one from `share_out`, has yet to give.
+        """Return a lower bound (microseconds) of the event times that a reader at `position` has yet to return.
 
-        `MAX_TIME` without event time or if nothing is left, `MIN_TIME` if it isn't known. `share_out` keeps the minimum over all positions.
-        Pure, and computed from the position alone.
+        `position` may also be one from `share_out`. `MAX_TIME` without event time or if nothing is left, `MIN_TIME` if it isn't
+        known. `share_out` keeps the minimum over all positions. Pure, and computed from the position alone.
         """
         return MIN_TIME
 
     def known_columns(self) -> Columns:
-        """What is known of its rows' columns; after `start` often more than before. Pure and cheap."""
+        """Return the known columns of its rows; after `start` often more than before. Pure and cheap."""
         return UNKNOWN
 
     @abstractmethod
     def reader(self, index: int, parallelism: int) -> SourceReader:
-        """The reader of worker `index` of `parallelism`; together they give every record exactly once."""
+        """Return the reader of worker `index` of `parallelism`; together they return every record exactly once."""
 
 
 class SourceReader(ABC):
@@ -132,59 +135,63 @@ class SourceReader(ABC):
 
     @abstractmethod
     def poll(self, max_rows: int) -> Batch | None:
-        """The next batch of at most about `max_rows` rows, or None when nothing is ready now.
+        """Return the next batch of at most about `max_rows` rows, or None when nothing is ready now.
 
-        It may take the time to decode the batch, but must not wait for data that isn't there. Event times are set if the source has an
-        event time. Raises ConnectorError naming the file and what is wrong with it.
+        It may take the time to decode the batch, but must not wait for data that isn't available. Event times are set if the
+        source has an event time. Raises ConnectorError naming the file and the problem.
         """
 
     @property
     @abstractmethod
     def finished(self) -> bool:
-        """Whether no more records will come. Changes only from False to True."""
+        """True if no more records will follow. Changes only from False to True."""
 
     def watermark(self) -> int:
-        """A lower bound (microseconds) of the event times of all records that `poll` has yet to give.
+        """Return a lower bound (microseconds) of the event times of all records that `poll` has yet to return.
 
-        Asked after each poll. It may stay, never fall. `MAX_TIME` if the stream has no event time.
+        Called after each poll. It may stay, never fall. `MAX_TIME` if the stream has no event time.
         """
         return MAX_TIME
 
     @abstractmethod
     def position(self) -> Any:
-        """The position of the next poll, as a msgpack-able value. Called between polls."""
+        """Return the position of the next poll, as a msgpack-able value. Called between polls."""
 
     @abstractmethod
     def seek(self, position: Any) -> None:
-        """Continue from a position that an earlier reader of this index and parallelism reported, or that `Source.share_out` made for it.
+        """Continue from a position that an earlier reader of this index and parallelism reported, or that `Source.share_out`
+        returned.
 
-        Called before the first poll. The watermark is then a lower bound of all records that follow, and may be lower than an earlier
-        reader's.
+        Called before the first poll. The watermark is then a lower bound of all records that follow, and may be lower than an
+        earlier reader's.
         """
 
     def backlog(self) -> int | None:
-        """Available rows that it has not given yet, None if not known. Called between polls, about every second."""
+        """Return the available rows that it has not returned yet, None if unknown. Called between polls, about every second."""
         return None
 
     def dead_letters(self) -> Batch | None:
-        """Asked after each poll: the records that it left out, in the columns of `error_policy.DEAD_LETTER`, with event times if rows have.
+        """Return the records that it refused, in the columns of `error_policy.DEAD_LETTER`. Called after each poll.
 
-        Its position is behind them.
+        They have event times if rows have. Its position is behind them.
         """
         return None
 
     @property
     def skipped_records(self) -> int:
-        """Records that it left out because they can't be decoded, dead letters too."""
+        """Return the number of records that it dropped because they can't be decoded, dead letters too."""
         return 0
 
     def split_figures(self) -> Sequence[SplitFigures]:
-        """How far it is with each of its splits, if it has few and knows. Called between polls, about every second."""
+        """Return the progress with each of its splits, if it has few and knows. Called between polls, about every second."""
         return ()
 
     def ready_in(self) -> float:
-        """After a poll that gave None: seconds until the next poll may give a batch. The worker sleeps that long."""
+        """Return, after a poll that returned None, the seconds until the next poll may return a batch.
+
+        The worker sleeps that long.
+        """
         return 0.01
 
     def close(self) -> None:
-        """Called once when the worker ends. Must not raise."""
+        """Release resources. Called once when the worker ends. Must not raise."""

@@ -1,7 +1,7 @@
-"""Describes what the state of a keyed operator is made of, so that a checkpoint is never restored into another kind of state.
+"""Descriptions of the state of keyed operators, so that a checkpoint is never restored into another kind of state.
 
-A checkpoint's manifest holds the description of each operator, and a job compares it with its own before it starts. Invariant: state with
-equal descriptions has the same meaning. The texts are stored, so changing one makes older checkpoints unfit.
+A checkpoint's manifest holds the description of each operator, and a job compares it with its own before it starts. Invariant:
+state with equal descriptions has the same meaning. The texts are stored, so changing one makes older checkpoints unfit.
 
 >>> then = StateDescription("running aggregates", {"keys": "k"}, {"x": 'sum("x")', "y": 'max("y")'})
 >>> now = StateDescription("running aggregates", {"keys": "k"}, {"y": 'max("y")', "x": 'mean("x")', "n": "count()"})
@@ -19,10 +19,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class StateDescription:
-    """`kind`: the kind of state; `traits`: what must be equal, by what it is called.
+    """The description of an operator's state. `kind`: the kind of state; `traits`: named properties that must be equal.
 
-    `parts`: the pieces that are matched by name, in the order in which they are saved, each with what it is; `noun`: what they are called.
-    `closed`: parts that can't be added to a state that was saved without them. It is not stored.
+    `parts`: descriptions of the pieces that are matched by name, in the order in which they are saved; `noun`: the word for them.
+    `closed`: parts that can't be added to a state that was saved without them; not stored.
     """
 
     kind: str
@@ -32,19 +32,19 @@ class StateDescription:
     closed: frozenset[str] = frozenset()
 
     def packed(self) -> list[Any]:
-        """The description as a manifest stores it."""
+        """Return the description as a manifest stores it."""
         return [self.kind, list(map(list, self.traits.items())), list(map(list, self.parts.items())), self.noun]
 
     @staticmethod
     def unpacked(fields: list[Any]) -> StateDescription:
-        """The inverse of `packed`. Raises ValueError or TypeError for anything else."""
+        """Return the description that was packed. Raises ValueError or TypeError for anything else."""
         kind, traits, parts, noun = fields
         return StateDescription(str(kind), dict(traits), dict(parts), str(noun))
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """`unfit`: differences that can't be bridged; `new`, `lost`: parts that only one of both has, as text."""
+    """The result of a comparison: `unfit`, differences that can't be bridged; `new`, `lost`, parts that only one has, as text."""
 
     unfit: tuple[str, ...]
     new: tuple[str, ...]
@@ -87,7 +87,7 @@ def parts_change(then: StateDescription, now: StateDescription) -> PartsChange |
 
 
 def seconds_text(microseconds: int) -> str:
-    """A time span in seconds, exact.
+    """Return a time span in seconds, exact.
 
     >>> seconds_text(90_000_000), seconds_text(1_234_567_000_001)
     ('90 s', '1234567.000001 s')
@@ -97,7 +97,7 @@ def seconds_text(microseconds: int) -> str:
 
 
 def columns_text(names: tuple[str, ...]) -> str:
-    """Column names as one text that tells different names apart.
+    """Return column names as one text; different names give different texts.
 
     >>> columns_text(("user", "a,b"))
     "user, 'a,b'"

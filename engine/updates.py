@@ -1,7 +1,8 @@
-"""Tells streams of updates from append-only streams.
+"""Streams of updates, as distinguished from append-only streams.
 
-In an append-only stream each row counts. In a stream of updates a later row replaces the earlier row with the same key, so an operator that
-counts or joins its rows would count a key once for each update. Such operators refuse updates when the flow is written.
+In an append-only stream each row counts. In a stream of updates a later row replaces the earlier row with the same key, so an
+operator that counts or joins its rows would count a key once for each update. Such operators refuse updates when the flow is
+written.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Updates:
-    """`key`: the columns that tell which row an update replaces, None if a function may have changed them.
+    """The updates of a stream. `key`: the columns that identify the row to replace, None if a function may have changed them.
 
     `origin`: the node that emits the updates.
     """
@@ -20,14 +21,14 @@ class Updates:
     origin: int | None = None
 
     def describe(self) -> str:
-        """A few words for `explain()`."""
+        """Return a few words for `explain()`."""
         if self.key is None:
             return "updates"
         return f"updates of {', '.join(self.key) or 'one row'}"
 
 
 def kind_of(updates: Updates | None) -> str:
-    """The kind of a stream, for `explain()`.
+    """Return the kind of a stream, for `explain()`.
 
     >>> kind_of(None), kind_of(Updates(("user", "city")))
     ('append-only', 'updates of user, city')

@@ -1,6 +1,6 @@
 """Aggregates: associative, commutative functions of groups of rows, which can be computed in parts.
 
-A worker loads those that its task needs; `functions.py` makes them.
+`named/functions.py` creates them; a worker imports only those that its task needs.
 
 >>> import numpy as np, pyarrow as pa
 >>> from evenflow.engine.aggregates.named.functions import sum

@@ -1,7 +1,8 @@
 """The aggregates of one operator, bound to the types of the columns that they read.
 
-A column that has held only nulls so far has the type null. When a value shows its type, or a wider one comes, the aggregates get a new
-binding, and the state of the old one is converted. The results equal those of a stream that had the widest types from the start.
+A column that has held only nulls so far has the type null. When a value reveals its type, or a wider type arrives, the
+aggregates get a new binding, and the state of the old one is converted. The results equal those of a stream that had the
+widest types from the start.
 
 >>> from .named.functions import count, max
 >>> old = Binding("step", {"known": count("x"), "high": max("x")}, pa.schema({"x": pa.null()}))
@@ -25,10 +26,11 @@ from .filtered import share_conditions
 
 
 class Binding:
-    """`input`: the columns that the aggregates read, with their types; `accumulators`: one per aggregate, in the order of `functions`.
+    """The accumulators of `functions`, in their order, for one set of input types.
 
-    `label` differs for different types; `written` is `input` as bytes. Raises RecordError, naming operator and column, if a column is
-    missing in `schema` or has a type that an aggregate can't use.
+    `input`: the columns that the aggregates read, with their types; `written` is `input` as bytes. `label` differs for different
+    types. Raises RecordError, naming operator and column, if a column is missing in `schema` or has a type that an aggregate
+    can't use.
     """
 
     def __init__(self, operator: str, functions: Mapping[str, AggregateFunction], schema: pa.Schema) -> None:
@@ -41,9 +43,9 @@ class Binding:
         self.written: bytes = self.input.serialize().to_pybytes()
 
     def holding(self, schema: pa.Schema) -> Binding:
-        """This binding if it holds the types of `schema`, else one that holds both.
+        """Return this binding if it holds the types of `schema`, otherwise one that holds both.
 
-        Raises RecordError naming operator, column and both types if no type holds both, or the column is missing.
+        Raises RecordError, naming operator, column and both types, if no type holds both, or if the column is missing.
         """
         wide = pa.schema([(field.name, self._type_holding(field, schema)) for field in self.input])
         return self if wide.equals(self.input) else Binding(self._operator, self._functions, wide)

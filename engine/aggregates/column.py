@@ -38,7 +38,7 @@ class InputColumn:
 
     @staticmethod
     def of(schema: pa.Schema, function: str, name: str, operator: str) -> InputColumn:
-        """Bind to a column of `schema`. Raises RecordError if there is no such column."""
+        """Bind to a column of `schema`. Raises RecordError if the column is missing."""
         index = schema.get_field_index(name)
         if index < 0:
             raise _missing(schema, function, name, operator)
@@ -47,23 +47,29 @@ class InputColumn:
 
     @property
     def untyped(self) -> bool:
-        """Whether the column has held only nulls so far."""
+        """Return True if the column has held only nulls so far."""
         return bool(pa.types.is_null(self.type))
 
     def refusal(self, accepted: str) -> RecordError:
-        """The error for a type that the function can't use; `accepted` lists the types that it can."""
+        """Return the error for a type that the function can't use; `accepted` lists the types that it can."""
         problem = f"the column is of type {self.type}; {self.function} works on {accepted}: convert it, or choose another column"
         return RecordError(self.operator, f"{self.function}(`{self.name}`): {problem}")
 
     def values(self, batch: Batch) -> pa.Array:
-        """The column of `batch` as `read_type`, with its nulls. Raises RecordError if it is gone or doesn't fit its first type."""
+        """Return the column of `batch` as `read_type`, with its nulls.
+
+        Raises RecordError if it is missing or doesn't fit its first type.
+        """
         column = column_of(batch, self.function, self.name, self.operator)
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
         return column if column.type == self.read_type else self._converted(column)
 
     def rows(self, batch: Batch, codes: Codes) -> Rows:
-        """The rows of `batch` that have a value. Raises RecordError if the column is gone or its values don't fit its first type."""
+        """Return the rows of `batch` that have a value.
+
+        Raises RecordError if the column is missing or its values don't fit its first type.
+        """
         column = self.values(batch)
         if column.null_count == 0:
             return Rows(column, codes, batch.times)
@@ -71,7 +77,7 @@ class InputColumn:
         return Rows(column.drop_null(), codes[valid], None if batch.times is None else batch.times[valid])
 
     def _converted(self, column: pa.Array) -> pa.Array:
-        """The column as `read_type`. Raises RecordError for a value that would change."""
+        """Return the column as `read_type`. Raises RecordError for a value that would change."""
         try:
             return exactly(column, self.read_type)
         except Inexact as error:
@@ -84,7 +90,7 @@ class InputColumn:
 
 
 def _read_type(kind: pa.DataType) -> pa.DataType:
-    """The type with the same values that Arrow's kernels work on: views and small decimals have no filter, take and sort."""
+    """Return a type with the same values that Arrow can filter, take and sort, which it can't for views and small decimals."""
     if pa.types.is_string_view(kind):
         return pa.large_string()
     if pa.types.is_binary_view(kind):
@@ -95,7 +101,7 @@ def _read_type(kind: pa.DataType) -> pa.DataType:
 
 
 def column_of(batch: Batch, function: str, name: str, operator: str) -> pa.Array:
-    """The column `name` of `batch`. Raises RecordError if there is none."""
+    """Return the column `name` of `batch`. Raises RecordError if it is missing."""
     schema = batch.rows.schema
     index = schema.get_field_index(name)
     if index < 0:
@@ -104,7 +110,7 @@ def column_of(batch: Batch, function: str, name: str, operator: str) -> pa.Array
 
 
 def column_name(function: str, name: object) -> str:
-    """`name`, checked when the flow is written. Raises FlowError if it is not a string."""
+    """Return `name`. Raises FlowError if it is not a string."""
     if not isinstance(name, str):
         raise FlowError(f'{function} takes the name of a column, as in {function}("delay"); got {name!r}')
     return name
@@ -116,7 +122,7 @@ def _missing(schema: pa.Schema, function: str, name: str, operator: str) -> Reco
 
 
 def checked_fraction(function: str, parameter: str, value: object, lowest: float, highest: float) -> float:
-    """`value` as a float. Raises FlowError unless it is a number from `lowest` to `highest`."""
+    """Return `value` as a float. Raises FlowError unless it is a number from `lowest` to `highest`."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.floating)) or not lowest <= value <= highest:
         raise FlowError(f"{function}: `{parameter}` must be a number from {lowest:g} to {highest:g}, got {value!r}")
     return float(value)

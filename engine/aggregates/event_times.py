@@ -21,7 +21,7 @@ from .base import Accumulator, AggregateFunction, Codes, Parts
 
 @dataclass(frozen=True, slots=True)
 class EventTimeBound(AggregateFunction):
-    """The earliest event time, or the latest, in microseconds."""
+    """The aggregate of the earliest or the latest event time, in microseconds."""
 
     latest: bool
     column: str | None = None
@@ -34,7 +34,7 @@ class EventTimeBound(AggregateFunction):
 
 
 class EventTimeBoundAccumulator(Accumulator):
-    """Parts: (time,), the worst possible one for a group without rows."""
+    """The earliest or latest event time. Parts: (time,), the worst possible one for a group without rows."""
 
     part_types = (pa.int64(),)
     output_type = pa.int64()

@@ -1,7 +1,7 @@
 """`where=`: an aggregate of the rows for which a condition is true.
 
-It filters each batch before the aggregate sees it, and leaves everything else to the aggregate, so it works with all of them. Conditions
-are evaluated where rows arrive, which is in the combiner if there is one; state knows nothing of them.
+It filters each batch before the aggregate sees it, and leaves everything else to the aggregate, so it works with all of them.
+Conditions are evaluated where rows arrive, which is in the combiner if there is one; state is independent of them.
 """
 
 from __future__ import annotations
@@ -25,12 +25,15 @@ from .base import Accumulator, AggregateFunction, Codes, Parts
 Mask = npt.NDArray[np.bool_]
 
 Condition: TypeAlias = pc.Expression | str
-"""An Arrow expression such as `pc.field("price") < 10_000`, or the name of a column of booleans. Null counts as false, as in SQL."""
+"""An Arrow expression such as `pc.field("price") < 10_000`, or the name of a column of booleans.
+
+Null counts as false, as in SQL.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Filtered(AggregateFunction):
-    """`function` of the rows for which `condition` is true."""
+    """The aggregate `function` of the rows for which `condition` is true."""
 
     function: AggregateFunction
     condition: Condition
@@ -59,7 +62,7 @@ class Filtered(AggregateFunction):
 
 
 class RowsWhere:
-    """The rows for which a condition is true, found once for each batch, however many aggregates ask for them in turn."""
+    """The rows for which a condition is true, found once per batch, for all aggregates with this condition."""
 
     def __init__(self, condition: Condition, operator: str) -> None:
         self.condition, self.operator = condition, operator
@@ -67,13 +70,13 @@ class RowsWhere:
         self._found: tuple[Mask, npt.NDArray[np.intp]] = np.zeros(0, np.bool_), np.zeros(0, np.intp)
 
     def same(self, other: RowsWhere) -> bool:
-        """Whether the conditions are equal."""
+        """Return True if the conditions are equal."""
         if isinstance(self.condition, str) or isinstance(other.condition, str):
             return isinstance(self.condition, str) and self.condition == other.condition
         return bool(self.condition.equals(other.condition))
 
     def of(self, batch: Batch) -> tuple[Mask, npt.NDArray[np.intp]]:
-        """Which rows these are, and their places."""
+        """Return the mask of these rows, and their indices."""
         if self._asked() is not batch.rows:
             kept = self._kept(batch)
             self._asked, self._found = weakref.ref(batch.rows), (kept, np.flatnonzero(kept))
@@ -99,7 +102,7 @@ class RowsWhere:
 
 
 class FilteredAccumulator(Accumulator):
-    """Parts: those of the aggregate."""
+    """The accumulator of the aggregate, given the filtered rows. Parts: those of the aggregate."""
 
     def __init__(self, of: Accumulator, where: RowsWhere, columns: list[str] | None) -> None:
         self.of, self.where, self.columns, self.operator = of, where, columns, where.operator
@@ -139,7 +142,7 @@ class FilteredAccumulator(Accumulator):
 
 
 def share_conditions(accumulators: Iterable[Accumulator]) -> None:
-    """Let those of equal conditions find the rows of a batch once."""
+    """Make accumulators with equal conditions share their `RowsWhere`, so that a batch is filtered once."""
     known: list[RowsWhere] = []
     for accumulator in accumulators:
         if isinstance(accumulator, FilteredAccumulator):
@@ -150,7 +153,7 @@ def share_conditions(accumulators: Iterable[Accumulator]) -> None:
 
 
 def filtered(function: AggregateFunction, where: Condition | None) -> AggregateFunction:
-    """`function` of the rows where the condition is true; None for all. Raises FlowError for what is no condition."""
+    """Return `function` of the rows where the condition is true; None for all. Raises FlowError for anything else."""
     if where is None:
         return function
     if not isinstance(where, (str, pc.Expression)):

@@ -1,4 +1,4 @@
-"""The base of aggregates whose state is a list of values for each group, and the ways to bring such values into groups."""
+"""The base of aggregates whose state is a list of values for each group, and functions that sort values into groups."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RADIX = 1 << 16
 
 
 class ListAccumulator(Accumulator):
-    """Parts: (lists,), values of the type `kind`. The order within a list means nothing."""
+    """The base of accumulators with one part: (lists,) of values of type `kind`, in no particular order."""
 
     def __init__(self, operator: str, kind: pa.DataType, output_type: pa.DataType) -> None:
         self.operator, self.kind, self.output_type = operator, kind, output_type
@@ -29,7 +29,7 @@ class ListAccumulator(Accumulator):
 
     @abstractmethod
     def reduced(self, values: pa.Array, codes: Codes, groups: int) -> Ragged:
-        """The state of `groups` groups: what is worth keeping of `values`, which belong to the groups `codes`."""
+        """Return the state of `groups` groups: the `values` worth keeping, which belong to the groups `codes`."""
 
     def empty(self, n: int) -> Parts:
         return (Ragged.empty(self.kind, n),)
@@ -57,7 +57,7 @@ class ListAccumulator(Accumulator):
 
 
 class AllValuesAccumulator(ListAccumulator):
-    """A list holds every value that came. Lists are joined whole, which costs less than bringing their values into groups."""
+    """An accumulator whose lists hold every value. Concatenating lists costs less than regrouping their values."""
 
     def reduced(self, values: pa.Array, codes: Codes, groups: int) -> Ragged:
         return Ragged.of(taken(values, in_groups(codes, groups)), np.bincount(codes, minlength=groups))
@@ -71,7 +71,7 @@ class AllValuesAccumulator(ListAccumulator):
 
 
 def in_groups(codes: Codes, groups: int) -> npt.NDArray[np.intp] | slice:
-    """The places of the rows in the order of their groups, and within a group as they are."""
+    """Return the row indices in the order of their groups, stable within a group."""
     if groups <= 1 or len(codes) < 2 or bool((codes[1:] >= codes[:-1]).all()):
         return slice(None)
     low = np.argsort((codes % _RADIX if groups > _RADIX else codes).astype(np.uint16), kind="stable")
@@ -82,7 +82,7 @@ def in_groups(codes: Codes, groups: int) -> npt.NDArray[np.intp] | slice:
 
 
 def sorted_in_groups(keys: npt.NDArray[Any], codes: Codes, groups: int) -> npt.NDArray[np.intp]:
-    """The places of the rows by group, and within a group by rising `keys`; equal ones in any order."""
+    """Return the row indices by group, and within a group by rising `keys`; equal ones in any order."""
     order = np.argsort(keys)
     return order[in_groups(codes[order], groups)]
 
@@ -90,7 +90,7 @@ def sorted_in_groups(keys: npt.NDArray[Any], codes: Codes, groups: int) -> npt.N
 def with_ties_in_order(
     order: npt.NDArray[np.intp], codes: Codes, keys: Ints, rest: Callable[[npt.NDArray[np.intp]], Sequence[npt.NDArray[Any]]]
 ) -> npt.NDArray[np.intp]:
-    """The places `order`, which are by group and rising `keys`; rows that are equal in both are ordered by `rest(places)`, more keys."""
+    """Sort ties in `order`, row indices by group and rising `keys`, by the further keys `rest(indices)`."""
     same = (codes[order[1:]] == codes[order[:-1]]) & (keys[order[1:]] == keys[order[:-1]])
     if not same.any():
         return order
@@ -103,5 +103,5 @@ def with_ties_in_order(
 
 
 def taken(values: pa.Array, order: npt.NDArray[np.intp] | slice) -> pa.Array:
-    """The values in another order."""
+    """Return the values in another order."""
     return values if isinstance(order, slice) else values.take(pa.array(order))

@@ -1,8 +1,8 @@
 """Partial aggregates of one operator, as arrays with one row per key.
 
-A `PartialAggregates` holds distinct or repeated keys beside the parts of every aggregate. The combiner sends them through the exchange as
-batches, and state keeps them in the same form. The invariant: everything that an operator holds has its newest binding; when a column's
-type comes late or widens, existing partial aggregates are converted at once.
+A `PartialAggregates` holds distinct or repeated keys next to the parts of every aggregate. The combiner sends them through the
+exchange as batches, and state keeps them in the same form. The invariant: all partial aggregates of an operator have its
+newest binding; when a column's type becomes known or widens, existing partial aggregates are converted at once.
 """
 
 from __future__ import annotations
@@ -25,21 +25,25 @@ from .binding import Binding
 from .ragged import joined
 
 ROWS = "__rows"
-"""The name of the column of row counts begins with this; the input's types follow, so that batches of different types are never
-concatenated.
+"""The prefix of the name of the column of row counts; the input's types follow.
+
+So batches of different types are never concatenated.
 """
 
 PANE = "__pane"
 PART = re.compile(r"__(\d+)\.(\d+)")
-"""The names of the columns of the parts: the number of the aggregate, then that of its part."""
+"""The names of the columns of the parts: the index of the aggregate, then that of its part."""
 
 INPUT = b"evenflow.input"
-"""Schema metadata of partial aggregates: the Arrow schema of the columns that were aggregated."""
+"""The key of the Arrow schema of the aggregated columns in the schema metadata of partial aggregates."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartialAggregates:
-    """`keys`: key columns, shape (n,); `rows`: records behind each row; `parts`: one `Parts` per aggregate, arrays of shape (n,)."""
+    """Rows of partial aggregates.
+
+    `keys`: key columns, shape (n,); `rows`: records behind each row; `parts`: one `Parts` per aggregate, arrays of shape (n,).
+    """
 
     keys: tuple[pa.Array, ...]
     rows: npt.NDArray[np.int64]
@@ -55,7 +59,7 @@ class PartialAggregates:
 
 
 Carry: TypeAlias = Callable[[PartialAggregates], PartialAggregates]
-"""Converts partial aggregates of the previous binding to the new one."""
+"""A conversion of partial aggregates of the previous binding to the new one."""
 
 
 class PartialAggregator:
@@ -71,8 +75,9 @@ class PartialAggregator:
         self._received: dict[bytes, Binding] = {}
 
     def when_rebound(self, carry_over: Callable[[Carry], None]) -> None:
-        """Register a callback for changes of the binding, called before any result of the new one: it converts the caller's partial
-        aggregates.
+        """Register a callback for changes of the binding, which converts the caller's partial aggregates.
+
+        It is called before any result of the new binding.
         """
         self._rebound.append(carry_over)
 
@@ -91,12 +96,15 @@ class PartialAggregator:
         return now
 
     def fixed_width(self, schema: pa.Schema) -> bool:
-        """Whether groups without rows take no more than the width of their parts. Binds to `schema`."""
+        """Bind to `schema`, and return True if groups without rows take no more than the width of their parts."""
         self.bind(schema)
         return all(a.fixed_width for a in self.accumulators)
 
     def aggregate(self, batch: Batch, codes: npt.NDArray[Any], keys: Sequence[pa.Array], groups: int) -> PartialAggregates:
-        """Raw rows by group: `codes` (rows,) below `groups`; `keys` the key columns of each group, shape (groups,)."""
+        """Aggregate raw rows by group.
+
+        `codes`: the group of each row, shape (rows,), below `groups`; `keys`: the key columns of each group, shape (groups,).
+        """
         self.bind(batch.rows.schema)
         rows = np.bincount(codes, minlength=groups)
         return PartialAggregates(tuple(keys), rows, tuple(a.counted_partial(batch, codes, groups, rows) for a in self.accumulators))
@@ -119,18 +127,18 @@ class PartialAggregator:
         return PartialAggregates(tuple(keys), rows, tuple(parts))
 
     def distinct_keys(self, pieces: Sequence[Sequence[pa.Array]]) -> list[pa.Array]:
-        """The distinct keys of pieces of the key columns, as key columns."""
+        """Return the distinct keys of pieces of the key columns, as key columns."""
         return list(self._encoded(pieces).columns)
 
     def of_keys(self, partial: PartialAggregates, keys: Sequence[pa.Array]) -> PartialAggregates:
-        """The rows whose key is among `keys` (key columns)."""
+        """Return the rows whose key is among `keys` (key columns)."""
         encoded = self._encoded([keys, partial.keys])
         wanted = np.zeros(encoded.count, np.bool_)
         wanted[encoded.codes[: len(keys[0])]] = True
         return partial.take(np.flatnonzero(wanted[encoded.codes[len(keys[0]) :]]))
 
     def results(self, partial: PartialAggregates) -> list[pa.Array]:
-        """The aggregates' values, one array of shape (n,) per aggregate."""
+        """Return the aggregates' values, one array of shape (n,) per aggregate."""
         return [a.finish(parts) for a, parts in zip(self.accumulators, partial.parts, strict=True)]
 
     def to_batch(
@@ -140,7 +148,7 @@ class PartialAggregator:
         panes: npt.NDArray[np.int64] | None,
         binding: Binding | None = None,
     ) -> Batch:
-        """The partial aggregates as a batch, with the input's types in the schema's metadata.
+        """Return the partial aggregates as a batch, with the input's types in the schema's metadata.
 
         Partial aggregates taken before the binding changed need the `binding` of that time; the default is the newest.
         """
@@ -161,7 +169,10 @@ class PartialAggregator:
         return Batch(pa.RecordBatch.from_arrays(columns, schema=schema), times)
 
     def from_batch(self, batch: Batch) -> tuple[PartialAggregates, npt.NDArray[np.int64] | None]:
-        """The inverse of `to_batch`, for a batch of any binding: the partial aggregates in the newest binding, and their panes."""
+        """Return the partial aggregates in the newest binding, and their panes, from a batch of any binding.
+
+        This is the inverse of `to_batch`.
+        """
         rows, at = batch.rows, len(self.keys)
         came = self.binding_of(rows.schema.metadata[INPUT])
         now = self.bind(came.input)
@@ -176,9 +187,9 @@ class PartialAggregator:
         return PartialAggregates(tuple(rows.columns[: len(self.keys)]), counts, carried), panes
 
     def adapted(self, batch: Batch, change: PartsChange) -> Batch:
-        """Rearrange what `to_batch` made of the aggregates `change.then` for those of this instance.
+        """Rearrange a batch by `to_batch` of the aggregates `change.then` for the aggregates of this instance.
 
-        An aggregate that is new holds nothing. Raises RecordError for state that keeps all columns, if a new aggregate reads another one.
+        New aggregates start empty. Raises RecordError for state that keeps all columns if a new aggregate reads another column.
         """
         rows, own = batch.rows, [name for name in self.functions if name not in change.now]
         then = [*own, *change.then]
@@ -206,7 +217,7 @@ class PartialAggregator:
         return Batch(pa.RecordBatch.from_arrays(columns, schema=schema), batch.times)
 
     def nbytes(self, partial: PartialAggregates) -> int:
-        """Estimate of the bytes that they take."""
+        """Return an estimate of their bytes."""
         parts = sum(a.nbytes(p) for a, p in zip(self.accumulators, partial.parts, strict=True))
         return int(parts + partial.rows.nbytes + sum(k.nbytes for k in partial.keys))
 
@@ -215,7 +226,7 @@ class PartialAggregator:
         return encode_keys(pa.record_batch(keys, names=list(self.keys)), self.keys, self.operator)
 
     def binding_of(self, written: bytes) -> Binding:
-        """The binding for the types that another instance wrote."""
+        """Return the binding for the types that another instance wrote."""
         binding = self._received.get(written)
         if binding is None:
             binding = Binding(self.operator, self.functions, pa.ipc.read_schema(pa.py_buffer(written)))
@@ -224,6 +235,6 @@ class PartialAggregator:
 
 
 def is_partial(rows: pa.RecordBatch) -> bool:
-    """Whether these are partial aggregates, as `to_batch` makes them, and not raw rows."""
+    """Return True if these are partial aggregates made by `to_batch`, False for raw rows."""
     metadata = rows.schema.metadata
     return metadata is not None and INPUT in metadata

@@ -1,6 +1,6 @@
 """The order of rows by several columns, as integers that numpy sorts.
 
-It is that of `min` and `max`: NaN is larger than any number, strings are compared by their UTF-8 bytes. Nulls come last.
+It is the order of `min` and `max`: NaN is larger than any number, strings are compared by their UTF-8 bytes. Nulls come last.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _SIGN = np.uint64(1 << 63)
 
 
 def has_order(kind: pa.DataType) -> bool:
-    """Whether values of the type can be compared."""
+    """Return True if values of the type can be compared."""
     return not (pa.types.is_nested(kind) or pa.types.is_interval(kind))
 
 
 def order_keys(column: pa.Array, *, one_zero: bool = False) -> Ints:
-    """Integers in the order of the values, shape (rows,); equal values have equal ones. Anything for a null.
+    """Return integers in the order of the values, shape (rows,); equal values have equal ones. Nulls have any.
 
-    -0.0 comes before 0.0, so that equal keys mean equal rows, or they are equal if there is `one_zero`.
+    -0.0 comes before 0.0, so that equal keys mean equal rows; with `one_zero` they are equal.
     """
     kind = column.type
     if pa.types.is_null(kind):
@@ -51,7 +51,7 @@ def order_keys(column: pa.Array, *, one_zero: bool = False) -> Ints:
 
 
 def sort_keys(columns: Sequence[tuple[pa.Array, bool]]) -> list[npt.NDArray[Any]]:
-    """Keys for `np.lexsort`, the first one first, of columns that each fall (True) or rise."""
+    """Return keys for `np.lexsort`, the first column first, of columns that each fall (True) or rise."""
     keys: list[npt.NDArray[Any]] = []
     for column, falling in columns:
         if column.null_count and not pa.types.is_null(column.type):

@@ -13,7 +13,10 @@ from .base import Accumulator, Codes, Parts
 
 
 class UntypedAccumulator(Accumulator):
-    """Parts: (nothing,), a false for each group; on the wire a column of nulls. Every result is `result`, of the type `output_type`."""
+    """An accumulator of nulls, whose every result is `result`, of the type `output_type`.
+
+    Parts: (nothing,), a false for each group; on the wire a column of nulls.
+    """
 
     part_types = (pa.null(),)
     typed = False

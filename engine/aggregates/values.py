@@ -1,7 +1,7 @@
-"""Stores values of one Arrow type, one per group, and compares them.
+"""Storage and comparison of values of one Arrow type, one per group.
 
-Numbers, booleans and temporal values are kept in numpy arrays of their own width; strings, bytes and decimals as Python objects.
-The order is Spark's: NaN is larger than any number, -0.0 equals 0.0, strings are compared by their UTF-8 bytes.
+Numbers, booleans and temporal values are kept in numpy arrays of their own width; strings, bytes and decimals as Python
+objects. The order is Spark's: NaN is larger than any number, -0.0 equals 0.0, strings are compared by their UTF-8 bytes.
 """
 
 from __future__ import annotations
@@ -28,38 +28,38 @@ _OBJECTS = (
 
 
 class Values(ABC):
-    """Values of one type. Arrow columns that are handed in have no nulls; an array may hold anything where there is no value."""
+    """The storage of values of one type. Arrow columns passed in have no nulls; arrays may hold anything where no value is."""
 
     kind: pa.DataType
     """The type of the values, in and out."""
 
     @abstractmethod
     def blank(self, n: int) -> Array:
-        """An array with room for `n` values."""
+        """Return an array with room for `n` values."""
 
     @abstractmethod
     def extreme(self, column: pa.Array, codes: Codes, groups: int, largest: bool) -> Array:
-        """The smallest or largest value of each group, shape (groups,)."""
+        """Return the smallest or largest value of each group, shape (groups,)."""
 
     @abstractmethod
     def reduce(self, values: Array, codes: Codes, groups: int, largest: bool) -> Array:
-        """As `extreme`, for stored values."""
+        """Return what `extreme` does, for stored values."""
 
     @abstractmethod
     def better(self, left: Array, right: Array, largest: bool) -> Array:
-        """The smaller or larger of each pair; no value is missing."""
+        """Return the smaller or larger of each pair; no value is missing."""
 
     @abstractmethod
     def read(self, column: pa.Array) -> Array:
-        """A column, which may hold nulls, as an array."""
+        """Return a column, which may hold nulls, as an array."""
 
     @abstractmethod
     def write(self, values: Array, seen: npt.NDArray[np.bool_]) -> pa.Array:
-        """The column of `values`, null where not `seen`."""
+        """Return the column of `values`, null where not `seen`."""
 
     @abstractmethod
     def nbytes(self, values: Array) -> int:
-        """An estimate of the bytes of an array of values."""
+        """Return an estimate of the bytes of an array of values."""
 
     def carried(self, values: Array, seen: npt.NDArray[np.bool_], narrower: Values) -> Array:
         """Convert stored values of a narrower type to this type. Raises Inexact for a value that would change."""
@@ -67,7 +67,7 @@ class Values(ABC):
 
 
 def values_of(source: InputColumn) -> Values:
-    """The storage for the values of a column. Raises RecordError if they have no order."""
+    """Return the storage for the values of a column. Raises RecordError if they have no order."""
     kind = source.type
     if pa.types.is_floating(kind):
         return FixedValues(kind, pa.float32() if pa.types.is_float16(kind) else kind)
@@ -83,7 +83,7 @@ def values_of(source: InputColumn) -> Values:
 
 
 class FixedValues(Values):
-    """Values of fixed width, kept as numbers of the type `storage` that have their order."""
+    """The storage of values of fixed width, as numbers of the type `storage` in the same order."""
 
     def __init__(self, kind: pa.DataType, storage: pa.DataType) -> None:
         self.kind, self.storage = kind, storage
@@ -122,7 +122,7 @@ class FixedValues(Values):
         return values.nbytes
 
     def _ufunc(self, largest: bool) -> np.ufunc:
-        """`maximum` lets NaN win and `fmin` lets it lose: NaN is the largest value."""
+        """Return `maximum`, in which NaN wins, or `fmin`, in which it loses: NaN is the largest value."""
         if largest:
             return np.maximum
         return np.fmin if self.dtype.kind == "f" else np.minimum
@@ -135,7 +135,7 @@ class FixedValues(Values):
 
 
 class ObjectValues(Values):
-    """Python objects (str, bytes, Decimal), None where there is no value; columns of them come as `read_type`."""
+    """The storage of values as Python objects (str, bytes, Decimal), None for none; columns of them arrive as `read_type`."""
 
     def __init__(self, kind: pa.DataType, read_type: pa.DataType) -> None:
         self.kind, self.read_type = kind, read_type
@@ -144,7 +144,7 @@ class ObjectValues(Values):
         return np.full(n, None, object)
 
     def extreme(self, column: pa.Array, codes: Codes, groups: int, largest: bool) -> Array:
-        """Only the distinct values are compared, and only the winners become Python objects."""
+        """Compare the distinct values only, and convert only the winners to Python objects."""
         encoded = column.dictionary_encode()
         order = pc.sort_indices(encoded.dictionary).to_numpy().astype(np.int64)
         rank = np.empty(len(order), np.int64)

@@ -1,1 +1,1 @@
-"""The objects that users' functions get, and the calls of these functions."""
+"""The objects passed to users' functions, and the calls of these functions."""

@@ -1,7 +1,8 @@
-"""The states that a `KeyedFunction` declares as class attributes: a value, a list or a map per key, optionally with a time to live.
+"""The states that a `KeyedFunction` declares as class attributes: a value, a list or a map per key, optionally with a time to
+live.
 
-They are descriptors: inside `on_row` and `on_timer` the attribute is the state of the current key. A mutable value may be changed in place,
-but only an assignment to the attribute counts as a write for its time to live.
+They are descriptors: inside `on_row` and `on_timer` the attribute is the state of the current key. A mutable value may be changed
+in place, but only an assignment to the attribute counts as a write for its time to live.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ _UNCHANGING = (type(None), bool, int, float, str, bytes)
 
 
 class Bound(Protocol):
-    """A function with states: `current` is the record of the key at hand, and the event time."""
+    """A function with states: `current` is the record of the current key, and the event time."""
 
     current: tuple[KeyRecord, int | None]
 
 
 class KeyState(ABC):
-    """`ttl`: the state expires this many microseconds of event time after its last write; None for never."""
+    """A declared state. `ttl`: it expires this many microseconds of event time after its last write; None for never."""
 
     kind: ClassVar[str]
     """The name of this kind of state in a checkpoint's description."""
@@ -50,14 +51,14 @@ class KeyState(ABC):
 
     @abstractmethod
     def of(self, function: Bound) -> Any:
-        """The attribute's value for the current key."""
+        """Return the attribute's value for the current key."""
 
     @abstractmethod
     def checked(self, value: Any) -> Any:
-        """The form in which an assigned value is stored. Raises TypeError for a value of a wrong type."""
+        """Return the form in which an assigned value is stored. Raises TypeError for a value of a wrong type."""
 
     def get(self, function: Bound, otherwise: Any) -> Any:
-        """The value for the current key if there is one that has not expired."""
+        """Return the value for the current key, `otherwise` if there is none or it has expired."""
         record, now = function.current
         values = record.values
         if self.name not in values:
@@ -86,7 +87,7 @@ class KeyState(ABC):
 
 
 class ValueState(KeyState):
-    """One value; `default` (a copy, if it is mutable) for a key without a value."""
+    """A state of one value; `default` (a copy, if it is mutable) for a key without a value."""
 
     kind = "value"
 
@@ -105,7 +106,7 @@ class ValueState(KeyState):
 
 
 class ListState(KeyState):
-    """A list; empty for a key without one."""
+    """A state that is a list; empty for a key without one."""
 
     kind = "list"
 
@@ -119,7 +120,7 @@ class ListState(KeyState):
 
 
 class MapState(KeyState):
-    """A dict; empty for a key without one."""
+    """A state that is a dict; empty for a key without one."""
 
     kind = "map"
 
@@ -219,15 +220,15 @@ class _Entries(MutableMapping[Any, Any]):
 
 
 def value_state(default: Any = None, ttl: Duration | None = None) -> Any:
-    """A value per key: `self.count += 1`, `del self.count`."""
+    """Declare a value per key: `self.count += 1`, `del self.count`."""
     return ValueState(default, ttl)
 
 
 def list_state(ttl: Duration | None = None) -> Any:
-    """A list per key: `self.last.append(x)`, `self.last.clear()`, `self.last = [...]`."""
+    """Declare a list per key: `self.last.append(x)`, `self.last.clear()`, `self.last = [...]`."""
     return ListState(ttl)
 
 
 def map_state(ttl: Duration | None = None) -> Any:
-    """A dict per key: `self.seen[name] = x`, `name in self.seen`, `del self.seen[name]`."""
+    """Declare a dict per key: `self.seen[name] = x`, `name in self.seen`, `del self.seen[name]`."""
     return MapState(ttl)

@@ -1,7 +1,7 @@
 """The error policy for a record that a user's function refuses: it stops the job, is skipped, or becomes a dead letter.
 
-Invariant: a refused record leaves no trace but the count and its dead letter. The records before and after it are processed as if it had
-not been there.
+Invariant: a refused record leaves no trace but the count and its dead letter. The records before and after it are processed as if
+it did not exist.
 """
 
 from __future__ import annotations
@@ -28,14 +28,20 @@ OnError = Literal["stop", "skip", "dead_letter"]
 CHOICES = ("stop", "skip", "dead_letter")
 
 DEAD_LETTERS = "dead_letters"
-"""The port on which dead letters leave."""
+"""The port of dead letters."""
 
 DEAD_LETTER = pa.schema([(name, pa.string()) for name in ("operator", "key", "record", "error", "message")])
-"""A dead letter: `key` (null where the operator has no keys) and `record` as JSON, `error` is the error's type, `message` its text."""
+"""The columns of a dead letter.
+
+`key` (null if the operator has no keys) and `record` are JSON; `error` is the error's type, `message` its text.
+"""
 
 
 class Refused(Exception):
-    """Row `place` of a batch was refused: `function` raised `error`, or if None, its result was wrong. `key`, if there is one."""
+    """The refusal of row `place` of a batch: `function` raised `error`, or if None, its result was wrong.
+
+    `key`, if there is one.
+    """
 
     def __init__(self, place: int, error: BaseException, function: Callable[..., Any] | None = None, key: Any = None) -> None:
         super().__init__(place, error)
@@ -43,26 +49,26 @@ class Refused(Exception):
 
 
 class ErrorPolicy:
-    """What one operator instance does with the records that its user's function refuses; `keyed`: whether it knows their keys."""
+    """The handling of refused records in one operator instance; `keyed`: whether it knows their keys."""
 
     def __init__(self, operator: str, on_error: OnError, *, keyed: bool = False) -> None:
         self.operator, self.on_error, self.keyed = operator, on_error, keyed
         self.skipped = 0
         self.sample = Sample()
-        """Of the records that were refused."""
+        """A sample of the refused records."""
 
     @property
     def stops(self) -> bool:
-        """Whether the first refused record ends the job."""
+        """True if the first refused record ends the job."""
         return self.on_error == "stop"
 
     def take(self, refused: Refused, batch: Batch, emit: Emit) -> None:
-        """Row `refused.place` of `batch` is refused. Raises RecordError for it if it is to stop the job."""
+        """Handle the refusal of row `refused.place` of `batch`. Raises RecordError if it stops the job."""
         row = batch.slice(refused.place, 1)
         self.note(refused, row.to_rows()[0], None if row.times is None else int(row.times[0]), emit)
 
     def note(self, refused: Refused, record: Any, time: int | None, emit: Emit) -> None:
-        """As `take`, for a record with the event time `time` in microseconds."""
+        """Handle a refusal as `take` does, for a record with the event time `time` in microseconds."""
         error = refused.error
         if self.stops or not _is_of_record(error):
             refuse(self.operator, refused.function, error, key=refused.key, record=record)
@@ -74,7 +80,10 @@ class ErrorPolicy:
             emit(Batch(pa.RecordBatch.from_pylist([letter], schema=DEAD_LETTER), times), DEAD_LETTERS)
 
     def halved(self, batch: Batch, attempt: Callable[[Batch], None], emit: Emit) -> None:
-        """`attempt` the batch. If that raises Refused, which must leave no trace, attempt its halves, until the refused row is alone."""
+        """Call `attempt` with the batch. If it raises Refused, which must leave no trace, attempt the halves.
+
+        So the refused row is found.
+        """
         try:
             attempt(batch)
         except Refused as refused:
@@ -93,10 +102,10 @@ class ErrorPolicy:
     def encoded(
         self, encoder: RowsEncoder, results: list[Any], offsets: npt.NDArray[np.int64], batch: Batch, emit: Emit
     ) -> Iterator[tuple[int, int, pa.RecordBatch]]:
-        """`results` as columns: those from `offsets[i]` to `offsets[i + 1]` belong to row `i` of `batch`. A row whose results don't fit is
-        refused.
+        """Encode `results` as columns: those from `offsets[i]` to `offsets[i + 1]` belong to row `i` of `batch`.
 
-        Yields (first row, end row, their results), in runs that are as long as possible.
+        A row whose results don't fit is refused. Yields (first row, end row, their results), in runs that are as long as
+        possible.
         """
         first, count = 0, batch.num_rows
         while (begin := int(offsets[first])) < len(results):
@@ -116,8 +125,9 @@ class ErrorPolicy:
 
 
 def refuse(operator: str, function: Callable[..., Any] | None, error: BaseException, *, key: Any = None, record: Any = None) -> NoReturn:
-    """Raises RecordError for the `error` of a user's function. A RecordError itself is raised again, with key and record added if they are
-    missing.
+    """Raise RecordError for the `error` of a user's function.
+
+    A RecordError itself is raised again, with key and record added if they are missing.
     """
     if isinstance(error, RecordError):
         if error.record is None:
@@ -130,27 +140,27 @@ def refuse(operator: str, function: Callable[..., Any] | None, error: BaseExcept
 
 
 def function_name(function: Any) -> str:
-    """The name of a user's function in messages."""
+    """Return the name of a user's function in messages."""
     while isinstance(function, partial):
         function = function.func
     return str(getattr(function, "__qualname__", type(function).__name__))
 
 
 def _is_of_record(error: BaseException) -> bool:
-    """Whether the error may be the record's fault, so that the job can go on without it."""
+    """Return True if the error may be the record's fault, so that the job can continue without it."""
     if isinstance(error, EvenflowError):
         return isinstance(error, RecordError)
     return isinstance(error, Exception) and not isinstance(error, MemoryError)
 
 
 def dead_letter(operator: str, key: str | None, record: Any, error: BaseException) -> dict[str, str | None]:
-    """The dead letter of a record."""
+    """Return the dead letter of a record."""
     message = error.problem if isinstance(error, RecordError) else shown(error).removeprefix(f"{type(error).__name__}: ")
     return {"operator": operator, "key": key, "record": json_text(record), "error": type(error).__name__, "message": message}
 
 
 def check_on_error(on_error: str, method: str) -> OnError:
-    """The error policy, checked. Raises FlowError for anything else."""
+    """Return the error policy. Raises FlowError for an unknown one."""
     if on_error not in CHOICES:
         raise FlowError(f'{method}(on_error={on_error!r}): expected "stop", "skip" or "dead_letter"')
     return on_error  # type: ignore[return-value]  # it is one of them

@@ -1,6 +1,6 @@
-"""Runs a user's coroutines in an event loop of the worker's thread, up to a number at a time, until all have ended.
+"""An event loop in the worker's thread that runs a user's coroutines, several at a time, until all have ended.
 
-Invariant: between two calls no coroutine of a record is under way. So a barrier, a marker and a snapshot see each record either before its
+Invariant: between two calls no coroutine is running. So a barrier, a marker and a snapshot see each record either before its
 coroutine began or after it ended, and nothing of it is lost or done twice in the state of the job.
 
 >>> async def doubled(row):
@@ -27,7 +27,7 @@ from .function_class import class_of, made
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of row `place`: its `value`, or the `error` that its coroutine ended with."""
+    """The outcome of row `place`: its `value`, or the `error` that its coroutine ended with."""
 
     place: int
     value: Any
@@ -35,10 +35,10 @@ class Outcome:
 
 
 class EventLoop:
-    """Used by one thread. `timeout`: seconds that a coroutine may take, None for any number.
+    """Calls a user's coroutine on rows. Used by one thread. `timeout`: seconds that a call may take, None for no limit.
 
-    A class in place of a function is made, and closed, inside the loop, so that it can hold a client that belongs to it. Raises
-    RecordError, naming the operator, for a constructor that raises.
+    A class in place of a function is instantiated, and closed, inside the loop, so that it can hold a client that belongs to it.
+    Raises RecordError, naming the operator, for a constructor that raises.
     """
 
     def __init__(self, function: Any, operator: str, *, concurrency: int, timeout: float | None) -> None:
@@ -51,11 +51,11 @@ class EventLoop:
             raise
 
     def outcomes(self, rows: Sequence[Any], *, stop: bool) -> list[Outcome]:
-        """Of all rows, in the order in which they ended; with `stop` no more than those up to the first error."""
+        """Return the outcomes of all rows, in the order in which they ended; with `stop` only up to the first error."""
         return self._loop.run_until_complete(self._run(rows, stop))
 
     def close(self) -> None:
-        """Close the object that was made, and the loop. What that raises is a warning: all records are processed."""
+        """Close the user's object, and the loop. An error in it becomes a warning: all records are processed."""
         if self._loop.is_closed():
             return
         try:
@@ -97,7 +97,8 @@ class EventLoop:
                 return Outcome(place, await self._function(row))
         except BaseException as error:  # noqa: BLE001 -- a user's coroutine may raise anything
             if limit.expired():
-                problem = f"{function_name(self._given)} has not ended after {self._timeout:g} s: see what it waits for, or raise timeout="
+                called = function_name(self._given)
+                problem = f"{called} has not ended after {self._timeout:g} s: check what it waits for, or raise timeout="
                 return Outcome(place, None, RecordError(self._operator, problem))
             return Outcome(place, None, error)
 

@@ -1,7 +1,7 @@
-"""Functions with set-up: a class in place of a function, of which each worker makes one object that it calls for every record.
+"""Functions with set-up: a class in place of a function; each worker creates one object of it and calls that for every record.
 
-The plan holds the class, or a `functools.partial` of it with the constructor's arguments. A worker makes the object when the operator
-opens, and calls its method `close`, if it has one, when the operator closes.
+The plan holds the class, or a `functools.partial` of it with the constructor's arguments. A worker creates the object when the
+operator opens, and calls its method `close`, if it has one, when the operator closes.
 
 >>> class Model:
 ...     def __init__(self, factor):
@@ -25,7 +25,7 @@ from .error_policy import function_name
 
 
 def class_of(function: Any) -> type | None:
-    """The class whose objects are called in place of `function`; None if it is called itself."""
+    """Return the class whose objects are called in place of `function`; None if it is called itself."""
     while isinstance(function, partial):
         function = function.func
     if not inspect.isclass(function) or function.__module__ == "builtins" or not has_call(function):
@@ -34,12 +34,12 @@ def class_of(function: Any) -> type | None:
 
 
 def has_call(kind: type) -> bool:
-    """Whether the objects of a class can be called."""
+    """Return True if the objects of a class can be called."""
     return any("__call__" in vars(base) for base in kind.__mro__)
 
 
 def made(function: Any, operator: str) -> Any:
-    """What is called for each record: an object of the class that was given, or the function itself.
+    """Return the callable for records: an object of the class that was passed, or the function itself.
 
     Raises RecordError, naming the operator, for a constructor that raises.
     """
@@ -52,7 +52,10 @@ def made(function: Any, operator: str) -> Any:
 
 
 def let_go(function: Any, called: Any, operator: str) -> None:
-    """Call `close` of what `made` has made of `function`, if there is one. What that raises is a warning: all records are processed."""
+    """Call `close` of the object that `made` created, if there is one.
+
+    An error in it becomes a warning: all records are processed.
+    """
     close = getattr(called, "close", None)
     if class_of(function) is None or not callable(close):
         return

@@ -1,6 +1,6 @@
-r"""Any value of a row as JSON text, for people and programs that read dead letters.
+r"""JSON text of any value of a row, for people and programs that read dead letters.
 
-Times are ISO 8601, bytes hexadecimal, other values that JSON lacks are text as Python shows them.
+Times are ISO 8601, bytes hexadecimal; other values that JSON lacks become their Python text.
 
 >>> from datetime import date
 >>> json_text({"day": date(2026, 1, 31), "raw": b"\xff", "n": None})
@@ -15,7 +15,7 @@ from typing import Any
 
 
 def json_text(value: Any) -> str:
-    """`value` as JSON. NaN and infinity become strings, because JSON has no such numbers."""
+    """Return `value` as JSON. NaN and infinity become strings, because JSON has no such numbers."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
     except ValueError:

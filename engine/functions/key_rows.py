@@ -15,14 +15,14 @@ import numpy.typing as npt
 from ..types.arrays import Array
 
 SHORT = 32
-"""Runs up to this length are summed side by side, longer ones one by one."""
+"""The length up to which runs are summed side by side; longer ones are summed one by one."""
 
 
 class KeyRows:
-    """`rows[column]` is a numpy array, shape (rows,): the first key's rows in arrival order, then the next key's, and so on.
+    """The rows of a batch by key: `rows[column]` is a numpy array, shape (rows,), key after key, each in arrival order.
 
-    `lengths`: rows of each key, shape (keys,). State arrays have one entry per key in the same order. `selected`: the last mask given to
-    `where`.
+    `lengths`: rows of each key, shape (keys,). State arrays have one entry per key in the same order. `selected`: the last mask
+    passed to `where`.
     """
 
     def __init__(self, columns: Mapping[str, Array], lengths: npt.NDArray[np.int64]) -> None:
@@ -39,23 +39,23 @@ class KeyRows:
         return int(self.ends[-1]) if len(self.ends) else 0
 
     def spread(self, values: Array) -> Array:
-        """A value per key, shape (keys,), as a value per row, shape (rows,)."""
+        """Repeat a value per key, shape (keys,), to a value per row, shape (rows,)."""
         spread: Array = np.repeat(values, self.lengths)
         return spread
 
     def first(self, values: Array) -> Array:
-        """The first of each key's values, shape (keys,), from values per row."""
+        """Return the first of each key's values, shape (keys,), from values per row."""
         first: Array = values[self.starts]
         return first
 
     def last(self, values: Array) -> Array:
-        """The last of each key's values, shape (keys,), from values per row."""
+        """Return the last of each key's values, shape (keys,), from values per row."""
         last: Array = values[self.ends - 1]
         return last
 
     @property
     def is_last(self) -> npt.NDArray[np.bool_]:
-        """Which rows are the last of their key, shape (rows,): `rows.where(rows.is_last, ...)` are results of a row per key.
+        """Return a mask of the last row of each key, shape (rows,): `rows.where(rows.is_last, ...)` are results of a row per key.
 
         >>> KeyRows({"value": np.array([1.0, 3.0, 10.0])}, lengths=np.array([2, 1])).is_last.tolist()
         [False, True, True]
@@ -65,15 +65,15 @@ class KeyRows:
         return mask
 
     def running_count(self, start: Array) -> npt.NDArray[np.int64]:
-        """For each row, the number of its key's rows up to and with it, shape (rows,), plus the key's `start`, shape (keys,)."""
+        """Number each key's rows, shape (rows,), continuing from the key's `start`, shape (keys,)."""
         counts: npt.NDArray[np.int64] = np.arange(1, len(self) + 1) + self.spread(start - self.starts)
         return counts
 
     def running_sum(self, values: str | Array, start: Array) -> Array:
-        """For each row, the sum of its key's values up to and with it, shape (rows,), plus the key's `start`, shape (keys,).
+        """Return the running sum of each key's values, shape (rows,), continuing from the key's `start`, shape (keys,).
 
-        The additions have the same order as in a loop, so sums of floats are the same to the last bit, however the stream was cut into
-        batches.
+        The additions have the same order as in a loop, so sums of floats are the same to the last bit for all cuts of the stream
+        into batches.
         """
         values = self.columns[values] if isinstance(values, str) else values
         sums = np.array(values, np.result_type(values, start))
@@ -92,6 +92,9 @@ class KeyRows:
         return sums
 
     def where(self, mask: npt.NDArray[np.bool_], **more: Array) -> dict[str, Array]:
-        """The rows for which `mask` is true, as output columns. Columns in `more`, shape (rows,), are added or replace others."""
+        """Return the rows for which `mask` is true, as output columns.
+
+        Columns in `more`, shape (rows,), are added or replace others.
+        """
         self.selected = mask
         return {name: column[mask] for name, column in {**self.columns, **more}.items()}

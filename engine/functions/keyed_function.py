@@ -1,5 +1,5 @@
-"""`KeyedFunction` and `CoKeyedFunction`, the classes that you derive for `.process(...)` and `.co_process(...)`: functions with states and
-timers per key.
+"""The base classes `KeyedFunction` and `CoKeyedFunction` for `.process(...)` and `.co_process(...)`: functions with states and
+timers.
 
 An instance keeps no state itself: before every call the operator binds it to the record of the current key.
 """
@@ -24,8 +24,8 @@ _MICROSECOND = timedelta(microseconds=1)
 class KeyContext:
     """The context of a call: event time, watermark, and the current key's timers.
 
-    `time`: event time of the row, or the timer's, in microseconds since the epoch (UTC); None without event time. `watermark`: no later
-    record is earlier than this. It differs from run to run, and so do results that depend on it.
+    `time`: event time of the row, or the timer's, in microseconds since the epoch (UTC); None without event time. `watermark`: no
+    later record is earlier than this. It differs from run to run, and so do results that depend on it.
     """
 
     __slots__ = ("_key", "_record", "_timers", "time", "watermark")
@@ -37,13 +37,15 @@ class KeyContext:
 
     @property
     def ended(self) -> bool:
-        """Whether the stream has ended. Timers set now still fire, so a timer that sets itself again must check this."""
+        """True if the stream has ended. Timers set now still fire, so a timer that sets itself again must check this."""
         return self.watermark == MAX_TIME
 
     def timer(self, at: int | datetime) -> None:
-        """Have `on_timer` called for this key when the watermark passes `at` (microseconds, or a datetime), or at the end of the stream.
+        """Schedule a call to `on_timer` for this key, when the watermark passes `at` (microseconds, or a datetime), or at the
+        end.
 
-        A key has at most one timer for a time. A timer for a time that the watermark has passed fires when the watermark next rises.
+        A key has at most one timer for a time. A timer for a time that the watermark has passed fires when the watermark next
+        rises.
         """
         if self.time is None:
             raise ValueError("a timer needs event time: give the source event_time=")
@@ -57,28 +59,31 @@ class KeyContext:
         self._record.timers.discard(_microseconds(at))
 
     def bind(self, key: Any, record: KeyRecord, time: int | None) -> None:
-        """Called before each call of the function."""
+        """Bind the context to a key's record. Called before each call of the function."""
         self._key, self._record, self.time = key, record, time
 
 
 class TimedFunction(ABC):
-    """A function with states, declared as class attributes, and timers, whatever its inputs."""
+    """The base of functions with states, declared as class attributes, and timers, for any number of inputs."""
 
     current: tuple[KeyRecord, int | None]
     """The record of the current key, and the event time: the states read and write these."""
 
     def on_timer(self, key: Any, time: int, context: KeyContext) -> Iterable[Any] | None:
-        """Called when the watermark passes a timer's `time`. Timers fire by time, then in the order in which they were set. Yields rows."""
+        """Yield rows when the watermark passes a timer's `time`.
+
+        Timers fire by time, then in the order in which they were set.
+        """
         raise NotImplementedError(f"{type(self).__name__} sets timers: it must define on_timer(self, key, time, context)")
 
     @classmethod
     def declared_states(cls) -> dict[str, str]:
-        """The kind of each state, by its name."""
+        """Return the kind of each state, by its name."""
         return {name: state.kind for base in reversed(cls.__mro__) for name, state in vars(base).items() if isinstance(state, KeyState)}
 
     @classmethod
     def lives(cls) -> dict[str, int]:
-        """The time to live, in microseconds, of each state that has one."""
+        """Return the time to live, in microseconds, of each state that has one."""
         states = {name: state for base in reversed(cls.__mro__) for name, state in vars(base).items() if isinstance(state, KeyState)}
         return {name: state.ttl for name, state in states.items() if state.ttl is not None}
 
@@ -103,13 +108,16 @@ class KeyedFunction(TimedFunction):
     >>> out
     [{'user': 'ann', 'until': 60, 'clicks': 2}, {'user': 'ann', 'until': 120, 'clicks': 1}]
 
-    A timer fires after every earlier row, and perhaps after some later rows that came before the watermark. So keep the state of different
-    times apart, as here.
+    A timer fires after every earlier row, and perhaps after some later rows that arrived before the watermark. So keep the state
+    of different times apart, as here.
     """
 
     @abstractmethod
     def on_row(self, key: Any, row: dict[str, Any], context: KeyContext) -> Iterable[Any] | None:
-        """Called for each row in arrival order; `key` is a tuple if there are several key columns. Yields rows (dicts or plain values)."""
+        """Yield rows (dicts or plain values) for a row; `key` is a tuple if there are several key columns.
+
+        Called for each row in arrival order.
+        """
 
 
 class CoKeyedFunction(TimedFunction):
@@ -117,16 +125,16 @@ class CoKeyedFunction(TimedFunction):
 
     >>> import evenflow as ef
     >>> class Answered(ef.CoKeyedFunction):
-    ...     asked = ef.value_state()
+    ...     begun = ef.value_state()
     ...     def on_left(self, key, row, context):
-    ...         self.asked = row["ts"]
+    ...         self.begun = row["ts"]
     ...         context.timer(context.time + 60_000_000)
     ...     def on_right(self, key, row, context):
-    ...         if self.asked is not None:
-    ...             yield {"call": key, "seconds": row["at"] - self.asked}
-    ...             del self.asked
+    ...         if self.begun is not None:
+    ...             yield {"call": key, "seconds": row["at"] - self.begun}
+    ...             del self.begun
     ...     def on_timer(self, key, time, context):
-    ...         if self.asked is not None:
+    ...         if self.begun is not None:
     ...             yield {"call": key, "seconds": None}
     >>> flow, out = ef.Dataflow("calls"), []
     >>> calls = flow.read(ef.from_items([{"id": 1, "ts": 0}, {"id": 2, "ts": 1}], event_time="ts", unit="s"))
@@ -136,21 +144,21 @@ class CoKeyedFunction(TimedFunction):
     >>> out
     [{'call': 1, 'seconds': 7}, {'call': 2, 'seconds': None}]
 
-    Rows of the two streams come in any order, also a row before another that is earlier. So keep what one side has to wait for, and decide
-    by a timer.
+    Rows of the two streams arrive in any order, also a row before another that is earlier. So keep a row that must wait for the
+    other side, and decide by a timer.
     """
 
     @abstractmethod
     def on_left(self, key: Any, row: dict[str, Any], context: KeyContext) -> Iterable[Any] | None:
-        """Called for each row of the first stream, as `KeyedFunction.on_row`."""
+        """Yield rows for a row of the first stream, as `KeyedFunction.on_row`."""
 
     @abstractmethod
     def on_right(self, key: Any, row: dict[str, Any], context: KeyContext) -> Iterable[Any] | None:
-        """Called for each row of the second stream, as `KeyedFunction.on_row`."""
+        """Yield rows for a row of the second stream, as `KeyedFunction.on_row`."""
 
 
 def _microseconds(at: int | datetime) -> int:
-    """A point in event time; a datetime without a zone is UTC, as in a source's column."""
+    """Return a point in event time in microseconds; a datetime without a zone is UTC, as in a source's column."""
     if isinstance(at, datetime):
         return ((at if at.tzinfo is not None else at.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
     if not isinstance(at, int) or isinstance(at, bool):

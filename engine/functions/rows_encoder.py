@@ -1,8 +1,9 @@
-"""Converts rows that a user's function returned to columns, whose types widen with the values.
+"""Encoding of rows that a user's function returned as columns, whose types widen with the values.
 
-A column takes its type from the user's `schema`, which is a promise that is checked; or from the input's column of its name, if all values
-fit that; or from its values. When a later value needs a wider type, the column has that type from then on: integers become floats, a
-struct gets another field. A value that has no common type with those before it is an error that names the column and both types.
+A column takes its type from the user's `schema`, which is a promise that is checked; or from the input's column of its name, if
+all values fit that; or from its values. When a later value needs a wider type, the column has that type from then on: integers
+become floats, a struct gets another field. A value that has no common type with those before it is an error that names the column
+and both types.
 
 >>> encoder = RowsEncoder("map")
 >>> encoder.encode([{"a": 1, "b": "x"}]).schema.names
@@ -31,7 +32,7 @@ SchemaLike: TypeAlias = pa.Schema | Mapping[str, Any] | None
 
 
 def arrow_schema(schema: SchemaLike, operator: str) -> pa.Schema | None:
-    """The Arrow schema of what the user gave. Raises FlowError for an unknown type name."""
+    """Return the Arrow schema of a user's schema. Raises FlowError for an unknown type name."""
     if schema is None or isinstance(schema, pa.Schema):
         return schema
     if not isinstance(schema, Mapping):
@@ -41,7 +42,7 @@ def arrow_schema(schema: SchemaLike, operator: str) -> pa.Schema | None:
 
 
 def column_type(name: Any, kind: Any, operator: str) -> pa.DataType:
-    """The type of a column. Raises FlowError for one that is unknown."""
+    """Return the type of a column. Raises FlowError for one that is unknown."""
     if not isinstance(name, str):
         raise FlowError(f"operator `{operator}`: schema has a column named {name!r}; column names are strings")
     try:
@@ -51,10 +52,10 @@ def column_type(name: Any, kind: Any, operator: str) -> pa.DataType:
 
 
 class RowsEncoder:
-    """Turns rows (dicts, or plain values for a stream with the one column `item`) into record batches.
+    """An encoder of rows (dicts, or plain values for a stream with the one column `item`) as record batches.
 
-    `schema`: the types that the user declared. `function`: the name of the user's function, for errors. `advice`: what the error for a
-    value of another type recommends; by default the operator's `schema`.
+    `schema`: the types that the user declared. `function`: the name of the user's function, for errors. `advice`: the
+    recommendation in errors about values of another type; by default the operator's `schema`.
     """
 
     def __init__(self, operator: str, schema: pa.Schema | None = None, *, function: str | None = None, advice: str | None = None) -> None:
@@ -64,7 +65,10 @@ class RowsEncoder:
         self._function, self._advice = function, advice
 
     def encode(self, rows: list[Any], like: pa.Schema | None = None) -> pa.RecordBatch:
-        """The rows (at least one) as columns; `like` is the schema of the input. Raises RecordError naming the column and the row."""
+        """Return the rows (at least one) as columns; `like` is the schema of the input.
+
+        Raises RecordError naming the column and the row.
+        """
         names, columns, arrays = self._encoded(rows, like)
         for column, array in zip(columns, arrays, strict=True):
             column.learn(array)
@@ -75,7 +79,7 @@ class RowsEncoder:
         return pa.record_batch(arrays, names=names)
 
     def first_misfit(self, rows: list[Any], like: pa.Schema | None = None) -> tuple[int, RecordError]:
-        """The place of the first row that can't be encoded together with the rows before it, and why; there is one."""
+        """Return the index of the first row that can't be encoded together with those before it, and the error."""
         fitting, tried = 0, 1
         while self._problem(rows[:tried], like) is None and tried < len(rows):
             fitting, tried = tried, min(2 * tried, len(rows))
@@ -109,14 +113,12 @@ class RowsEncoder:
         return names, columns, arrays
 
     def _names_of(self, row: dict[Any, Any]) -> list[str]:
-        """The columns of the first row of the stream."""
+        """Return the columns of the first row of the stream."""
         for name in row:
             if not isinstance(name, str):
                 raise RecordError(self.operator, f"the column name {name!r} is no string: name columns by strings", record=row)
         if not row:
-            raise RecordError(
-                self.operator, "a row is {}, without columns: return at least one, and leave records out with filter or flat_map"
-            )
+            raise RecordError(self.operator, "a row is {}, without columns: return at least one, and drop records with filter or flat_map")
         return list(row)
 
     def _values(self, rows: list[Any], names: list[str]) -> list[list[Any]]:
@@ -137,7 +139,7 @@ class RowsEncoder:
                 raise RecordError(
                     self.operator, f"every row must have the columns {names}, this one has {keys}: give missing values as None", record=row
                 )
-        raise RecordError(self.operator, "rows are dicts and plain values in turn: return one kind", record=rows[0])
+        raise RecordError(self.operator, "the function returned both dicts and plain values: return one kind", record=rows[0])
 
     def _refuse_none(self) -> NoReturn:
         raise RecordError(

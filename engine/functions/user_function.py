@@ -20,10 +20,10 @@ from .function_class import class_of
 
 
 def check_function(function: Any, called: str, *arguments: str, yields: bool = False, classes: bool = False, awaited: bool = False) -> Any:
-    """The function, checked. `called` is the API method, for messages, and `arguments` are those of its calls.
+    """Return the function, checked. `called` is the API method, for messages, and `arguments` are those of its calls.
 
-    `yields`: it may be a generator; `classes`: it may be a class, of which each worker makes an object to call; `awaited`: it must be an
-    async function. Raises FlowError for what can't be called so, or, as far as Python knows its signature, not with these arguments.
+    `yields`: it may be a generator; `classes`: it may be a class that each worker instantiates; `awaited`: it must be an async
+    function. Raises FlowError for anything that can't be called so, or not with these arguments, if Python knows its signature.
     """
     call, name = f"({', '.join(arguments)})", function_name(function)
     if not callable(function):
@@ -46,7 +46,7 @@ def check_function(function: Any, called: str, *arguments: str, yields: bool = F
 
 
 def _check_kind(plain: Any, place: str, *, yields: bool, awaited: bool) -> None:
-    """Raises FlowError unless `plain` is awaited if it must be, and else gives its result when it is called."""
+    """Raise FlowError unless `plain` is an async function exactly if it must be, and no generator unless it may be."""
     if inspect.isasyncgenfunction(plain) or inspect.iscoroutinefunction(plain) != awaited:
         if awaited:
             raise FlowError(f"{place}: expected an async function, `async def`; map takes a plain one")
@@ -56,18 +56,18 @@ def _check_kind(plain: Any, place: str, *, yields: bool, awaited: bool) -> None:
 
 
 def _called(function: Any) -> Any:
-    """The function or method that runs when `function` is called."""
+    """Return the function or method that runs when `function` is called."""
     while isinstance(function, partial):
         function = function.func
     if inspect.isroutine(function) or inspect.isclass(function):
         return function
-    return getattr(type(function), "__call__", function)  # noqa: B004 -- the method of an instance that can be called is looked at
+    return getattr(type(function), "__call__", function)  # noqa: B004 -- the instance's own method is examined
 
 
 def _check_arguments(function: Any, place: str, arguments: tuple[str, ...], advice: str = "") -> None:
     try:
         signature = inspect.signature(function, follow_wrapped=False)
-    except (ValueError, TypeError):  # Python doesn't know those of all built-in functions
+    except (ValueError, TypeError):  # Python knows no signature for some built-in functions
         return
     try:
         signature.bind(*arguments)
@@ -77,7 +77,7 @@ def _check_arguments(function: Any, place: str, arguments: tuple[str, ...], advi
 
 
 def call_rows(function: Callable[[dict[str, Any]], Any], batch: Batch, errors: ErrorPolicy, emit: Emit) -> tuple[list[Any], Batch]:
-    """The results of `function` for every row in order, and the batch of their rows; refused rows are left out of both."""
+    """Call `function` with every row in order; return the results, and the batch without the refused rows."""
     results: list[Any] = []
     refused: list[int] = []
     append = results.append

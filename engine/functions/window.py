@@ -1,4 +1,4 @@
-"""What a function of whole windows is told about its window."""
+"""The window that is passed to a function of whole windows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A window of event time: `start` belongs to it, `end` doesn't. A session's `end` is its gap after its last row. Both in UTC."""
+    """A window of event time, from `start` up to but without `end`, both in UTC.
+
+    A session's `end` is its gap after its last row.
+    """
 
     start: datetime
     end: datetime

@@ -1,1 +1,1 @@
-"""Joins: the rows that each side keeps, how they are found by key and time, and the rows that come out."""
+"""Joins: the rows that each side keeps, their index by key and time, and the columns of the results."""

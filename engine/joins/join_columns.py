@@ -1,6 +1,6 @@
-"""The columns of a join's results: left's, then right's. A key column of right with the name of left's is the same column.
+"""The columns of a join's results: left's, then right's. A key column with the same name on both sides appears once.
 
-Any other column of right that has the name of one of left's gets a suffix.
+Any other column of right with the name of one of left's gets a suffix.
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ How: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
 DEALABLE: dict[How, tuple[Dealt, ...]] = {
     "inner": ("left", "right"), "left": ("left",), "right": ("right",), "full": (), "semi": ("left",), "anti": ("left",),
 }  # fmt: skip
-"""The sides whose rows may be dealt over several workers: a copied row can't tell at any of them whether it has a partner at another."""
+"""The sides whose rows may be dealt over several workers.
+
+A copied row is at several workers, and none of them knows if it has a partner at another.
+"""
 
 
 class JoinColumns:
-    """`left_keys`, `right_keys`: the key columns of both sides, in pairs; `how`: which rows are emitted."""
+    """The layout of a join's results. `left_keys`, `right_keys`: the key columns, in pairs; `how`: the rows that are emitted."""
 
     def __init__(self, operator: str, left_keys: tuple[str, ...], right_keys: tuple[str, ...], suffix: str, how: How) -> None:
         self._operator, self._suffix = operator, suffix
@@ -38,21 +41,24 @@ class JoinColumns:
         self._names: dict[str, str] = {}
 
     def pairs(self, left: pa.RecordBatch, right: pa.RecordBatch, times: Times | None) -> Batch:
-        """Rows of both sides, side by side."""
+        """Return pairs of rows as result rows."""
         names = self._right_names(left.schema, right.schema)
         left = self._widened(left, right.schema)
         columns = [*left.columns, *(right.column(name) for name in names)]
         return Batch(pa.RecordBatch.from_arrays(columns, names=[*left.schema.names, *names.values()]), times)
 
     def left_only(self, left: pa.RecordBatch, right: pa.Schema | None, times: Times | None) -> Batch:
-        """Rows of left with nulls for right's columns, as far as these are known."""
+        """Return rows of left with nulls for right's columns, as far as these are known."""
         names = {} if right is None else self._right_names(left.schema, right)
         nulls = [pa.nulls(left.num_rows, right.field(name).type) for name in names] if right is not None else []
         left = left if right is None else self._widened(left, right)
         return Batch(pa.RecordBatch.from_arrays([*left.columns, *nulls], names=[*left.schema.names, *names.values()]), times)
 
     def right_only(self, left: pa.Schema | None, right: pa.RecordBatch, times: Times | None) -> Batch:
-        """Rows of right with nulls for left's columns, as far as these are known; key columns of one name have right's key."""
+        """Return rows of right with nulls for left's columns, as far as these are known.
+
+        Key columns with the same name on both sides have right's key.
+        """
         if left is None:
             return Batch(right, times)
         names = self._right_names(left, right.schema)
@@ -66,7 +72,7 @@ class JoinColumns:
         return Batch(pa.RecordBatch.from_arrays(columns, names=[*left.names, *names.values()]), times)
 
     def _widened(self, left: pa.RecordBatch, right: pa.Schema) -> pa.RecordBatch:
-        """Left's rows; key columns of both sides in the type that they have in all results."""
+        """Return left's rows with shared key columns in their result type."""
         if not self._wide or all(left.schema.field(name).type == right.field(name).type for name in self._shared):
             return left
         columns = [
@@ -76,7 +82,7 @@ class JoinColumns:
         return pa.RecordBatch.from_arrays(columns, names=left.schema.names)
 
     def _cast(self, column: pa.Array, left: pa.DataType, right: pa.DataType) -> pa.Array:
-        """A key column in the type for both sides, with left's zone. Raises RecordError for a key that does not fit it."""
+        """Return a key column in the type for both sides, with left's zone. Raises RecordError for a key that does not fit it."""
         kind = common_type(left, right)
         if kind is None or kind == column.type:
             return column
@@ -88,7 +94,7 @@ class JoinColumns:
             ) from error
 
     def _right_names(self, left: pa.Schema, right: pa.Schema) -> dict[str, str]:
-        """The result's names of right's columns. Raises RecordError for two columns of one name."""
+        """Return the result's names of right's columns. Raises RecordError for duplicate names."""
         both = tuple(left.names), tuple(right.names)
         if both == self._checked:
             return self._names
@@ -101,13 +107,13 @@ class JoinColumns:
 
 
 def right_names(left: Iterable[str], right: Iterable[str], shared: set[str], suffix: str) -> dict[str, str]:
-    """The result's names of right's columns; `shared`: those that are left's too."""
+    """Return the result's names of right's columns; `shared`: those that are left's too."""
     taken = set(left)
     return {name: f"{name}{suffix}" if name in taken else name for name in right if name not in shared}
 
 
 def clash(left: Iterable[str], names: Mapping[str, str]) -> str | None:
-    """The problem of two columns of one name in a result with the columns of left, and those of right by these `names`."""
+    """Describe the problem of duplicate names in the result of left's columns and right's by these `names`; None without one."""
     taken = set(left)
     for name, result in names.items():
         if result in taken or list(names.values()).count(result) > 1:
@@ -116,10 +122,10 @@ def clash(left: Iterable[str], names: Mapping[str, str]) -> str | None:
 
 
 def shared_keys(left_keys: Sequence[str], right_keys: Sequence[str]) -> set[str]:
-    """The key columns that have one name on both sides."""
+    """Return the key columns that have one name on both sides."""
     return {left for left, right in zip(left_keys, right_keys, strict=True) if left == right}
 
 
 def later_times(left: Block, right: Block) -> Times:
-    """The event time of each pair: the later of both."""
+    """Return the event time of each pair: the later of both."""
     return np.maximum(left.times, right.times)

@@ -1,4 +1,4 @@
-"""The types of the key columns of two inputs: equal keys must have equal hashes, so types that are never equal are an error."""
+"""The types of the key columns of two inputs. Equal keys must have equal hashes, so types that are never equal are an error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .sides import LEFT, RIGHT, Side
 
 
 class KeyKinds:
-    """`left_keys`, `right_keys`: the key columns of both sides, in pairs; `operator`: whose they are, for errors.
+    """The key types of both sides so far. `left_keys`, `right_keys`: the key columns, in pairs; `operator`: for errors.
 
     `one_unit`: as in `never_equal`.
     """
@@ -23,7 +23,10 @@ class KeyKinds:
         self._kinds: dict[Side, list[pa.DataType]] = {}
 
     def learn(self, side: Side, kinds: Sequence[pa.DataType]) -> None:
-        """Note the types of a side's key columns. Raises RecordError, naming both columns, if they can't equal those of the other side."""
+        """Note the types of a side's key columns.
+
+        Raises RecordError, naming both columns, if they can't equal the other side's.
+        """
         if self._kinds.get(side) == kinds:
             return
         self._kinds[side] = list(kinds)
@@ -37,7 +40,7 @@ class KeyKinds:
 def never_equal(
     names: Iterable[tuple[str, str]], left: Iterable[pa.DataType | None], right: Iterable[pa.DataType | None], *, one_unit: bool = False
 ) -> str | None:
-    """The problem of the first pair of key columns whose types are never equal, None if there is none. A type may be unknown (None).
+    """Describe the first pair of key columns whose types are never equal; None if there is none. A type may be unknown (None).
 
     `one_unit`: refuse nanoseconds together with other units, for operators with one state for the keys of both sides.
 
@@ -57,7 +60,7 @@ def never_equal(
 
 
 def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """The type for the keys of both sides, whose types can be equal; None if there is none.
+    """Return the type for the keys of both sides, whose types can be equal; None if there is none.
 
     >>> common_type(pa.int32(), pa.int64()), common_type(pa.int64(), pa.uint64())
     (DataType(int64), None)
@@ -110,7 +113,7 @@ _WIDENED: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType, pa.D
     (pa.types.is_date, lambda _one, _other: pa.date32()),
     (lambda kind: "string" in str(kind), lambda _one, _other: pa.large_string()),
 )
-"""Kinds of types: the test for each, and the function that finds the common type of two different types of it."""
+"""Kinds of types: the test for each, and the function that returns the common type of two different types of that kind."""
 
 MOST_DIGITS, MOST_DIGITS_OF_ALL = 38, 76
 """The most digits of a decimal128, and of a decimal256."""

@@ -1,4 +1,4 @@
-"""Finds the rows of one side of a join that match rows of the other: equal keys, and a time within bounds.
+"""Matching of rows of one side of a join with rows of the other: equal keys, and a time within bounds.
 
 Hashes find candidates, keys decide. As in SQL, a null in a key equals nothing.
 """
@@ -20,26 +20,28 @@ from .rows import Reached
 from .segment import Found, Segment, expanded
 
 PIECE = 262_144
-"""Pairs that are made at a time, about: a hot key must not cost memory for all its pairs at once."""
+"""The approximate number of pairs made at a time, so that a hot key doesn't cost memory for all its pairs at once."""
 
 ANY_TIME: Bounds = None, None
 
 
 Condition = Callable[[Block, Found, Times, Reached], npt.NDArray[np.bool_]]
-"""Which candidates match, shape (candidates,), of a probing block; with the times of the stored rows, and these rows."""
+"""A further condition on candidates of a probing block, with the stored rows and their times; returns a mask, shape
+(candidates,).
+"""
 
 
 class Matcher:
-    """Matches blocks of one side with the log of the other. `probing`, `stored`: the names of the key columns of both.
+    """Matches blocks of one side, in memory, with the log of the other.
 
-    The rows of a probing block are in memory.
+    `probing`, `stored`: the names of both sides' key columns.
     """
 
     def __init__(self, probing: tuple[str, ...], stored: tuple[str, ...], condition: Condition | None = None) -> None:
         self._probing, self._stored, self._condition = probing, stored, condition
 
     def pairs(self, block: Block, log: RowLog, bounds: Bounds) -> Iterator[tuple[Block, Block]]:
-        """Matching rows, side by side: rows of `block`, and rows of the log."""
+        """Yield matching rows in pairs: rows of `block`, and rows of the log."""
         for segment in log.reached(bounds):
             stored = segment.block
             for found, reached in self._met(block, segment, bounds):
@@ -49,7 +51,7 @@ class Matcher:
                     yield block.take(found.probed), Block.of(rows, stored.hashes[there], stored.times[there], stored.due[there])
 
     def matched(self, block: Block, log: RowLog, bounds: Bounds) -> npt.NDArray[np.bool_]:
-        """Which rows of `block` have a match, shape (rows,)."""
+        """Return a mask of the rows of `block` that have a match, shape (rows,)."""
         mask = np.zeros(len(block), np.bool_)
         for segment in log.reached(bounds):
             for found in self.found(block, segment, bounds):
@@ -57,23 +59,25 @@ class Matcher:
         return mask
 
     def found(self, block: Block, segment: Segment, bounds: Bounds) -> Iterator[Found]:
-        """The matches of `block` in one segment, in pieces; those of one probing row are together, by time."""
+        """Yield the matches of `block` in one segment, in pieces; those of one probing row are together, by time."""
         return (found for found, _ in self._met(block, segment, bounds))
 
     def ranges(self, block: Block, segment: Segment, bounds: Bounds) -> tuple[Places, Places]:
-        """The range of candidates of each row of `block`: their first place, and the one behind the last. Empty for a null in a key."""
+        """Return the range of candidates of each row of `block`: the first, and the one behind the last. Empty for a null in a
+        key.
+        """
         start, end = segment.ranges(block.hashes, *bounds)
         known = without_nulls(block, self._probing)
         return start, end if known is None else np.where(known, end, start)
 
     def equal(self, block: Block, stored: Block, found: Found) -> npt.NDArray[np.bool_]:
-        """Which candidates, with equal hashes, have equal keys, shape (candidates,)."""
+        """Return a mask of the candidates, with equal hashes, whose keys are equal, shape (candidates,)."""
         if self._hashes_decide(block, stored) or not len(found.probed):
             return np.ones(len(found.probed), np.bool_)
         return self._equal(block, found, stored.held.reached(found.stored))
 
     def _met(self, block: Block, segment: Segment, bounds: Bounds) -> Iterator[tuple[Found, Reached | None]]:
-        """As `found`, with the stored rows if they were read."""
+        """Yield what `found` does, with the stored rows if they were read."""
         start, end = self.ranges(block, segment, bounds)
         for first, last in _pieces(np.maximum(end - start, 0)):
             found = expanded(start[first:last], end[first:last])
@@ -93,12 +97,12 @@ class Matcher:
         return mask
 
     def _hashes_decide(self, block: Block, stored: Block) -> bool:
-        """Whether equal hashes mean equal keys."""
+        """Return True if equal hashes mean equal keys."""
         return _hash_is_key(block, self._probing) and _hash_is_key(stored, self._stored)
 
 
 def without_nulls(block: Block, keys: Sequence[str]) -> npt.NDArray[np.bool_] | None:
-    """Which rows of `block` have a key without a null, shape (rows,); None for all."""
+    """Return a mask of the rows of `block` whose key has no null, shape (rows,); None for all."""
     mask: npt.NDArray[np.bool_] | None = None
     for name in keys:
         if block.held.has_nulls(name):
@@ -109,12 +113,12 @@ def without_nulls(block: Block, keys: Sequence[str]) -> npt.NDArray[np.bool_] | 
 
 
 def plain(column: pa.Array) -> pa.Array:
-    """The column without a dictionary."""
+    """Return the column without a dictionary."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def _hash_is_key(block: Block, keys: Sequence[str]) -> bool:
-    """Whether different keys have different hashes: the hash of one signed integer is a bijection."""
+    """Return True if different keys have different hashes: the hash of one signed integer is a bijection."""
     return len(keys) == 1 and pa.types.is_signed_integer(block.schema.field(keys[0]).type) and not block.held.has_nulls(keys[0])
 
 
@@ -123,7 +127,7 @@ def _kept(found: Found, reached: Reached, mask: npt.NDArray[np.bool_]) -> tuple[
 
 
 def _pieces(counts: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Ranges of probing rows with about `PIECE` candidates each, at least one row."""
+    """Yield ranges of probing rows with about `PIECE` candidates each, at least one row."""
     total = np.cumsum(counts)
     first, done = 0, 0
     while first < len(counts):

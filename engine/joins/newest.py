@@ -1,4 +1,4 @@
-"""The newest stored row that is not later than a probing row, of its key: the look-up of an as-of join."""
+"""The look-up of an as-of join: for each probing row, the newest stored row of its key that is not later."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NONE = np.iinfo(np.int64).min
 def newest(
     block: Block, log: RowLog, earliest: Times | None, probing: tuple[str, ...], stored: tuple[str, ...]
 ) -> tuple[npt.NDArray[np.bool_], pa.RecordBatch | None]:
-    """Which rows of `block` have such a row, shape (rows,), and these rows, one for each; None if there is none.
+    """Return a mask of the rows of `block` that have such a row, shape (rows,), and these rows, one for each; None without any.
 
     `earliest`: the earliest time that it may have, one per row of `block`. `probing`, `stored`: the key columns of both.
     """
@@ -47,7 +47,7 @@ def newest(
 
 
 def _last_of(matcher: Matcher, block: Block, segment: Segment, earliest: Times | None) -> Found:
-    """The last candidate of each probing row in a segment, whose rows of a hash rise in time."""
+    """Return the last candidate of each probing row in a segment, whose rows of one hash are sorted by time."""
     start, end = matcher.ranges(block, segment, (earliest, block.times))
     probed = np.flatnonzero(end > start)
     found = Found(probed, end[probed] - 1)
@@ -64,7 +64,10 @@ def _last_of(matcher: Matcher, block: Block, segment: Segment, earliest: Times |
 
 
 def superseded(block: Block, keys: tuple[str, ...], watermark: int) -> npt.NDArray[np.bool_]:
-    """Which rows of a segment's block can't be the newest for any time from `watermark` on, since a later row of their key can."""
+    """Return a mask of the rows of a segment's block that can't be the newest at `watermark` or later.
+
+    A later row of their key is in the block.
+    """
     mask = np.zeros(len(block), np.bool_)
     earlier = np.flatnonzero(
         (block.hashes[1:] == block.hashes[:-1]) & (block.times[1:] > block.times[:-1]) & (block.times[1:] <= watermark)
@@ -75,7 +78,7 @@ def superseded(block: Block, keys: tuple[str, ...], watermark: int) -> npt.NDArr
 
 
 def _rising(column: pa.Array) -> list[npt.NDArray[Any]]:
-    """Sort keys of a column in the order of the aggregates, but a null is less than any value."""
+    """Return sort keys of a column in the order of the aggregates, but with null less than any value."""
     values = order_keys(column, one_zero=True)
     if not column.null_count or pa.types.is_null(column.type):
         return [values]
@@ -83,7 +86,7 @@ def _rising(column: pa.Array) -> list[npt.NDArray[Any]]:
 
 
 def _greatest(rows: pa.RecordBatch, owners: npt.NDArray[np.intp], count: int) -> pa.RecordBatch:
-    """The greatest row of each owner in [0, count), compared column by column but for nested ones.
+    """Return the greatest row of each owner in [0, count), compared column by column except nested ones.
 
     A null is less than any value, and NaN larger than any number.
     """

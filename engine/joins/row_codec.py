@@ -1,6 +1,6 @@
-"""Rows as bytes for a state backend, packed and unpacked a batch at a time: fixed widths in front, then texts and bytes.
+"""Encoding of rows as bytes for a state backend, a batch at a time: fixed widths in front, then texts and bytes.
 
-A row is a bit per column that says whether it has a value, the columns of fixed width, the lengths of the others, and these. Nested columns
+A row consists of a validity bit per column, the columns of fixed width, the lengths of the others, and these. Nested columns
 (lists, structs, ...) are an Arrow stream of one row each, which costs some 50 microseconds per row.
 
 >>> codec = RowCodec(pa.schema({"n": pa.int32(), "text": pa.string()}))
@@ -25,7 +25,7 @@ _NESTED = "nested"
 
 
 class RowCodec:
-    """For rows of one schema."""
+    """A codec for rows of one schema."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
@@ -42,11 +42,11 @@ class RowCodec:
 
     @property
     def _ragged(self) -> list[Any]:
-        """The parts behind the head."""
+        """Return the parts behind the head."""
         return [*self._texts, *([_NESTED] if self._nested else [])]
 
     def pack(self, rows: pa.RecordBatch) -> list[bytes]:
-        """Each row as bytes; the rows have the codec's schema."""
+        """Return each row as bytes; the rows have the codec's schema."""
         count = rows.num_rows
         columns = [_without_dictionary(column) for column in rows.columns]
         head = np.zeros(count, self._head)
@@ -66,7 +66,7 @@ class RowCodec:
         return packed.to_pylist()  # type: ignore[no-any-return]
 
     def unpack(self, packed: Sequence[bytes]) -> pa.RecordBatch:
-        """The inverse of `pack`."""
+        """Return the rows of packed bytes; the inverse of `pack`."""
         count, size = len(packed), self._head.itemsize
         data = np.frombuffer(b"".join(packed), np.uint8)
         if self._ragged:
@@ -96,7 +96,7 @@ class RowCodec:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _parts(self, data: Bytes, head: npt.NDArray[Any]) -> dict[Any, pa.Array]:
-        """The columns of texts and bytes, and the nested part."""
+        """Return the columns of texts and bytes, and the nested part."""
         lengths = np.stack([head[f"l{name}"] for name in self._ragged], axis=1).reshape(-1)
         offsets = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
@@ -130,7 +130,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _width(kind: pa.DataType) -> int | None:
-    """The bytes of a value of a type of fixed width, None for others."""
+    """Return the bytes of a value of a type of fixed width, None for others."""
     if pa.types.is_boolean(kind):
         return 1
     if pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind):
@@ -147,7 +147,7 @@ def _with_dictionary(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _fixed_bytes(column: pa.Array) -> Bytes:
-    """The values as bytes, shape (rows, width); those of nulls have no meaning."""
+    """Return the values as bytes, shape (rows, width); those of nulls have no meaning."""
     if pa.types.is_boolean(column.type):
         flags: Bytes = pc.fill_null(column, False).to_numpy(zero_copy_only=False).astype(np.uint8)[:, None]
         return flags
@@ -160,14 +160,14 @@ def _fixed_bytes(column: pa.Array) -> Bytes:
 
 
 def _as_bytes(column: pa.Array) -> pa.Array:
-    """Texts or bytes, a null as an empty one."""
+    """Return texts as bytes, a null as an empty one."""
     if pa.types.is_string_view(column.type) or pa.types.is_string(column.type):
         column = column.cast(pa.large_string())
     return pc.fill_null(column.cast(pa.large_binary()), b"")
 
 
 def _valid(head: npt.NDArray[Any], place: int) -> npt.NDArray[np.bool_]:
-    """Which rows have a value in a column."""
+    """Return a mask of the rows that have a value in a column."""
     bits = np.ascontiguousarray(head["valid"]).view(np.uint8).reshape(len(head), -1)
     valid: npt.NDArray[np.bool_] = bits[:, place // 8] & (128 >> place % 8) > 0
     return valid

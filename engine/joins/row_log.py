@@ -1,8 +1,8 @@
 """The rows that one side of a join keeps: a log of blocks in sorted segments, merged as they grow.
 
-A batch of any size is looked up with a few searches in each segment that its times reach, and no Python runs per row. Their number
-grows with the logarithm of the rows, or, where `widest` is set, with the event time that they span. Merging drops the rows that are due no
-more. The log-structured merge is after O'Neil et al., "The log-structured merge-tree" (1996).
+A batch of any size is looked up with a few searches in each segment that its times reach, and no Python runs per row. The number
+of segments grows with the logarithm of the rows, or, if `widest` is set, with the event time that they span. Merging drops the
+rows that are no longer needed. The log-structured merge is after O'Neil et al., "The log-structured merge-tree" (1996).
 """
 
 from __future__ import annotations
@@ -23,29 +23,31 @@ RATIO = 4
 """A segment is merged with the one before it unless that has more than this many times its rows."""
 
 SMALLEST = 4_096
-"""Segments with fewer rows are always merged."""
+"""The size below which segments are always merged, in rows."""
 
 Bounds = tuple[Times | None, Times | None]
 """The earliest and the latest time of a match for each probing row, None for any."""
 
 Selection = Callable[[Block], npt.NDArray[np.bool_]]
-"""A mask of the rows of a block."""
+"""A function from a block to a mask of its rows."""
 
 
 class RowLog:
-    """Used by one thread."""
+    """The log of one side's rows. Used by one thread."""
 
     def __init__(self) -> None:
         self.segments: list[Segment] = []
         self._forgotten = MIN_TIME
         self.drops: Selection | None = None
-        """Selects rows of a sorted block that are needed no more, for another reason than their due time."""
+        """Selects rows of a sorted block that are no longer needed for another reason than their due time."""
         self.widest: int | None = None
-        """Segments are not merged to one over more event time than this: a look-up passes over those outside its bounds, and forgetting
-        drops them whole. None: over any."""
+        """The most event time that a merged segment may span; None: any.
+
+        A look-up skips segments outside its bounds, and forgetting drops them at once.
+        """
 
     def append(self, block: Block) -> None:
-        """Keep these rows, which are sorted as a segment's."""
+        """Keep these rows, which are sorted as in a segment."""
         if not len(block):
             return
         blocks, rows, columns = [block], len(block), block.schema
@@ -66,31 +68,31 @@ class RowLog:
         self.segments.append(merged)
 
     def reached(self, bounds: Bounds) -> list[Segment]:
-        """The segments with rows from the earliest to the latest time of these bounds, which have one entry per probing row."""
+        """Return the segments with rows within these bounds, which have one entry per probing row."""
         low, high = (None if times is None or not len(times) else times for times in bounds)
         earliest = MIN_TIME if low is None else int(low.min())
         latest = MAX_TIME if high is None else int(high.max())
         return [segment for segment in self.segments if segment.earliest <= latest and segment.latest >= earliest]
 
     def due_in(self, start: int, end: int) -> list[Block]:
-        """The rows with a due time in [start, end)."""
+        """Return the rows with a due time in [start, end)."""
         found = (segment.due_in(start, end) for segment in self.segments)
         return [block for block in found if block is not None]
 
     def due_times(self, start: int, end: int) -> Times:
-        """The due times in [start, end), of all rows."""
+        """Return the due times in [start, end), of all rows."""
         due = [segment.block.due for segment in self.segments]
         return np.concatenate([np.zeros(0, np.int64), *(times[(times >= start) & (times < end)] for times in due)])
 
     @staticmethod
     def of(blocks: Sequence[Block]) -> RowLog:
-        """A log of these rows."""
+        """Return a log of these rows."""
         log = RowLog()
         log.segments = [Segment(sorted_rows(Block.concat(run))) for run in _alike(blocks)]
         return log
 
     def forget(self, before: int) -> None:
-        """Rows with a due time before `before` are needed no more. Their memory is freed as segments are dropped and merged."""
+        """Forget rows with a due time before `before`. Their memory is freed as segments are dropped and merged."""
         self._forgotten = before
         kept = list[Segment]()
         for segment in self.segments:
@@ -102,7 +104,7 @@ class RowLog:
 
     @property
     def oldest(self) -> int | None:
-        """The earliest event time of a row that may still be needed, None without rows."""
+        """Return the earliest event time of a row that may still be needed, None without rows."""
         return min((segment.earliest for segment in self.segments), default=None)
 
     def cut_out(self, leaving: Selection) -> list[Block]:
@@ -121,7 +123,7 @@ class RowLog:
         return gone
 
     def blocks(self) -> Iterator[Block]:
-        """All rows."""
+        """Return the blocks of all rows."""
         return (segment.block for segment in self.segments)
 
     def __len__(self) -> int:
@@ -129,11 +131,11 @@ class RowLog:
 
     @property
     def nbytes(self) -> int:
-        """Estimate of its bytes."""
+        """Return an estimate of its bytes."""
         return sum(segment.nbytes() for segment in self.segments)
 
     def _merges(self, segment: Segment, blocks: Sequence[Block], rows: int) -> bool:
-        """Whether to merge `segment` with the blocks behind it, which have `rows` rows."""
+        """Return True to merge `segment` with the blocks behind it, which have `rows` rows."""
         if len(segment) + rows <= SMALLEST:
             return True
         if len(segment) > RATIO * rows:
@@ -152,7 +154,7 @@ class RowLog:
         return segment.block.filter(living) if living.any() else None
 
     def _thinned(self, segment: Segment) -> Segment:
-        """The segment, without the forgotten rows once they are half of it."""
+        """Return the segment, without the forgotten rows once they are half of it."""
         if not segment.mostly_before(self._forgotten):
             return segment
         block = self._living(segment)
@@ -160,7 +162,7 @@ class RowLog:
 
 
 def _alike(blocks: Sequence[Block]) -> Iterator[list[Block]]:
-    """The blocks, none empty, in runs whose columns go together."""
+    """Yield the blocks, none empty, in runs with compatible columns."""
     run: list[Block] = []
     common = pa.schema([])
     for block in blocks:

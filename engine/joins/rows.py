@@ -1,6 +1,6 @@
-"""The rows of a block of one side of a join, wherever their columns lie: in memory, or in a state backend.
+"""The rows of a block of one side of a join, with their columns in memory or in a state backend.
 
-Whoever needs values says for which rows, once for a whole batch; what selects and sorts rows touches no values.
+Callers ask for values once per batch, by row index. Filtering and sorting move indices only.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ Places = npt.NDArray[np.integer]
 Mask = npt.NDArray[np.bool_]
 
 LARGE = 32_768
-"""Rows of a table that is not copied when blocks are merged. Rows that are read from several tables are copied twice."""
+"""The size in rows from which on a table is not copied when blocks are merged. Rows read from several tables are copied twice."""
 
 
 Tables = tuple[pa.RecordBatch, ...]
-"""Tables of one schema, whose rows are numbered through from the first table's to the last one's."""
+"""Tables of one schema. Their rows are numbered consecutively, from the first table's to the last one's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Rows whose values are at hand: row `places[i]` of the tables for each `i`. A column that nobody asks for is not copied."""
+    """Rows whose values were read: row `places[i]` of the tables for each `i`. A column is copied only if requested."""
 
     tables: Tables
     places: Places
 
     def column(self, name: str) -> pa.Array:
-        """The values of one column."""
+        """Return the values of one column."""
         if len(self.tables) == 1:
             return self.tables[0].column(name).take(pa.array(self.places))
         return self.rows(name).column(0)
 
     def filter(self, mask: Mask) -> Reached:
-        """The rows that `mask` selects."""
+        """Return the rows that `mask` selects."""
         return Reached(self.tables, self.places[mask])
 
     def rows(self, *columns: str) -> pa.RecordBatch:
-        """The rows, with these columns or all."""
+        """Return the rows, with these columns or all."""
         return _taken(tuple(table.select(list(columns)) for table in self.tables) if columns else self.tables, self.places)
 
 
 class Rows(ABC):
-    """Immutable. `schema`: the columns."""
+    """The rows of a block, immutable. `schema`: the columns."""
 
     schema: pa.Schema
 
@@ -61,57 +61,57 @@ class Rows(ABC):
 
     @abstractmethod
     def take(self, places: Places) -> Self:
-        """The rows at these places, in this order."""
+        """Return the rows with these indices, in this order."""
 
     @abstractmethod
     def filter(self, mask: Mask) -> Self:
-        """The rows that `mask` selects."""
+        """Return the rows that `mask` selects."""
 
     @abstractmethod
     def slice(self, start: int, length: int) -> Self:
-        """`length` rows from `start`, not copied."""
+        """Return `length` rows from `start`, not copied."""
 
     @abstractmethod
     def with_others(self, others: Sequence[Rows]) -> Self:
-        """Return these rows, then `others`, which are stored in the same place; a column takes the type that holds those of all."""
+        """Return these rows, then `others` of the same storage; a column takes the type that holds those of all."""
 
     @abstractmethod
     def reached(self, places: Places) -> Reached:
-        """The rows at these places, with their values. Raises StateBackendError if they can't be read."""
+        """Return the rows with these indices, with their values. Raises StateBackendError if they can't be read."""
 
     @abstractmethod
     def read(self) -> pa.RecordBatch:
-        """All rows. Raises StateBackendError if they can't be read."""
+        """Return all rows. Raises StateBackendError if they can't be read."""
 
     @abstractmethod
     def kept(self) -> tuple[Mask, pa.RecordBatch]:
-        """Which of the rows have not been forgotten, and these rows."""
+        """Return a mask of the rows that have not been forgotten, and these rows."""
 
     @abstractmethod
     def has_nulls(self, column: str) -> bool:
-        """Whether the column may have nulls."""
+        """Return True if the column may have nulls."""
 
     def forget(self, mask: Mask) -> None:
-        """The rows that `mask` selects are needed no more."""
+        """Forget the rows that `mask` selects."""
 
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Return the bytes in memory."""
 
 
 class MemoryRows(Rows):
-    """Rows in memory; nothing is done for those that are forgotten.
+    """Rows in memory. Forgetting does nothing.
 
-    `placed`: tables, and the places of the rows in them, None for all in their order. Sorting and selecting change the places, and merging
-    copies small tables only; rows are copied one by one when they are read. Invariant: the tables have at most twice the rows, so rows that
-    are gone keep little memory.
+    `placed`: tables, and the indices of the rows in them, None for all in their order. Sorting and selecting change the indices,
+    and merging copies small tables only; rows are copied one by one when they are read. Invariant: the tables have at most twice
+    the rows, so discarded rows keep little memory.
     """
 
     __slots__ = ("placed", "schema")
 
     def __init__(self, *tables: pa.RecordBatch, places: Places | None = None) -> None:
-        """The tables are replaced by their rows at `places` if these are few."""
+        """Replace the tables by their rows at `places` if these are few."""
         self.placed: tuple[Tables, Places | None] = tables, places
         self.schema = tables[0].schema
         if places is not None and 2 * len(places) < _rows_in(tables):
@@ -171,7 +171,7 @@ class MemoryRows(Rows):
 
 
 def _small(places: Places) -> Places:
-    """As numbers of four bytes, of which there is one for each row that is kept."""
+    """Return the indices as numbers of four bytes; there is one for each row that is kept."""
     return places.astype(np.uint32, copy=False)
 
 
@@ -184,7 +184,7 @@ def _concat(tables: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _with_few_small(tables: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """The same rows in tables of one schema, in which no two small ones are neighbours: a large one is not copied again."""
+    """Return the same rows in tables of one schema, without small neighbours, and without copying a large one again."""
     schema = tables[0].schema
     if any(not table.schema.equals(schema) for table in tables):
         schema = common([table.schema for table in tables])
@@ -193,7 +193,7 @@ def _with_few_small(tables: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
 
 
 def _taken(tables: Tables, places: Places) -> pa.RecordBatch:
-    """The rows at these places: those of each table, then all in their order. Arrow's `take` of chunks would copy all tables."""
+    """Take the rows with these indices table by table, then order them. Arrow's `take` of chunks would copy all tables."""
     if len(tables) == 1:
         return tables[0].take(pa.array(places))
     ends = np.cumsum([table.num_rows for table in tables])

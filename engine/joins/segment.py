@@ -1,6 +1,6 @@
-"""A segment: rows of one side of a join, sorted by key hash and time, so that a whole batch is looked up at once.
+"""A segment: rows of one side of a join, sorted by key hash and time, so that a batch is looked up at once.
 
-Segments are immutable: a row leaves when the segment is rewritten, or is dropped as a whole.
+Segments are immutable: a row disappears when the segment is rewritten or dropped.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class Found:
 
 
 class Segment:
-    """`block`: its rows, sorted by hash and, for equal hashes, by time; rows with both equal are in the order in which they came."""
+    """Rows sorted by hash, then by time, then by arrival, in `block`."""
 
     def __init__(self, block: Block) -> None:
-        """`block`: at least one row, as `sorted_rows` gives them."""
+        """Take `block`, at least one row, as `sorted_rows` returns them."""
         self.block = block
         self.earliest, self.latest = int(self.block.times.min()), int(self.block.times.max())
         self.first_due, self.last_due = int(self.block.due.min()), int(self.block.due.max())
@@ -37,9 +37,10 @@ class Segment:
         return len(self.block)
 
     def ranges(self, hashes: Hashes, low: Times | None, high: Times | None) -> tuple[Places, Places]:
-        """For each probing row the first place, and the one behind the last, of the rows with its hash and a time in [low, high].
+        """Return, for each probing row, the first and behind the last index of rows with its hash and a time in [low, high].
 
-        Sorted `hashes` are found several times as fast as others. `low` and `high` have one entry per probing row, None for any time.
+        Sorted `hashes` are found several times as fast as others. `low` and `high` have one entry per probing row, None for any
+        time.
         """
         distinct, bounds = self._distinct
         place = np.minimum(np.searchsorted(distinct, hashes), len(distinct) - 1)
@@ -53,12 +54,12 @@ class Segment:
         return start, end
 
     def find(self, hashes: Hashes, low: Times | None, high: Times | None) -> Found:
-        """All candidates, those of one probing row together, by time."""
+        """Return all candidates, those of one probing row together, by time."""
         start, end = self.ranges(hashes, low, high)
         return expanded(start, end)
 
     def due_in(self, start: int, end: int) -> Block | None:
-        """The rows with a due time in [start, end), sorted as the segment's; None if there is none."""
+        """Return the rows with a due time in [start, end), sorted as the segment's; None if there is none."""
         if self.last_due < start or self.first_due >= end:
             return None
         due = self.block.due
@@ -66,7 +67,10 @@ class Segment:
         return self.block.take(np.sort(self._by_due[first:last])) if last > first else None
 
     def mostly_before(self, time: int) -> bool:
-        """Whether at least half of the rows are due before `time`. Counts them only now and then: half way to the end, and again."""
+        """Return True if at least half of the rows are due before `time`.
+
+        Counts them only now and then: half way to the end, and again.
+        """
         if time < self._count_at:
             return False
         self._count_at = (time + self.last_due) // 2
@@ -74,7 +78,7 @@ class Segment:
 
     @cached_property
     def _distinct(self) -> tuple[Hashes, Places | None]:
-        """The distinct hashes, and where the rows of each begin, with the number of rows at last; None if each has one row."""
+        """Return the distinct hashes, and where the rows of each begin, with the number of rows last; None if each has one row."""
         hashes = self.block.hashes
         starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1]))
         return (hashes, None) if len(starts) == len(hashes) else (hashes[starts], np.append(starts, len(hashes)))
@@ -84,13 +88,13 @@ class Segment:
         return np.argsort(self.block.due, kind="stable")
 
     def nbytes(self) -> int:
-        """Estimate of its bytes, with what look-ups have made so far."""
+        """Return an estimate of its bytes, with the indices that look-ups have made so far."""
         distinct, bounds = self.__dict__.get("_distinct", (None, None))
         return self.block.nbytes + (0 if bounds is None else distinct.nbytes + bounds.nbytes)
 
 
 def expanded(start: Places, end: Places) -> Found:
-    """Every place of each range, with the number of its range."""
+    """Return every index of each range, with the number of its range."""
     counts = np.maximum(end - start, 0)
     probed = np.repeat(np.arange(len(counts)), counts)
     before = np.cumsum(counts) - counts
@@ -98,7 +102,7 @@ def expanded(start: Places, end: Places) -> Found:
 
 
 def sorted_rows(block: Block, *, of_runs: bool = False) -> Block:
-    """The rows sorted by hash and time, those with both equal in the order in which they are.
+    """Return the rows sorted by hash and time, those with both equal in their present order.
 
     `of_runs`: they are a few sorted runs, one behind the other.
     """
@@ -118,7 +122,10 @@ def sorted_rows(block: Block, *, of_runs: bool = False) -> Block:
 
 
 def _stable_order(hashes: Hashes) -> Places:
-    """As `argsort` with kind="stable", in a seventh of the time: numbers are sorted whose low bits are the rows' places."""
+    """Return what `argsort` with kind="stable" does, in a seventh of the time.
+
+    It sorts numbers whose low bits are the rows' indices.
+    """
     low = (np.uint64(1) << np.uint64(len(hashes).bit_length())) - np.uint64(1)
     marked = (hashes & ~low) | np.arange(len(hashes), dtype=np.uint64)
     marked.sort()
@@ -130,7 +137,7 @@ def _stable_order(hashes: Hashes) -> Places:
 
 
 def _bisected(times: Times, start: Places, end: Places, bounds: Times, *, past: bool) -> Places:
-    """In each range of rising times, the first place with a time >= the bound, or > the bound if `past`."""
+    """Return, for each range of rising times, the first index with a time >= the bound, or > the bound if `past`."""
     low, high = start.copy(), np.maximum(end, start)
     active = np.flatnonzero(low < high)
     while len(active):

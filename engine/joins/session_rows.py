@@ -1,8 +1,8 @@
 """Sessions of two streams: the rows of both sides of a key that are at most `gap` apart, one after the other.
 
-A row is late if its time is before the watermark. So no row that is kept can join a session that has ended, and rows of ended sessions may
-stay for a while. Sessions are found by the hashes of keys: two keys of one hash would wait for each other, and are told apart at the end.
-In a join, where a null equals nothing, a row with a null in its key is a session of its own.
+A row is late if its time is before the watermark. So no row that is kept can join a session that has ended, and rows of ended
+sessions may stay for a while. Sessions are found by the hashes of keys: two keys of one hash would wait for each other, and are
+separated at the end. In a join, where a null equals nothing, a row with a null in its key is a session of its own.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .sides import Side
 from .window_rows import Complete, Groups, Keys, Logs, WindowRows, key_codes
 
 FEW = 4_096
-"""Fewer rows of ended sessions than this are not removed."""
+"""The number of rows of ended sessions below which they are not removed."""
 
 
 class SessionRows(WindowRows):
-    """`keys`: the names of the key columns of each side. The due time of a row is the end of the session, if no other row follows.
+    """Session windows over both sides. `keys`: the names of the key columns of each side; `nulls_meet`: nulls in keys are equal.
 
-    `nulls_meet`: whether nulls in keys are equal.
+    The due time of a row is the end of the session if no other row follows.
     """
 
     def __init__(self, gap: int, keys: Keys, operator: str, *, nulls_meet: bool) -> None:
@@ -62,7 +62,7 @@ class SessionRows(WindowRows):
         yield self._by_key(whole)
 
     def forget(self, logs: Logs, watermark: int) -> None:
-        """Removes the rows of ended sessions once they may be half of all."""
+        """Remove the rows of ended sessions once they may be half of all."""
         if self._ended < FEW or 2 * self._ended < sum(map(len, logs.values())):
             return
         self._ended = 0
@@ -80,7 +80,7 @@ class SessionRows(WindowRows):
                 block.held.forget(np.ones(len(block), np.bool_))
 
     def _alone(self, logs: Logs, after: int, until: int) -> Iterator[Complete]:
-        """The rows whose end is in [after, until) and whose keys equal none."""
+        """Yield the rows whose end is in [after, until) and whose keys equal none."""
         for side, log in logs.items():
             for segment in log.segments if not self._nulls_meet else ():
                 valid = without_nulls(segment.block, self._keys[side])
@@ -93,12 +93,12 @@ class SessionRows(WindowRows):
                     yield Complete(block.times, ends, ends, {**dict.fromkeys(self._keys, ()), side: [(block, np.arange(len(block)))]})
 
     def _met(self, side: Side, block: Block, places: Places, of: Places) -> tuple[Places, Places]:
-        """The places without those of rows whose keys equal none, and their numbers."""
+        """Return the indices and numbers, without rows whose keys equal none."""
         valid = None if self._nulls_meet else without_nulls(block, self._keys[side])
         return (places, of) if valid is None else (places[valid[places]], of[valid[places]])
 
     def _lasts(self, logs: Logs, after: int, until: int) -> tuple[Hashes, Times]:
-        """The hash, and the last time, of each session whose end is in [after, until)."""
+        """Return the hash and the last time of each session whose end is in [after, until)."""
         segments = [segment for log in logs.values() for segment in log.segments]
         segments = [segment for log in logs.values() for segment in log.segments]
         there, due = list[Block](), list[npt.NDArray[np.bool_]]()
@@ -123,7 +123,7 @@ class SessionRows(WindowRows):
         return hashes[~followed], times[~followed]
 
     def _by_key(self, parts: Sequence[tuple[Side, Block]]) -> Complete:
-        """The sessions of whole keys: those of the same hash are told apart."""
+        """Return the sessions of complete keys, separated if keys share a hash."""
         codes, _ = key_codes(parts, self._keys, self._operator)
         firsts, lasts = _sessions(codes, np.concatenate([block.times for _, block in parts]), self._gap)
         sessions, numbers = np.unique(np.stack([codes, firsts, lasts]), axis=1, return_inverse=True)
@@ -136,13 +136,13 @@ class SessionRows(WindowRows):
 
 
 def _before(ranges: tuple[Places, Places]) -> tuple[Places, Places]:
-    """The number of the range, and the place, of every candidate."""
+    """Return the number of the range, and the index, of every candidate."""
     found = expanded(*ranges)
     return found.probed, found.stored
 
 
 def _sessions(codes: npt.NDArray[np.integer], times: Times, gap: int) -> tuple[Times, Times]:
-    """The first and the last time of each row's session, among the rows of its code."""
+    """Return the first and the last time of each row's session, among the rows of its code."""
     order = np.lexsort((times, codes))
     code, time = codes[order], times[order]
     begins = np.ones(len(order), np.bool_)

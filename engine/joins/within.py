@@ -1,4 +1,4 @@
-"""Which rows of two streams with equal keys belong together: `ef.between(...)`, `ef.always()`; windows are the third kind.
+"""The conditions on the times of two streams' rows in a join: `ef.between(...)`, `ef.always()`; windows are the third kind.
 
 >>> between("-5m", "10m")
 Between(lower=-300000000, upper=600000000)
@@ -17,7 +17,10 @@ from ..time.duration import Duration, microseconds, signed_microseconds
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """Right's time less left's is at least `lower` and at most `upper`, in microseconds; or right's is at most left's column `upper`."""
+    """A condition on right's time less left's: at least `lower` and at most `upper` microseconds.
+
+    `upper` may also be the name of a column of left; right's time is then at most that.
+    """
 
     lower: int
     upper: int | str
@@ -29,7 +32,7 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class Always:
-    """Any two rows of a key, whatever their times; both sides are kept for ever."""
+    """The condition that holds for any two rows of a key; both sides are kept forever."""
 
     def describe(self) -> str:
         return "at any time; all rows are kept"
@@ -38,8 +41,8 @@ class Always:
 def between(lower: Duration, upper: Duration) -> Between:
     """Join rows of right whose event time is in [left's + `lower`, left's + `upper`]; a duration may be negative, as in `"-5m"`.
 
-    `upper` may also be the name of a column of left with timestamps: right's time is then at most that. The column must not be null.
-    Raises FlowError if a bound is neither, or `lower` is later than `upper`.
+    `upper` may also be the name of a column of left with timestamps: right's time is then at most that. The column must not be
+    null. Raises FlowError if a bound is neither, or `lower` is later than `upper`.
 
     >>> between(0, "1h").upper
     3600000000
@@ -65,8 +68,8 @@ def between(lower: Duration, upper: Duration) -> Between:
 def always(ttl: Duration | None = None) -> Between | Always:
     """Join every row of left with every row of right that has the same key.
 
-    Both sides are kept for ever, unless `ttl` is given: then rows join only if their event times are at most `ttl` apart, and are forgotten
-    after that. Raises FlowError if `ttl` is no duration.
+    Both sides are kept forever, unless `ttl` is given: then rows join only if their event times are at most `ttl` apart, and are
+    forgotten after that. Raises FlowError if `ttl` is no duration.
     """
     if ttl is None:
         return Always()
@@ -75,7 +78,7 @@ def always(ttl: Duration | None = None) -> Between | Always:
 
 
 def _signed(duration: Duration) -> int | None:
-    """Microseconds, None for what is no duration."""
+    """Return microseconds, None if it is no duration."""
     try:
         return signed_microseconds(duration)
     except FlowError:

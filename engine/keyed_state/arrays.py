@@ -1,4 +1,4 @@
-"""The interface of state in arrays, an entry per key and an array for each column of the state, in memory or in a backend."""
+"""The interface of state in arrays: an entry per key, an array per column of the state, in memory or in a backend."""
 
 from __future__ import annotations
 
@@ -17,26 +17,32 @@ from .base import KeyedState
 
 
 class StateArrays(KeyedState):
-    """Used by one thread. `read`, then `write`, or `undo` also after a `write` that failed. `types`: those of the state's columns."""
+    """State in arrays, of the `types` of its columns. Used by one thread.
+
+    `read` is followed by `write`, or by `undo`, also after a `write` that failed.
+    """
 
     types: Mapping[str, np.dtype[Any]]
 
     @abstractmethod
     def read(self, columns: Sequence[pa.Array]) -> dict[str, Array]:
-        """Copies of the states of the keys in these key columns, all distinct: one array per state column, zero for a new key."""
+        """Return copies of the states of the keys in these key columns, all distinct: one array per state column, zero for a new
+        key.
+        """
 
     @abstractmethod
     def write(self, state: Mapping[str, Array]) -> None:
-        """Write new values of the states that were read. Raises KeyError, TypeError or ValueError if one doesn't fit, and then writes
-        none.
+        """Write new values of the states that were read.
+
+        Raises KeyError, TypeError or ValueError if one doesn't fit, and then writes none.
         """
 
     @abstractmethod
     def undo(self) -> None:
-        """Give up the batch: the states are as they were before `read`."""
+        """Abandon the batch: the states are as they were before `read`."""
 
     def adapted(self, chunk: Batch, change: PartsChange) -> Batch:
-        """A new column holds zeros, as for a new key."""
+        """Rearrange a chunk; a new column holds zeros, as for a new key."""
         rows = chunk.rows
         keys = rows.select([name for name in rows.schema.names if not name.startswith("__") or name[2:] not in change.then])
         arrays = {name: np.zeros(rows.num_rows, dtype) for name, dtype in self.types.items()}
@@ -45,18 +51,18 @@ class StateArrays(KeyedState):
 
     @abstractmethod
     def sweep(self, part: int, parts: int, expired: Callable[[Mapping[str, Array]], npt.NDArray[np.bool_]]) -> None:
-        """Look at one of `parts` parts of the keys, and forget those whose states `expired` selects. Called between two batches.
+        """Examine one of `parts` parts of the keys, and forget those whose states `expired` selects. Called between two batches.
 
-        All parts, one after the other, are all keys that were there meanwhile.
+        All parts in turn cover every key that exists throughout.
         """
 
 
 def batch_of(keys: Sequence[str], columns: Sequence[pa.Array], arrays: Mapping[str, Array]) -> Batch:
-    """States as a batch: the key columns, whose names are `keys`, and the state's."""
+    """Return states as a batch: the key columns, named `keys`, and the state's."""
     names = [*keys, *(f"__{name}" for name in arrays)]
     return Batch(pa.RecordBatch.from_arrays([*columns, *(pa.array(array) for array in arrays.values())], names=names))
 
 
 def arrays_of(state: Batch, names: Sequence[str]) -> dict[str, Array]:
-    """The state's columns of what `batch_of` made."""
+    """Return the state's columns of a batch by `batch_of`."""
     return {name: state.rows.column(f"__{name}").to_numpy(zero_copy_only=False) for name in names}

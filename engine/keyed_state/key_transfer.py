@@ -11,7 +11,7 @@ from .base import StateTransfer
 
 
 class KeyTransfer(StateTransfer):
-    """`columns`: the key columns of the leaving keys. `take` removes and returns the state of keys, as far as it is still there.
+    """A transfer of the keys in the key columns `columns`. `take` removes and returns the state of keys that are still there.
 
     >>> transfer = KeyTransfer([pa.array([1, 2, 3])], lambda keys: Batch(pa.record_batch({"key": keys[0]})))
     >>> transfer.next_chunk(2).to_rows(), transfer.next_chunk(2).to_rows(), transfer.next_chunk(2)

@@ -1,7 +1,7 @@
-"""Notes the changes in panes in memory: partial aggregates that came, keys that left, panes that were dropped.
+"""Changes of panes in memory: partial aggregates that arrived, keys that departed, panes that were dropped.
 
-A delta adds partial aggregates to the rows of older files, so a change needs no look-up of the key's row. Invariant: `came` has nothing of
-a key from before it left, nor of a pane from before it was dropped.
+A delta adds partial aggregates to the rows of older files, so a change needs no look-up of the key's row. Invariant: `came` has
+nothing of a key from before it departed, nor of a pane from before it was dropped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Log = tuple[PartialAggregates, ...]
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """`keys`: the key columns that left pane `start` (microseconds); `move` selected them."""
+    """The key columns `keys` that departed from pane `start` (microseconds), selected by `move`."""
 
     start: int
     keys: Sequence[pa.Array]
@@ -34,7 +34,10 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class PaneChanges(Changes):
-    """`came`: partial aggregates by pane; `forgotten`: panes. `key_groups` and `operator` are needed to hash keys."""
+    """The changes of panes: `came`, partial aggregates by pane; `left`; `forgotten`, panes.
+
+    `key_groups` and `operator` are needed to hash keys.
+    """
 
     came: Mapping[int, Log]
     left: Sequence[Left]
@@ -61,11 +64,11 @@ class PaneChanges(Changes):
 
 
 def panes_gone(panes: Collection[int]) -> Batch:
-    """A chunk that deletes these panes from older files, with a row for each."""
+    """Return a chunk that deletes these panes from older files, with a row for each."""
     return Batch(replacing(pa.record_batch({PANE: sorted(panes)}), [PANE]))
 
 
 def split(partial: PartialAggregates, move: Move, key_groups: int, operator: str) -> tuple[PartialAggregates, PartialAggregates]:
-    """The partial aggregates that `move` selects, and the rest."""
+    """Return the partial aggregates that `move` selects, and the rest."""
     leaving: np.ndarray[Any, np.dtype[np.bool_]] = move.selects(key_hashes(partial.keys, operator), key_groups)
     return partial.take(np.flatnonzero(leaving)), partial.take(np.flatnonzero(~leaving))

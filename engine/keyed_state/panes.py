@@ -16,18 +16,18 @@ from ..state_description import PartsChange
 from .base import KeyedState
 
 Installed: TypeAlias = Callable[[PartialAggregates | None, npt.NDArray[np.int64] | None], None]
-"""Called with partial aggregates that came and their panes, or with None if keys of any pane may have come."""
+"""A callback for partial aggregates that arrived and their panes, or None if keys of any pane may have arrived."""
 
 
 class Panes(KeyedState):
-    """Used by one thread. A pane is identified by its start (microseconds)."""
+    """The partial aggregates of each pane; a pane is identified by its start (microseconds). Used by one thread."""
 
     aggregator: PartialAggregator
     _note: Installed | None = None
 
     @abstractmethod
     def starts(self) -> Collection[int]:
-        """The panes that have keys."""
+        """Return the panes that have keys."""
 
     def __len__(self) -> int:
         return len(self.starts())
@@ -44,14 +44,14 @@ class Panes(KeyedState):
 
     @abstractmethod
     def window(self, panes: Sequence[int]) -> Iterator[PartialAggregates]:
-        """All rows of these panes, every key once, in pieces, so that they needn't all be in memory at once."""
+        """Yield all rows of these panes, every key once, in pieces, so that they needn't all be in memory at once."""
 
     @abstractmethod
     def of_keys(self, panes: Sequence[int], keys: Sequence[pa.Array]) -> Iterator[PartialAggregates]:
-        """As `window`, but only the rows of these distinct keys (key columns)."""
+        """Yield what `window` does, but only the rows of these distinct keys (key columns)."""
 
     def when_installed(self, note: Installed) -> None:
-        """Register a callback for state that comes by a move or a restore."""
+        """Register a callback for state that arrives by a move or a restore."""
         self._note = note
 
     def _installed(self, partial: PartialAggregates | None, panes: npt.NDArray[np.int64] | None) -> None:
@@ -77,7 +77,7 @@ class Panes(KeyedState):
 
 
 def distinct(panes: npt.NDArray[np.int64]) -> list[int]:
-    """The distinct panes, rising. Most batches have one; a batch with only late rows has none."""
+    """Return the distinct panes, rising. Most batches have one; a batch with only late rows has none."""
     if not len(panes) or (panes == panes[0]).all():
         return panes[:1].tolist()  # type: ignore[no-any-return]
     return np.unique(panes).tolist()  # type: ignore[no-any-return]

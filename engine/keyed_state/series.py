@@ -1,6 +1,7 @@
 """The interface of the state of sessions and count windows: for each key a series, rows of partial aggregates at int64 positions.
 
-A batch is processed between `read` and `write`. What rows hold is looked up only where it is asked for, and rows that stay are not written.
+A batch is processed between `read` and `write`. The content of rows is looked up only on request, and unchanged rows are not
+written.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ NOWHERE: Where = np.zeros(0, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of series: `codes`, below the number of keys, says whose each row is, and `positions` where it is, both of shape (rows,).
+    """Rows of series: the key of each as `codes`, below the number of keys, and its position, both of shape (rows,).
 
     So `partial` has no key columns.
     """
@@ -41,14 +42,14 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Rows that were read; `partial` gives what those at some places hold, without key columns."""
+    """Rows that were read; `partial` returns the content of those with some indices, without key columns."""
 
     codes: Codes
     positions: Positions
     partial: Callable[[Where], PartialAggregates]
 
     def at(self, where: Where) -> Rows:
-        """The rows at these places."""
+        """Return the rows with these indices."""
         return Rows(self.codes[where], self.positions[where], self.partial(where))
 
     def __len__(self) -> int:
@@ -56,17 +57,17 @@ class Found:
 
 
 class Series(KeyedState):
-    """Used by one thread. Positions of a key's rows differ."""
+    """The series of all keys. Positions of a key's rows differ. Used by one thread."""
 
     aggregator: PartialAggregator
 
     @abstractmethod
     def read(self, keys: Sequence[pa.Array]) -> Found:
-        """The series of these distinct keys (key columns), in any order. `write` must follow."""
+        """Return the series of these distinct keys (key columns), in any order. `write` must follow."""
 
     @abstractmethod
     def write(self, rows: Rows, kept: Where = NOWHERE) -> None:
-        """Replace the series of the keys that were read by `rows`, and of the rows that were found those at the places `kept`.
+        """Replace the series of the keys that were read by `rows`, and by the found rows with the indices `kept`.
 
         A key without rows is forgotten.
         """
@@ -79,7 +80,7 @@ class Series(KeyedState):
         return self.aggregator.adapted(chunk, change)
 
     def install(self, chunk: Batch) -> None:
-        """Rows are added to their keys' series."""
+        """Add the rows of a chunk to their keys' series."""
         partial, positions = self.aggregator.from_batch(chunk)
         if positions is None:
             raise TypeError("it has no positions")
@@ -98,7 +99,7 @@ class Series(KeyedState):
 
 
 def joined(first: Rows, second: Rows) -> Rows:
-    """The rows of both; the codes have the same meaning."""
+    """Concatenate the rows of both; the codes have the same meaning."""
     a, b = first.partial, second.partial
     parts = tuple(tuple(map(ragged.joined, zip(x, y, strict=True))) for x, y in zip(a.parts, b.parts, strict=True))
     partial = PartialAggregates((), np.concatenate([a.rows, b.rows]), parts)

@@ -14,17 +14,17 @@ from .base import KeyedState
 
 
 class Table(KeyedState):
-    """Used by one thread."""
+    """A row of partial aggregates per key. Used by one thread."""
 
     aggregator: PartialAggregator
 
     @abstractmethod
     def merge(self, partial: PartialAggregates) -> PartialAggregates:
-        """Add partial aggregates with every key once; returns the new rows of these keys."""
+        """Add partial aggregates with every key once; return the new rows of these keys."""
 
     @abstractmethod
     def everything(self) -> Iterator[PartialAggregates]:
-        """All keys, in pieces, so that they needn't all be in memory at once. Nothing is merged meanwhile."""
+        """Yield all keys, in pieces, so that they needn't all be in memory at once. Nothing is merged meanwhile."""
 
     def adapted(self, chunk: Batch, change: PartsChange) -> Batch:
         return self.aggregator.adapted(chunk, change)

@@ -1,4 +1,4 @@
-"""Keys as bytes, for state backends that don't keep Python objects, and back: equal keys have equal bytes.
+"""Encoding of keys as bytes, for state backends that don't keep Python objects: equal keys have equal bytes.
 
 >>> types = KeyTypes("count")
 >>> columns = [pa.array(["JFK", None]), pa.array([1, 2])]
@@ -25,16 +25,20 @@ from .encoding import KeyTypes, plain_floats
 
 
 class KeyCodec:
-    """msgpack of the key's value, or of the list of its values if there are several columns; `types` must have learned them.
+    """A codec between key columns and msgpack of the key's value, or of the list of its values if it has several columns.
 
-    A whole float or decimal is packed as the integer that it equals, because a column's type may widen.
+    `types` must have learned the columns. A whole float or decimal is packed as the integer that it equals, because a column's
+    type may widen.
     """
 
     def __init__(self, types: KeyTypes) -> None:
         self._types = types
 
     def pack(self, columns: Sequence[pa.Array]) -> list[bytes]:
-        """Each row of the key columns as bytes. Raises RecordError for a time that the type of the first keys can't hold."""
+        """Return each row of the key columns as bytes.
+
+        Raises RecordError for a time that the type of the first keys can't hold.
+        """
         try:
             plain = [_plain(column, kind) for column, kind in zip(columns, self._types.types, strict=True)]
         except Inexact as error:
@@ -42,7 +46,7 @@ class KeyCodec:
         return list(pack_values(plain[0] if len(plain) == 1 else map(list, zip(*plain, strict=True))))
 
     def columns(self, packed: Sequence[bytes]) -> list[pa.Array]:
-        """The key columns of what `pack` gave."""
+        """Return the key columns of packed keys; the inverse of `pack`."""
         keys, types = unpack_values(packed), self._types.types
         plain = [keys] if len(types) == 1 else [[key[i] for key in keys] for i in range(len(types))]
         try:
@@ -53,7 +57,7 @@ class KeyCodec:
 
 
 def _plain(column: pa.Array, kind: pa.DataType) -> list[Any]:
-    """A column as values that msgpack knows."""
+    """Return a column's values as msgpack can pack them."""
     kind = _value_type(kind)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -68,7 +72,7 @@ def _plain(column: pa.Array, kind: pa.DataType) -> list[Any]:
 
 
 def _number(value: Decimal) -> int | str:
-    """A whole number of 64 bits as an integer, another as its digits."""
+    """Return a whole number of 64 bits as an integer, any other as its digits."""
     return int(value) if abs(value) < 2**63 and value == value.to_integral_value() else canonical(value)
 
 

@@ -1,8 +1,8 @@
-"""The keys of a batch: each distinct key once, and for each row the code of its key.
+"""Encoding of the keys of a batch: each distinct key once, and for each row the code of its key.
 
-Integers that lie close together use a table (about 2 ns a row), other integers and several columns a hash table (about 15 ns), and all
-others Arrow's dictionary encoding (10 to 40 ns). So every later step costs per distinct key. A null is a key of its own, as in SQL's
-GROUP BY.
+Integers in a narrow range use a table (about 2 ns a row), other integers and several columns a hash table (about 15 ns), and
+all others Arrow's dictionary encoding (10 to 40 ns). So every later step costs per distinct key. A null is a key of its own,
+as in SQL's GROUP BY.
 
 >>> import pyarrow as pa
 >>> keys = encode_keys(pa.record_batch({"dest": ["JFK", "LAX", "JFK"]}), ("dest",), "count")
@@ -34,19 +34,19 @@ from .unkeyed import EVERYTHING
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """`codes`: int array, shape (rows,), each below `count`; `columns`: the distinct keys, each of shape (count,)."""
+    """The distinct keys of a batch: `columns`, each of shape (count,), and `codes`, each row's index in them, shape (rows,)."""
 
     codes: npt.NDArray[Any]
     columns: list[pa.Array]
     count: int
 
     def values(self) -> list[Any]:
-        """The distinct keys as Python values, tuples if the key has several columns."""
+        """Return the distinct keys as Python values, tuples if the key has several columns."""
         return key_values(self.columns)
 
 
 def encode_keys(rows: pa.RecordBatch, names: tuple[str, ...], operator: str) -> Keys:
-    """The keys of `rows` in the columns `names`. Raises RecordError for a missing column or a type that can't be a key."""
+    """Encode the keys of `rows` in the columns `names`. Raises RecordError for a missing column or a type that can't be a key."""
     try:
         columns = [_plain(key_column(rows, name, operator)) for name in names]
         return _encode(columns[0]) if len(columns) == 1 else _encode_several(columns)
@@ -56,7 +56,7 @@ def encode_keys(rows: pa.RecordBatch, names: tuple[str, ...], operator: str) -> 
 
 
 def key_column(rows: pa.RecordBatch, name: str, operator: str) -> pa.Array:
-    """A key column of `rows`. Raises RecordError if it is not there."""
+    """Return a key column of `rows`. Raises RecordError if it is missing."""
     if name == EVERYTHING:
         return pa.nulls(rows.num_rows)
     index = rows.schema.get_field_index(name)
@@ -66,12 +66,12 @@ def key_column(rows: pa.RecordBatch, name: str, operator: str) -> pa.Array:
 
 
 def key_groups(columns: list[pa.Array], groups: int, operator: str) -> npt.NDArray[Any]:
-    """The key group of each row of the key columns. Raises RecordError for a type that can't be a key."""
+    """Return the key group of each row of the key columns, shape (rows,). Raises RecordError for a type that can't be a key."""
     return group_of(key_hashes(columns, operator), groups)
 
 
 def key_hashes(columns: Sequence[pa.Array], operator: str) -> npt.NDArray[np.uint64]:
-    """hash64 of each row of the key columns, shape (rows,)."""
+    """Return hash64 of each row of the key columns, shape (rows,). Raises RecordError for a type that can't be a key."""
     try:
         hashes = [hash64(column) for column in columns]
     except UnhashableKey as error:
@@ -80,23 +80,23 @@ def key_hashes(columns: Sequence[pa.Array], operator: str) -> npt.NDArray[np.uin
 
 
 def key_values(columns: Sequence[pa.Array]) -> list[Any]:
-    """Rows of key columns as Python values: the value itself, or a tuple if there are several columns."""
+    """Return rows of key columns as Python values: the value itself, or a tuple if there are several columns."""
     if len(columns) == 1:
         return column_key_values(columns[0])
     return list(zip(*(column_key_values(column) for column in columns), strict=True))
 
 
 def plain_floats(column: pa.Array) -> pa.Array:
-    """Floats with 0.0 for the -0.0 that it equals, and one NaN for all."""
+    """Replace -0.0 by the 0.0 that it equals, and every NaN by the same NaN."""
     column = pc.add(column, pa.scalar(0.0, column.type))
     unlike = pc.is_nan(column)
     return pc.if_else(unlike, pa.scalar(nan, column.type), column) if pc.any(unlike).as_py() else column
 
 
 def comparable(one: pa.DataType, other: pa.DataType) -> bool:
-    """True if keys of these types can be equal and compared; equal keys of such types have equal hashes.
+    """Return True if keys of these types can be equal and compared; equal keys of such types have equal hashes.
 
-    A timestamp with a zone is an instant, one without is none.
+    Timestamps with a zone are instants, so they don't compare with those without.
     """
     if pa.types.is_null(one) or pa.types.is_null(other):
         return True
@@ -119,19 +119,22 @@ def _family(kind: pa.DataType) -> str:
 
 
 class KeyTypes:
-    """The types of the key columns `names` of `operator`, which widen with the keys, for converting Python values back to columns."""
+    """The types so far of the key columns `names` of `operator`, for converting Python values back to columns.
+
+    The types widen with the keys.
+    """
 
     def __init__(self, operator: str, names: Sequence[str] = ()) -> None:
         self.operator, self._names = operator, names
         self.types: tuple[pa.DataType, ...] = ()
-        """The types so far; none before the first keys."""
+        """The types so far; empty before the first keys."""
 
     def learn(self, columns: Sequence[pa.Array]) -> None:
-        """Learn the types of key columns. Raises RecordError for a column whose types so far and now are no keys of one column."""
+        """Widen the types to hold these key columns. Raises RecordError if a column's types have no common key type."""
         self.types = self.with_types(columns)
 
     def with_types(self, columns: Sequence[pa.Array]) -> tuple[pa.DataType, ...]:
-        """The types after `learn`."""
+        """Return the types that `learn` would set."""
         if len(self.types) == len(columns) and all(map(_is_of, columns, self.types)):
             return self.types
         before = self.types or tuple(pa.null() for _ in columns)
@@ -144,13 +147,16 @@ class KeyTypes:
         return tuple(kinds)
 
     def columns(self, keys: list[Any]) -> list[pa.Array]:
-        """The inverse of `key_values`: keys as columns. Raises RecordError for a key that would change in a type that widened."""
+        """Convert keys to columns; the inverse of `key_values`.
+
+        Raises RecordError for a key that would change in a widened type.
+        """
         if len(self.types) == 1:
             return [self.column(keys, 0)]
         return [self.column([key[i] for key in keys], i) for i in range(len(self.types))]
 
     def column(self, values: list[Any], place: int) -> pa.Array:
-        """Values of one key column as a column."""
+        """Convert the values of the key column at `place` to a column."""
         kind = self.types[place]
         try:
             return key_value_column(values, kind)
@@ -164,7 +170,7 @@ def _is_of(column: pa.Array, kind: pa.DataType) -> bool:
 
 
 def key_type(kind: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """The type of a key column that came with both types; None if their keys are no keys of one column.
+    """Return the type of a key column that came with both types; None if they can't be in one key column.
 
     Numbers widen, and so do texts and bytes. Times keep the type that came first, unless later ones are finer.
     """
@@ -179,14 +185,14 @@ def key_type(kind: pa.DataType, other: pa.DataType) -> pa.DataType | None:
 
 
 def mixed_keys(operator: str, name: str | None, kinds: Iterable[pa.DataType]) -> RecordError:
-    """The error for a key column of types whose keys are no keys of one column."""
+    """Return the error for a key column whose types have no common key type."""
     column = "a key column" if name is None else f"the key column `{name}`"
     found = " and ".join(sorted(str(kind) for kind in kinds))
-    return RecordError(operator, f"{column} is of the types {found} in turn: give it one type, for example by schema=")
+    return RecordError(operator, f"{column} has values of the types {found}: give it one type, for example by schema=")
 
 
 def joined_keys(columns: Sequence[pa.Array], name: str, operator: str) -> pa.Array:
-    """Pieces of the key column `name` as one, of a type that holds all. Raises RecordError if there is none."""
+    """Concatenate pieces of the key column `name` in a type that holds all. Raises RecordError if no type does."""
     kind: pa.DataType = pa.null()
     for column in columns:
         both = key_type(kind, column.type)
@@ -200,9 +206,9 @@ def joined_keys(columns: Sequence[pa.Array], name: str, operator: str) -> pa.Arr
 
 
 def compact(codes: npt.NDArray[Any], span: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The distinct codes in rising order, and each code's place among them; `span` is an upper bound of the codes.
+    """Return the distinct codes in rising order, and each code's index among them; `span` is an upper bound of the codes.
 
-    Linear in rows + span where the span is small enough for a table, otherwise by sorting.
+    Linear in rows + span if the span is small enough for a table, otherwise by sorting.
     """
     if span > _table_size(len(codes)):
         present, inverse = np.unique(codes, return_inverse=True)
@@ -218,12 +224,12 @@ def compact(codes: npt.NDArray[Any], span: int) -> tuple[npt.NDArray[Any], npt.N
 
 
 def _table_size(rows: int) -> int:
-    """The largest table that is worth its memory for `rows` rows."""
+    """Return the largest table that is worth its memory for `rows` rows."""
     return 8 * rows + 4096
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """The column without a dictionary, and floats with one zero and one NaN."""
+    """Return the column without a dictionary, and floats with one zero and one NaN."""
     if column.type.id == _DICTIONARY:
         column = column.cast(column.type.value_type)
     return plain_floats(column) if column.type.id in _FLOATS else column
@@ -232,7 +238,7 @@ def _plain(column: pa.Array) -> pa.Array:
 _DICTIONARY, _NULL, _TIMESTAMP = pa.dictionary(pa.int8(), pa.int8()).id, pa.null().id, pa.timestamp("us").id
 _FLOATS = frozenset({pa.float32().id, pa.float64().id})
 _INTEGERS = frozenset(kind.id for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()))
-"""Types of integers whose values fit into 64 bits with a sign."""
+"""Types of integers whose values fit into signed 64 bits."""
 
 _TEXTS = frozenset({pa.string().id, pa.large_string().id, pa.binary().id, pa.large_binary().id})
 _LISTED = frozenset({*_TEXTS, *_INTEGERS, pa.uint64().id, pa.bool_().id})
@@ -256,14 +262,17 @@ def _encode(column: pa.Array) -> Keys:
 
 
 def _few(column: pa.Array) -> tuple[Where, Where] | None:
-    """As `grouped`, for a few values of a type of which Python tells apart what Arrow does; None for others."""
+    """Group a few values as `grouped` does, by a Python dict; return None if that doesn't apply.
+
+    It applies to types whose values Python distinguishes as Arrow does.
+    """
     if len(column) > FEW or column.type.id not in _LISTED:
         return None
     return numbered(as_bytes(column) if column.type.id in _TEXTS else column.to_pylist())
 
 
 def _at(first: Where, codes: Where, columns: list[pa.Array]) -> Keys:
-    """The keys at the places `first`."""
+    """Return the keys in the rows `first`."""
     if len(first) == len(codes):
         return Keys(codes, columns, len(codes))
     where = pa.array(first)
@@ -271,7 +280,7 @@ def _at(first: Where, codes: Where, columns: list[pa.Array]) -> Keys:
 
 
 def _encode_several(columns: list[pa.Array]) -> Keys:
-    """Numbers the rows by each column first. If all combinations are few enough, a table finds the distinct ones."""
+    """Number the rows by each column first. If there are few possible combinations, a table finds the distinct ones."""
     numbered = [_numbered(column) for column in columns]
     spans = [span for _, span in numbered]
     combinations = prod(spans)
@@ -288,7 +297,7 @@ def _encode_several(columns: list[pa.Array]) -> Keys:
 
 
 def _numbered(column: pa.Array) -> tuple[npt.NDArray[np.uint64], int]:
-    """A number for each value, equal ones for equal values, and how many numbers there may be."""
+    """Return a number for each value, equal ones for equal values, and the count of possible numbers."""
     numbers: npt.NDArray[np.uint64] = np.zeros(len(column), np.uint64)
     if column.type.id == _NULL:
         return numbers, 1
@@ -304,7 +313,7 @@ def _numbered(column: pa.Array) -> tuple[npt.NDArray[np.uint64], int]:
 
 
 def _combined(words: Words, spans: Sequence[int]) -> Words:
-    """One word for several, each below its span."""
+    """Combine several words, each below its span, into one."""
     one = words[:1]
     for word, span in zip(words[1:], spans[1:], strict=True):
         one = one * np.uint64(span) + word
@@ -312,7 +321,7 @@ def _combined(words: Words, spans: Sequence[int]) -> Words:
 
 
 def integers_of(column: pa.Array) -> npt.NDArray[np.int64] | None:
-    """The values as integers of 64 bits, None for columns that need a dictionary."""
+    """Return the values as integers of 64 bits, None for columns that need a dictionary."""
     kind = column.type.id
     if kind == _TIMESTAMP:
         column = column.view(pa.int64())
@@ -325,7 +334,7 @@ def integers_of(column: pa.Array) -> npt.NDArray[np.int64] | None:
 
 
 def range_of(integers: npt.NDArray[np.int64]) -> tuple[np.int64, int]:
-    """The lowest, and how many there may be from it to the highest."""
+    """Return the lowest value, and the size of the range from it to the highest."""
     if not len(integers):
         return np.int64(0), 1
     low, high = integers.min(), integers.max()

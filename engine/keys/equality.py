@@ -1,4 +1,5 @@
-"""Compares key columns whose types differ within one kind: equal keys are equal in any unit, zone, width and scale, and NaN equals NaN.
+"""Comparison of key columns with different types of one kind: equal keys are equal in any unit, zone, width and scale; NaN equals
+NaN.
 
 >>> left, right = pa.array([1, 2], pa.timestamp("us", "UTC")), pa.array([1000, 1999], pa.timestamp("ns", "Europe/Berlin"))
 >>> equal_values(left, right).tolist()
@@ -18,7 +19,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def equal_values(left: pa.Array, right: pa.Array) -> Mask:
-    """Return which rows of two key columns are equal, shape (rows,); a null equals nothing."""
+    """Return a mask of the rows where two key columns are equal, shape (rows,); a null equals nothing."""
     left, right = _plain(left), _plain(right)
     one, other = left.type, right.type
     if pa.types.is_null(one) or pa.types.is_null(other):
@@ -33,7 +34,7 @@ def equal_values(left: pa.Array, right: pa.Array) -> Mask:
         return _equal_integers(left, right) if pa.types.is_uint64(one) else _equal_integers(right, left)
     try:
         return _mask(pc.equal(left, right))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # for example decimals that no type of Arrow's holds both of
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # for example decimals without a common Arrow type
         pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
         return np.array([mine is not None and mine == theirs for mine, theirs in pairs], np.bool_)
 
@@ -62,7 +63,7 @@ def _has_unit(kind: pa.DataType) -> bool:
 
 
 def _equal_counts(left: pa.Array, right: pa.Array) -> Mask:
-    """Times in several units, without converting one to the other, which it may not fit. Zones only tell how instants are shown."""
+    """Compare times of different units without conversion, which might overflow. Zones only affect how instants are displayed."""
     if PER_SECOND[left.type.unit] > PER_SECOND[right.type.unit]:
         left, right = right, left
     factor = PER_SECOND[right.type.unit] // PER_SECOND[left.type.unit]
@@ -78,7 +79,7 @@ def _counts(column: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _equal_integers(large: pa.Array, other: pa.Array) -> Mask:
-    """`large`: of type uint64, whose greatest values no integer of another type equals."""
+    """Compare uint64 in `large` with other integers, which can't equal its greatest values."""
     mine, theirs = large.fill_null(0).to_numpy(), other.cast(pa.int64()).fill_null(0).to_numpy()
     valid = _mask(pc.is_valid(large)) & _mask(pc.is_valid(other))
     equal: Mask = valid & (theirs >= 0) & (mine == theirs.view(np.uint64))

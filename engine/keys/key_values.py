@@ -1,7 +1,8 @@
-"""Key columns as Python values and back: equal keys have equal values of equal hashes, and different keys different ones.
+"""Conversion of key columns to Python values and back: equal keys have equal values of equal hashes, different keys different
+ones.
 
-NaN is one key: every NaN is the same object, because Python finds a NaN in a dict by identity alone. A time that Python's types can't
-hold, with nanoseconds or beyond the year 9999, is a numpy scalar.
+NaN is one key: every NaN is the same object, because Python finds a NaN in a dict by identity alone. A time that Python's types
+can't hold, with nanoseconds or beyond the year 9999, is a numpy scalar.
 
 >>> column_key_values(pa.array([1_000, 1_001], pa.timestamp("ns")))
 [datetime.datetime(1970, 1, 1, 0, 0, 0, 1), np.datetime64('1970-01-01T00:00:00.000001001')]
@@ -28,7 +29,7 @@ PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def column_key_values(column: pa.Array) -> list[Any]:
-    """The values of a key column."""
+    """Return the values of a key column."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_floating(kind):
         return [NAN if value is not None and isnan(value) else value for value in column_values(column)]
@@ -44,7 +45,10 @@ def column_key_values(column: pa.Array) -> list[Any]:
 
 
 def key_value_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """The inverse of `column_key_values`, for a column of type `kind`. Raises one of `REFUSALS` for a value that the type can't hold."""
+    """Convert values to a key column of type `kind`; the inverse of `column_key_values`.
+
+    Raises one of `REFUSALS` for a value that the type can't hold.
+    """
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
     if not _has_unit(plain) or not any(isinstance(value, np.generic) for value in values):
         return array_of(values, kind)
@@ -54,7 +58,7 @@ def key_value_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def finer(kind: pa.DataType, other: pa.DataType) -> bool:
-    """True if times of type `kind` have digits that those of type `other` can't have."""
+    """Return True if times of type `kind` have digits that times of type `other` can't have."""
     return _has_unit(kind) and _has_unit(other) and PER_SECOND[kind.unit] > PER_SECOND[other.unit]
 
 
@@ -95,7 +99,7 @@ def _numpy_scalar(count: int, kind: pa.DataType) -> Any:
 
 
 def _count(value: Any, unit: str) -> int:
-    """A numpy scalar as a count of `unit`. Raises ValueError for one that is no whole number of them."""
+    """Return a numpy scalar as a count of `unit`. Raises ValueError if it isn't a whole number of them."""
     count, rest = divmod(int(value.astype(np.int64)) * PER_SECOND[unit], PER_SECOND[np.datetime_data(value.dtype)[0]])
     if rest:
         raise ValueError(f"{value} is no whole number of {unit}")

@@ -1,7 +1,7 @@
-"""Where the largest of many counts are.
+"""Selection of the largest of many counts.
 
-Counts of skewed keys are a few large numbers among thousands of ones. numpy's selection takes up to twenty times as long for these as
-for random numbers; so counts are first told apart by a histogram of what they are up to 255.
+Counts of skewed keys are a few large numbers among thousands of ones. numpy's selection takes up to twenty times as long for
+these as for random numbers; so a histogram of the counts up to 255 separates them first.
 
 >>> sorted(largest(np.array([1, 7, 1, 900, 1, 3]), 2).tolist())
 [1, 3]
@@ -13,13 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 FEW = 1_024
-"""Counts from which on the histogram pays off."""
+"""The number of counts above which the histogram pays off."""
 
 _TOP = 255
 
 
 def largest(counts: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:
-    """The places of the `most` largest of the counts, none of which is negative, in any order; all places if there are no more."""
+    """Return the indices of the `most` largest counts in any order; all indices if there are no more.
+
+    No count may be negative.
+    """
     if len(counts) <= most:
         return np.arange(len(counts))
     if len(counts) <= FEW:

@@ -1,9 +1,9 @@
-"""Counts a worker's records by key group, and its hottest keys: the raw data of the load figures.
+"""Counts of a worker's records by key group, and its hottest keys: the raw data of the load figures.
 
-Counts are records; the driver, which has a clock, turns them into useful time. When batches, or keys, come fast, one in `EVERY` is
-counted: the shares stay accurate, and counting all would cost throughput. The hottest keys of every batch go into a Misra-Gries frequent-
-items sketch (1982) of `HOT_KEYS` keys, so that a key that is hot batch after batch is never missed. The left side of a join has a sketch
-of its own: who splits a hot key over several workers needs to know which side makes it hot.
+Counts are records; the driver, which has a clock, turns them into useful time. When batches, or keys, arrive fast, one in
+`EVERY` is counted: the shares stay accurate, and counting all would cost throughput. The hottest keys of every batch go into
+a Misra-Gries frequent-items sketch (1982) of `HOT_KEYS` keys, so that a key that is hot batch after batch is never missed.
+The left side of a join has a sketch of its own, because splitting a hot key requires to know which side makes it hot.
 
 >>> load = KeyLoad(key_groups=4)
 >>> load.add(np.array([1, 1, 3]), np.array([10, 5, 1]))
@@ -24,14 +24,14 @@ HOT_KEYS = 64
 """Keys that the sketch keeps: the worst error of a count is the records seen / HOT_KEYS."""
 
 EXACT, EXACT_KEYS = 32, 32_768
-"""Batches that are all counted after each `take`, as long as they have no more keys together..."""
+"""The batches, and their keys together, up to which every batch after a `take` is counted."""
 
 EVERY = 4
-"""...and how many batches one stands for from then on."""
+"""The number of batches that a counted batch stands for after that."""
 
 
 class KeyLoad:
-    """Records per key group, shape (key_groups,), and the hottest keys, since `take` and `take_hot` were last called."""
+    """The records per key group, shape (key_groups,), and the hottest keys, since the last `take` and `take_hot`."""
 
     def __init__(self, key_groups: int, enabled: bool = True) -> None:
         self._enabled = enabled
@@ -42,7 +42,7 @@ class KeyLoad:
         self.touched = False
 
     def due(self) -> bool:
-        """Whether the next batch should be counted; called once a batch."""
+        """Return True if the next batch should be counted; called once a batch."""
         self._batches += self._enabled
         exact = self._batches <= EXACT and self._keys < EXACT_KEYS
         return self._enabled and (exact or self._batches % EVERY == 0)
@@ -57,27 +57,27 @@ class KeyLoad:
             np.add.at(self.records, groups, counts)
 
     def add_keys(self, keys: list[Any], counts: list[int], side: Dealt | None = None) -> None:
-        """Count records of the given keys (the hottest of a batch will do) in the sketch; `side`: the side of a join they came from."""
+        """Count records of the given keys, at least the hottest of a batch, in the sketch; `side`: their side of a join."""
         if side == "left":
             self.hot_left = _counted(self.hot_left, keys, counts)
         else:
             self.hot = _counted(self.hot, keys, counts)
 
     def take(self) -> npt.NDArray[np.int64]:
-        """Records per key group since the last call; resets them to zero."""
+        """Return the records per key group since the last call, and reset them to zero."""
         records, self.records = self.records, np.zeros_like(self.records)
         self.touched = False
         return records
 
     def take_hot(self) -> dict[Any, tuple[int, int]]:
-        """Lower bounds of the records per hot key since the last call, and of those of them that came from the left side of a join."""
+        """Return, per hot key, lower bounds of its records since the last call, and of those from the left side of a join."""
         hot, left = self.hot, self.hot_left
         self.hot, self.hot_left, self._batches, self._keys = {}, {}, 0, 0
         return {key: (hot.get(key, 0) + left.get(key, 0), left.get(key, 0)) for key in {**hot, **left}}
 
 
 def _counted(hot: dict[Any, int], keys: list[Any], counts: list[int]) -> dict[Any, int]:
-    """The sketch with these records too."""
+    """Return the sketch after adding these records."""
     for key, count in zip(keys, counts, strict=True):
         hot[key] = hot.get(key, 0) + count
     if len(hot) <= HOT_KEYS:

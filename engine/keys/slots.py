@@ -25,7 +25,7 @@ from .words import column_of, have_words, joined, words_of
 
 
 class KeySlots(Slots):
-    """`operator` and the key columns' `names` are for errors. Keys are passed and returned as key columns."""
+    """Slots whose keys are passed and returned as key columns. `operator` and the columns' `names` are for errors."""
 
     def __init__(self, operator: str, names: Sequence[str] = ()) -> None:
         super().__init__(DictIndex())
@@ -35,11 +35,14 @@ class KeySlots(Slots):
         """The number of words of each key column, while the index has words."""
 
     def of(self, columns: Sequence[pa.Array]) -> Where:
-        """The slots of the rows of these key columns; new keys get one. Raises RecordError for a type that can't be a key."""
+        """Return the slots of the rows of these key columns; new keys get one.
+
+        Raises RecordError for a type that can't be a key.
+        """
         first = not self.types.types
         types = self.types.with_types(columns)
         if isinstance(self.index, WordIndex) and any(map(_differ, self.types.types, types)):
-            self._take_any()  # the words of the keys so far are those of their types
+            self._take_any()  # the words so far depend on the old types
         self.types.types = types
         if first and all(map(have_words, self.types.types)):
             self._widths = [1] * len(columns)
@@ -52,15 +55,15 @@ class KeySlots(Slots):
         return self.find(self._form(columns), hashes)
 
     def known(self, columns: Sequence[pa.Array]) -> Where:
-        """The slots of the keys in these key columns that have one."""
+        """Return the slots of the keys in these key columns that have one."""
         return super().known(self._form(columns))
 
     def leaving(self, move: Move, key_groups: int) -> Where:
-        """The slots of the keys that `move` selects."""
+        """Return the slots of the keys that `move` selects."""
         return self.where(move.touches(key_groups), key_groups, lambda hashes: move.selects(hashes, key_groups))
 
     def keys(self, where: Where) -> list[pa.Array]:
-        """The key columns of these slots."""
+        """Return the key columns of these slots."""
         keys, types = self.index.keys(where), self.types.types
         if not isinstance(self.index, WordIndex):
             return self.types.columns(keys)
@@ -68,7 +71,7 @@ class KeySlots(Slots):
         return [column_of(keys[end - n : end], kind) for end, n, kind in zip(ends, self._widths, types, strict=True)]
 
     def _form(self, columns: Sequence[pa.Array]) -> Words | list[Any]:
-        """The keys in the form that the index takes."""
+        """Return the keys in the form that the index takes."""
         if isinstance(self.index, WordIndex):
             words = self._words(columns)
             if words is not None:

@@ -1,7 +1,7 @@
-"""An index of a table in memory: finds the rows with given keys, those of a whole batch at once.
+"""An index of a table in memory: finds the rows with the given keys, a batch at a time.
 
-The rows' 64-bit hashes are sorted, so a key's rows are a stretch, found by bisection. Rows whose hashes are equal are then compared. A key
-with a null in one of its columns equals no other, as in SQL's joins.
+The rows' 64-bit hashes are sorted, so a key's rows are a stretch, found by bisection. Rows whose hashes are equal are then
+compared. A key with a null in one of its columns equals no other, as in SQL's joins.
 
 >>> index = TableIndex([pa.array([7, 8, 7, None])], "lookup")
 >>> keys, rows = index.find([pa.array([8, 7, 9, None])])
@@ -24,7 +24,10 @@ Places = npt.NDArray[np.intp]
 
 
 class TableIndex:
-    """`columns`: the key columns of the table, plain arrays. Raises RecordError, naming `operator`, for values that can't be keys."""
+    """An index over the key columns `columns` of a table, plain arrays.
+
+    Raises RecordError, naming `operator`, for values that can't be keys.
+    """
 
     def __init__(self, columns: Sequence[pa.Array], operator: str) -> None:
         self._columns, self._operator = list(columns), operator
@@ -36,9 +39,9 @@ class TableIndex:
         self._hashes, self._begins = hashes[begins], np.append(begins, len(hashes))
 
     def find(self, columns: Sequence[pa.Array]) -> tuple[Places, Places]:
-        """(place of the key, place of the row) for each row with one of these keys, in the order of the keys, then of the table.
+        """Return (index of the key, index of the row) for each match, in the order of the keys, then of the table.
 
-        The key columns have types of the same kinds as the table's.
+        The key columns must have types of the same kinds as the table's.
         """
         hashes = key_hashes(columns, self._operator)
         first, counts = self._stretches(hashes)
@@ -50,7 +53,7 @@ class TableIndex:
         return (keys, rows) if equal.all() else (keys[equal], rows[equal])
 
     def repeated(self) -> int | None:
-        """The place of a row whose key an earlier row has; None if all keys differ."""
+        """Return a row whose key an earlier row has; None if all keys differ."""
         for long in np.flatnonzero(np.diff(self._begins) > 1).tolist():
             stretch = np.sort(self._rows[self._begins[long] : self._begins[long + 1]])
             keys, rows = self.find([column.take(pa.array(stretch)) for column in self._columns])
@@ -60,7 +63,7 @@ class TableIndex:
         return None
 
     def _stretches(self, hashes: npt.NDArray[np.uint64]) -> tuple[Places, Places]:
-        """Where in `_rows` those with each of these hashes begin, and how many there are."""
+        """Return, for each hash, the start of its stretch in `_rows` and its length."""
         if not len(self._hashes):
             return np.zeros(len(hashes), np.intp), np.zeros(len(hashes), np.intp)
         order = np.argsort(hashes)  # a bisection for rising hashes finds what it needs in the processor's cache: three times as fast
@@ -70,7 +73,7 @@ class TableIndex:
         return begins, np.where(self._hashes[found] == hashes, self._begins[found + 1] - begins, 0)
 
     def _equal(self, columns: Sequence[pa.Array], keys: Places, rows: Places) -> npt.NDArray[np.bool_]:
-        """Whether these keys are those of these rows."""
+        """Return a mask of the pairs (key, row) whose keys are equal."""
         same = np.ones(len(keys), np.bool_)
         for column, own in zip(columns, self._columns, strict=True):
             same &= equal_values(column.take(pa.array(keys)), own.take(pa.array(rows)))
@@ -78,7 +81,7 @@ class TableIndex:
 
 
 def _complete(columns: Sequence[pa.Array]) -> npt.NDArray[np.bool_]:
-    """Whether a key has no null, by row."""
+    """Return a mask of the rows whose key has no null."""
     complete = np.ones(len(columns[0]), np.bool_)
     for column in columns:
         if column.null_count:

@@ -1,7 +1,7 @@
 """The key of windows without `key_by`: one constant for all rows.
 
-Its column, of nulls, is in no row: `key_column` makes it where keys are read. So the operator is keyed like any other, and its state moves
-and is saved like any other's. Users see no column.
+Its column, of nulls, is in no row: `key_column` makes it where keys are read. So the operator is keyed like any other, and its
+state moves and is saved like any other's. Users see no column.
 
 >>> shown(("dest",)), shown(UNKEYED)
 (('dest',), ())
@@ -16,10 +16,10 @@ UNKEYED = (EVERYTHING,)
 
 
 def shown(keys: tuple[str, ...]) -> tuple[str, ...]:
-    """The key columns that results have."""
+    """Return the key columns of results."""
     return () if keys == UNKEYED else keys
 
 
 def described(keys: tuple[str, ...]) -> str:
-    """`by a, b`, or that there are no keys."""
+    """Return `by a, b`, or `over all rows` without keys."""
     return "over all rows" if keys == UNKEYED else f"by {', '.join(keys)}"

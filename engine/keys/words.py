@@ -1,8 +1,8 @@
 """Key columns as 64-bit words and back: equal keys have equal words, and different keys different ones.
 
-A column of fixed width is one word, and another that is 1 for nulls once it had any. A text is as many words as it needs: its bytes, a byte
-of 1 behind them, and zeros. So a longer text later adds words that are zero for those before it. Types whose equal values have different
-bits, and long texts, have no words.
+A column of fixed width is one word, and a second that is 1 for nulls once it had any. A text takes as many words as it needs:
+its bytes, a byte of 1 behind them, and zeros. So a longer text later adds words that are zero for those before it. Types whose
+equal values have different bits, and long texts, have no words.
 
 >>> columns = [pa.array([7, None]), pa.array(["JFK", ""])]
 >>> found = [words_of(column) for column in columns]
@@ -33,19 +33,19 @@ LONGEST = 127
 _BYTES = 8
 _END, _NULL = np.uint64(1), np.uint64(2)
 _MASKS = np.array([0, *((1 << 8 * n) - 1 for n in range(_BYTES)), 2**64 - 1], np.uint64)
-"""By the number of bytes in a word, less than 0 (at 0) to 8: those bytes."""
+"""The mask of the bytes of a text in a word, by their number: index 0 for less than 0, then 0 to 8."""
 
 _ENDS = np.array([0, *(1 << 8 * n for n in range(_BYTES)), 0], np.uint64)
-"""By the same number: the byte behind them, if the text ends in this word."""
+"""The byte behind them, by the same index, if the text ends in this word."""
 
 
 def have_words(kind: pa.DataType) -> bool:
-    """True if values of this type have words, unless they are too long."""
+    """Return True if values of this type have words, unless they are too long."""
     return kind.id in _OFFSETS or kind.id in _STORAGE
 
 
 def words_of(column: pa.Array) -> list[Word] | None:
-    """The words of a column of a type that has them. None if a text is too long."""
+    """Return the words of a column of a type that has them; None if a text is too long."""
     kind = column.type.id
     if kind in _OFFSETS:
         return _of_few_texts(column) if len(column) <= FEW else _of_texts(column)
@@ -64,7 +64,7 @@ def words_of(column: pa.Array) -> list[Word] | None:
 
 
 def column_of(words: Sequence[Word], kind: pa.DataType) -> pa.Array:
-    """The inverse of `words_of`; there may be more words, which are zero."""
+    """Convert words to a column; the inverse of `words_of`. Further words must be zero."""
     if kind.id in _OFFSETS:
         return _texts(words, kind)
     storage = _STORAGE[kind.id]
@@ -74,14 +74,14 @@ def column_of(words: Sequence[Word], kind: pa.DataType) -> pa.Array:
 
 
 def joined(columns: Sequence[Sequence[Word]], widths: Sequence[int]) -> Words:
-    """The words of several columns; a column has at most its width of them, and zeros then."""
+    """Concatenate the words of several columns, each padded with zero words to its width."""
     zeros = np.zeros(len(columns[0][0]), np.uint64)
     words = [word for of, width in zip(columns, widths, strict=True) for word in (*of, *repeat(zeros, width - len(of)))]
     return words[0][np.newaxis] if len(words) == 1 else np.stack(words)
 
 
 _OFFSETS = {pa.string().id: np.int32, pa.binary().id: np.int32, pa.large_string().id: np.int64, pa.large_binary().id: np.int64}
-"""By the id of a type of texts: what their ends are."""
+"""The type of the offsets, by the id of a type of texts."""
 
 _BOOL = pa.bool_().id
 _FLOATS = {pa.float32().id: np.float32, pa.float64().id: np.float64}
@@ -93,11 +93,11 @@ _STORAGE = {
     **dict.fromkeys((pa.int64().id, pa.uint64().id, pa.float64().id), pa.int64()),
     **dict.fromkeys((pa.time64("us").id, pa.timestamp("us").id, pa.duration("us").id), pa.int64()),
 }
-"""By the id of a type: the integers whose bits tell its values apart."""
+"""The integer type with the same bits, by the id of a type."""
 
 
 def _of_few_texts(column: pa.Array) -> list[Word] | None:
-    """As `_of_texts`, text by text."""
+    """Return the words of a few texts, one text at a time; otherwise as `_of_texts`."""
     ended = [b"\2" if text is None else text + b"\1" for text in as_bytes(column)]
     longest = max(map(len, ended), default=1)
     if longest > LONGEST + 1:
@@ -134,7 +134,7 @@ def _of_texts(column: pa.Array) -> list[Word] | None:
 
 
 def _content(data: pa.Buffer | None, ends: npt.NDArray[np.integer], more: int) -> Word:
-    """The bytes of the texts as words, and `more` words behind them."""
+    """Return the bytes of the texts as words, followed by `more` words."""
     first, last = (int(ends[0]), int(ends[-1])) if len(ends) else (0, 0)
     content = np.zeros((last - first) // _BYTES + 2 + more, np.uint64)
     if data is not None:

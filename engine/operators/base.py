@@ -1,7 +1,7 @@
 """The interfaces of operators: batches in, batches out.
 
-An `Operator` is configuration: the plan holds it, workers get a copy, and it never changes. Each worker opens it, which makes an
-`OperatorInstance` for one thread. An instance never blocks and has no clock; event time comes with batches and watermarks.
+An `Operator` is configuration: the plan holds it, workers get a copy, and it never changes. Each worker opens it, which creates
+an `OperatorInstance` for one thread. An instance never blocks and has no clock; event time arrives with batches and watermarks.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from ..updates import Updates
 
 
 class Operator(ABC):
-    """One step of a dataflow, as the plan has it.
+    """One step of a dataflow, as in the plan.
 
-    `ports`: those of its outputs that somebody must read. `sources`: those that each of its instances reads whole when it opens.
+    `ports`: the outputs that must have a reader. `sources`: the sources that each of its instances reads completely when it
+    opens.
     """
 
     ports: tuple[str, ...] = ("out",)
@@ -31,54 +32,60 @@ class Operator(ABC):
 
     @abstractmethod
     def open(self, context: Context) -> OperatorInstance:
-        """Make an instance. Called once in each worker, and again in each attempt.
+        """Create an instance. Called once in each worker, and again in each attempt.
 
         Raises StateBackendError if its state backend can't be opened, and the errors of a sink that can't begin.
         """
 
     @property
     def works_outside(self) -> bool:
-        """Whether its instances have work that is done outside of their worker's thread (`OperatorInstance.wanted`)."""
+        """True if its instances have work for other threads (`OperatorInstance.wanted`)."""
         return False
 
     stays_with_input: ClassVar[bool] = False
-    """Whether it always runs in the workers of the operator before it."""
+    """True if it always runs in the workers of the operator before it."""
 
     checked_at_once: ClassVar[bool] = False
-    """True if the user hears of a `problem` when the flow is written, and not only when it is planned."""
+    """True if a `problem` is reported when the flow is written, and not only when it is planned."""
 
     takes_updates: ClassVar[bool] = True
-    """True if its results are right when its input is a stream of updates; a user's function answers for itself."""
+    """True if its results are right when its input is a stream of updates; the author of a user's function must know."""
 
     def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
-        """The updates that leave by `ports`, None for an append-only stream. A function may change the key of its input's updates."""
+        """Return the updates emitted on `ports`, None for an append-only stream.
+
+        A function may change the key of its input's updates.
+        """
         return next((Updates(None, before.origin) for before in inputs if before is not None), None)
 
     def combined(self) -> tuple[Operator, Operator] | None:
-        """For an aggregate that can be combined before the exchange: the combiner, and the operator to run after the exchange."""
+        """Return the combiner and the operator after the exchange, for an aggregate that can be combined before it."""
         return None
 
     def needs(self, wanted: Needed | None) -> Needed | None:
-        """The columns of its input that it needs if those in `wanted` are needed of its output; None stands for all.
+        """Return the columns of its input that it needs, given those needed of its output; None stands for all.
 
         Without any other column of the input, its results and its errors must be the same.
         """
         return None
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
-        """What is known of the rows that leave by `ports`, from what is known of the inputs. Called after `problem`, which found none."""
+        """Return the known columns of the rows emitted on `ports`, from those of the inputs.
+
+        Called after `problem`, which found none.
+        """
         return UNKNOWN
 
     def knowing(self, inputs: Sequence[Columns]) -> Operator:
-        """This operator, or a copy that makes use of what is known of its inputs' columns. Called after `problem`, which found none."""
+        """Return this operator, or a copy that uses the known columns of its inputs. Called after `problem`, which found none."""
         return self
 
     def problem(self, inputs: Sequence[Columns]) -> str | None:
-        """Why inputs of these columns can't be, as far as that is certain before the job runs."""
+        """Describe a problem of inputs with these columns that is certain before the job runs; None without one."""
         return None
 
     def describe(self) -> str:
-        """A few words for `explain()`."""
+        """Return a few words for `explain()`."""
         return type(self).__name__
 
 
@@ -86,52 +93,53 @@ class OperatorInstance(ABC):
     """An instance of an operator in a worker. `advance` is called with rising watermarks, `finish` and `close` once."""
 
     late_records = 0
-    """Records that came after their windows were emitted."""
+    """The number of records that arrived after their windows were emitted."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
 
     @property
     def skipped_records(self) -> int:
-        """Refused records that did not stop the job."""
+        """Return the number of refused records that did not stop the job."""
         return 0
 
     def take_refused(self) -> tuple[LeftOut, ...]:
-        """Some of the refused records since it was asked last."""
+        """Return some of the refused records since the last call."""
         return ()
 
     @abstractmethod
     def process(self, batch: Batch, emit: Emit) -> None:
-        """Take a batch of at least one row. Raises RecordError that names this operator, the key and the record."""
+        """Process a batch of at least one row. Raises RecordError that names this operator, the key and the record."""
 
     def advance(self, watermark: int, emit: Emit) -> None:
-        """Event time has reached `watermark` (microseconds): no earlier record comes. Called before the watermark is passed on; it only
-        rises.
+        """Advance event time to `watermark` (microseconds): no earlier record follows.
+
+        Called before the watermark is passed on; it only rises.
         """
 
     def finish(self, emit: Emit) -> None:
-        """The input has ended (after `advance(MAX_TIME)`): emit the remaining results."""
+        """Emit the remaining results. Called at the end of the input, after `advance(MAX_TIME)`."""
 
     def wanted(self) -> Callable[[], Any] | None:
-        """Asked after every event if the operator `works_outside`: work to be done outside of the worker's thread from now on.
+        """Return work for another thread, if there is any. Called after every event if the operator `works_outside`.
 
-        Exactly one of `brought` and `failed` follows, between two batches, and `returned` before it, unless the task ends first.
+        `returned`, then exactly one of `brought` and `failed`, is called between two batches, unless the task ends first.
         """
         return None
 
     def returned(self) -> None:
-        """The work that was wanted is over."""
+        """Note that the background work has ended."""
 
     def brought(self, result: Any) -> None:
-        """The result of the work that was wanted."""
+        """Take the result of the background work."""
 
     def failed(self, error: BaseException) -> str:
-        """The work that was wanted raised `error`: what to report of it. The task goes on."""
+        """Return a report about the `error` that the background work raised. The task continues."""
         return shown(error)
 
     def overdue(self) -> str | None:
-        """Asked after every event if the operator `works_outside`: what to report of work that takes too long; each time once."""
+        """Return a report, once, about background work that takes too long. Called after every event."""
         return None
 
     def close(self) -> None:
-        """Called once at the end, also after an error: close files and connections."""
+        """Close files and connections. Called once at the end, also after an error."""

@@ -17,14 +17,14 @@ class FunctionOperator(Operator):
 
 
 class FunctionInstance(OperatorInstance):
-    """An instance of such an operator."""
+    """An instance of an operator that calls a user's function."""
 
     errors: ErrorPolicy
     _given: Any = None
     _made: Any = None
 
     def made(self, function: Any) -> Any:
-        """What is called for each record: `function`, or an object of it if it is a class, which is closed with this instance."""
+        """Return the callable for records: `function`, or an object of it if it is a class, closed with this instance."""
         self._given, self._made = function, made(function, self.context.name)
         return self._made
 

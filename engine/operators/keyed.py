@@ -21,23 +21,26 @@ from ..updates import Updates
 from .base import Operator, OperatorInstance
 
 HOTTEST = 32
-"""The number of hottest keys of a batch that are counted singly."""
+"""The number of hottest keys of a batch that are counted individually."""
 SAMPLE = 1024
 
 
 class KeyedOperator(Operator):
-    """Its input is partitioned by the columns `keys`, so every record of a key reaches the same worker."""
+    """An operator whose input is partitioned by the columns `keys`, so that every record of a key reaches the same worker."""
 
     keys: tuple[str, ...]
 
     takes_updates = False
 
     needs_columns: ClassVar[bool] = False
-    """Whether every instance must know the columns of its inputs, also without a row of its own: it then also gets batches without rows."""
+    """True if every instance must know the columns of its inputs, also without a row of its own.
+
+    It then also gets batches without rows.
+    """
 
     @property
     def dealable(self) -> tuple[Dealt, ...]:
-        """The sides whose rows may be dealt over several workers when a hot key is split: only joins have any."""
+        """Return the sides whose rows may be dealt over several workers when a hot key is split: only joins have any."""
         return ()
 
     def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
@@ -49,14 +52,14 @@ class KeyedOperator(Operator):
 
     @abstractmethod
     def open(self, context: Context) -> KeyedInstance:
-        """As for every operator."""
+        """Create an instance, as for every operator."""
 
 
 class KeyedInstance(OperatorInstance):
     """An instance with keyed state in `state`, which the task and the hand-over move, save and restore."""
 
     merges_state = False
-    """Whether a record can be processed before its key's state arrives, because the state can be merged later."""
+    """True if a record can be processed before its key's state arrives, because the state can be merged later."""
 
     def __init__(self, context: Context, keys: tuple[str, ...], state: KeyedState) -> None:
         super().__init__(context)
@@ -64,19 +67,19 @@ class KeyedInstance(OperatorInstance):
 
     @property
     def awaits(self) -> tuple[Side, ...]:
-        """The sides of a join whose columns must be known before event time goes on, and are not."""
+        """Return the sides of a join whose columns must be known before event time advances, and are not."""
         return ()
 
     @property
     def needs_state(self) -> bool:
-        """Whether a record can be processed only where its key's state is."""
+        """True if a record can be processed only by the worker that has its key's state."""
         return self.state.passes_on or not self.merges_state
 
     def close(self) -> None:
         self.state.close()
 
     def note_load(self, columns: Sequence[pa.Array], counts: npt.NDArray[np.int64]) -> None:
-        """If the load is due, count `counts` records for each of the distinct keys in `columns`."""
+        """Count `counts` records for each of the distinct keys in `columns`, if the load is due."""
         if self.context.load.due():
             self._note(columns, counts)
 
@@ -97,7 +100,7 @@ class KeyedInstance(OperatorInstance):
         self._note_hottest(keys.columns, np.bincount(keys.codes, minlength=keys.count) * rows.num_rows // SAMPLE, side)
 
     def key_columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
-        """The key columns of `rows`."""
+        """Return the key columns of `rows`."""
         return [key_column(rows, key, self.context.name) for key in self.keys]
 
     def _note(self, columns: Sequence[pa.Array], counts: npt.NDArray[np.int64], side: Dealt | None = None) -> None:

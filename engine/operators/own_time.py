@@ -1,6 +1,6 @@
-"""The base of operators that give rows an event time of their own: it replaces that of the task for all that is behind them.
+"""The base of operators that assign event times in mid-stream, which replace those of the task for all operators behind them.
 
-The watermark of such an instance comes from the rows that it has seen, so it is right for the order in which they came to this worker.
+The watermark of such an instance follows from the rows that it has seen, so it is right for the order of their arrival here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .base import Operator, OperatorInstance
 
 
 class OwnTime(Operator):
-    """An operator whose rows have other event times than those that it takes. `ticks`: whether these go on without rows."""
+    """An operator that changes event times. `ticks`: they advance without rows."""
 
     ticks: ClassVar[bool] = False
 
@@ -28,19 +28,22 @@ class OwnTime(Operator):
 
     @abstractmethod
     def open(self, context: Context) -> OwnTimeInstance:
-        """As for every operator."""
+        """Create an instance, as for every operator."""
 
 
 class OwnTimeInstance(OperatorInstance):
-    """The task asks for `watermark` after each batch, and passes it on to the operators and exchanges behind this one."""
+    """An instance with a `watermark`, which the task passes on to the operators and exchanges behind it after each batch."""
 
     @property
     @abstractmethod
     def watermark(self) -> int:
-        """No later row gets an earlier time than this, in microseconds; `MIN_TIME` before the first row. Rises, but for `rewind`."""
+        """Return a lower bound of the times of later rows, in microseconds; `MIN_TIME` before the first row.
+
+        It only rises, except for `rewind`.
+        """
 
     def rewind(self) -> None:
-        """The task goes on from another position of its source, whose rows may be earlier than those that it has given."""
+        """Reset the watermark: the source continues at another position, whose rows may be earlier."""
 
     def tick(self) -> None:
-        """Time has passed without a row."""
+        """Note that time has passed without a row."""

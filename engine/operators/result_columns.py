@@ -1,4 +1,4 @@
-"""The columns of an aggregation's results: its keys, the columns that tell the window, and the aggregates."""
+"""The columns of an aggregation's results: its keys, the columns of the window, and the aggregates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def result_columns(
     operator: str,
     window: Mapping[str, pa.DataType] | None = None,
 ) -> Columns:
-    """All columns of the results; `known`: those of the input, `window`: those that tell the window."""
+    """Return all columns of the results; `known`: those of the input, `window`: those of the window."""
     types = {**known.only(shown(keys)).types, **(window or {})}
     results = {name: _result_type(function.beside(keys), known, operator) for name, function in functions.items()}
     fields = {name: function.beside(keys).fields(known) for name, function in functions.items()}
@@ -27,7 +27,7 @@ def result_columns(
 
 
 def _result_type(function: AggregateFunction, known: Columns, operator: str) -> pa.DataType | None:
-    """The type of an aggregate, None if it isn't certain."""
+    """Return the type of an aggregate, None if it isn't certain."""
     certain = pa.schema([(name, kind) for name, kind in known.types.items() if kind is not None])
     if not known.complete or any(known.type_of(name) is None for name in function.reads(certain)):
         return None

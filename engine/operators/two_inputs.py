@@ -1,4 +1,4 @@
-"""The base of operators with two keyed inputs whose rows they keep: each batch is taken apart by side, and its late rows leave."""
+"""The base of operators with two keyed inputs whose rows they keep: batches are split by side, and late rows go to side outputs."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from ..state_description import columns_text
 from .keyed import KeyedInstance, KeyedOperator
 
 LATE = {LEFT: "late_left", RIGHT: "late_right"}
-"""The ports of rows that came too late, by their side."""
+"""The ports of late rows, by their side."""
 """The ports by which late rows leave."""
 
 
 @dataclass(frozen=True, eq=False)
 class TwoInputs(KeyedOperator):
-    """`left_keys`, `right_keys`: the key columns of the inputs, in pairs; `keys`: their names in the inputs' common form.
+    """An operator with two inputs. `left_keys`, `right_keys`: their key columns, in pairs; `keys`: the names in the common form.
 
-    `schemas`: the columns of each side of which the plan knows them.
+    `schemas`: the columns of each side, if the plan knows them.
     """
 
     left_keys: tuple[str, ...]
@@ -50,7 +50,7 @@ class TwoInputs(KeyedOperator):
         return replace(self, schemas={side: schema for side, schema in found if schema is not None})
 
     def key_traits(self) -> dict[str, str]:
-        """The keys of both inputs, for `state_description`."""
+        """Return the keys of both inputs, for `state_description`."""
         return {"keys of left": columns_text(self.left_keys), "keys of right": columns_text(self.right_keys)}
 
     def problem(self, inputs: Sequence[Columns]) -> str | None:
@@ -58,13 +58,16 @@ class TwoInputs(KeyedOperator):
 
 
 def keys_problem(left_keys: Sequence[str], right_keys: Sequence[str], inputs: Sequence[Columns], *, one_unit: bool = False) -> str | None:
-    """Return why these keys of two inputs can't be equal, judged by the types that are known; `one_unit` as in `never_equal`."""
+    """Describe why these keys of two inputs can't be equal, by the known types; None if they can.
+
+    `one_unit` as in `never_equal`.
+    """
     (left, right), names = inputs, zip(left_keys, right_keys, strict=True)
     return never_equal(names, map(left.type_of, left_keys), map(right.type_of, right_keys), one_unit=one_unit)
 
 
 class TwoInputsInstance(KeyedInstance):
-    """Its state is rows of both sides; `watermark` is the event time that it has come to."""
+    """An instance that keeps rows of both sides; `watermark` is its event time."""
 
     state: JoinRows
 
@@ -78,18 +81,18 @@ class TwoInputsInstance(KeyedInstance):
 
     @abstractmethod
     def times_of(self, side: Side, batch: Batch) -> Times:
-        """The event times of a batch's rows. Raises RecordError if it has none and they are needed."""
+        """Return the event times of a batch's rows. Raises RecordError if it has none and they are needed."""
 
     @abstractmethod
     def due(self, side: Side, times: Times, rows: pa.RecordBatch) -> Times:
-        """When the fate of each row is decided."""
+        """Return the time at which each row is decided."""
 
     def late(self, times: Times) -> npt.NDArray[np.bool_]:
-        """Which rows with these times are late, shape (rows,)."""
+        """Return a mask of the late rows, shape (rows,)."""
         return times < self.watermark
 
     def take(self, side: Side, block: Block, emit: Emit) -> None:
-        """Rows have come that are not late, at least one: keep them."""
+        """Keep rows that are not late, at least one."""
         self.state.append(side, block)
 
     def process(self, batch: Batch, emit: Emit) -> None:

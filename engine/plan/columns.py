@@ -1,7 +1,7 @@
-"""Finds operators whose inputs have columns that can't be what they need, before anything runs.
+"""The check, before a job runs, that the columns of operators' inputs fit.
 
-Only what is certain counts: what a function returns isn't known unless its `schema` says so, and files are known once their source has
-started.
+Only certain columns count: those of a function's results aren't known unless its `schema` says so, and those of files are known
+once their source has started.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Inputs = Mapping[str, Sequence[Columns]]
 
 
 def check_columns(graph: Graph, sources: Mapping[str, Source] = MappingProxyType({})) -> Inputs:
-    """Return what is known of the columns of each operator's inputs.
+    """Return the known columns of each operator's inputs.
 
-    `sources`: those that are read in place of the graph's, by their nodes' names. Raises FlowError, naming the operator, for inputs whose
-    columns are known not to fit.
+    `sources`: those that are read in place of the graph's, by their nodes' names. Raises FlowError, naming the operator, for
+    inputs whose columns are known not to fit.
     """
     known: dict[int, Columns] = {}
     found: dict[str, Sequence[Columns]] = {}

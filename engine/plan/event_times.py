@@ -1,6 +1,6 @@
-"""Finds windows and joins over streams that can't have event times, before anything runs.
+"""The check, before a job runs, that windows and joins are over streams with event times.
 
-Only what is certain counts: operators that may give rows a time of their own are taken to do so, and sources may not know.
+Only certain cases count: operators that may assign times are taken to do so, and a source may not know if it has event times.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from ..source import Source
 from .graph import Graph
 
 _NO_TIME_OF_THEIR_OWN = (Branch, Cast, Explode, Filter, FlatMap, JoinSide, KeyBy, Map, MapBatches, Project, Union)
-"""The rows that they emit have the times of their input's rows, or none."""
+"""Operators whose rows have the times of their input's rows, or none."""
 
 _IN_WINDOWS = (AggregateSessions, AggregateWindows, CoGroup, ProcessWindows, WindowJoin)
 
 
 def check_event_times(graph: Graph) -> None:
-    """Raises FlowError for an operator that needs event times and reads a source without."""
+    """Raise FlowError for an operator that needs event times and reads a source without."""
     untimed: dict[int, str] = {}
     for node in graph.ordered():
         operator = node.operator

@@ -1,6 +1,7 @@
 """The logical graph: the dataflow as the user wrote it, a node per operator.
 
-A node's inputs name earlier nodes, so the graph that the API builds has no cycle; `Graph.ordered` checks it for graphs built by hand.
+A node's inputs name earlier nodes, so the graph that the API builds has no cycle; `Graph.ordered` checks it for graphs built by
+hand.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ class Input:
 class Node:
     """An operator, a source or a sink of the flow.
 
-    `keys`: the columns by which its input is partitioned, None if it takes any records. `parallelism`: None for the flow's default;
-    `bounds`: limits for automatic scaling. `updates`: the updates that it emits, None for append-only rows. `columns`: what is known of
-    the columns that it emits, as of when it was added.
+    `keys`: the columns by which its input is partitioned, None if it takes any records. `parallelism`: None for the flow's
+    default; `bounds`: limits for automatic scaling. `updates`: the updates that it emits, None for append-only rows. `columns`:
+    the columns that it emits, as far as they were known when it was added.
     """
 
     id: int
@@ -54,7 +55,7 @@ class Node:
 
 @dataclass(slots=True)
 class Graph:
-    """Nodes by id, in the order in which they were added."""
+    """The nodes of a flow by id, in the order in which they were added."""
 
     name: str
     nodes: dict[int, Node] = field(default_factory=dict)
@@ -62,10 +63,10 @@ class Graph:
     def add(
         self, name: str, operator: Operator | Source | Sink, inputs: tuple[Input, ...] = (), keys: tuple[str, ...] | None = None
     ) -> Node:
-        """A new node; a name that is taken gets a number behind it (`map_2`).
+        """Add a node and return it; a name that is taken gets a number behind it (`map_2`).
 
-        Raises FlowError for an operator whose input is a stream of updates and must not be, and for inputs whose columns are known not to
-        fit.
+        Raises FlowError for an operator whose input is a stream of updates and must not be, and for inputs whose columns are
+        known not to fit.
         """
         self.check_updates(name, operator, inputs)
         taken = {node.name for node in self.nodes.values()}
@@ -88,7 +89,10 @@ class Graph:
         return node
 
     def rename(self, node: Node, name: str) -> None:
-        """Give a node the user's name. Raises FlowError if it is not a valid name, or the user has given it to another operator."""
+        """Give a node the user's name.
+
+        Raises FlowError if it is not a valid name, or the user has given it to another operator.
+        """
         check_name(name, "operator")
         for other in self.nodes.values():
             if other.name != name or other is node:
@@ -99,7 +103,7 @@ class Graph:
         node.name, node.named = name, True
 
     def updates_of(self, edge: Input) -> Updates | None:
-        """The updates that an input gets, None for append-only rows: side outputs carry rows as they came."""
+        """Return the updates that an input gets, None for append-only rows: side outputs carry unchanged rows."""
         above = self.nodes.get(edge.node)
         if above is None or not isinstance(above.operator, Operator) or edge.port not in above.operator.ports:
             return None
@@ -113,7 +117,7 @@ class Graph:
         return above.columns
 
     def check_updates(self, name: str, operator: Operator | Source | Sink, inputs: tuple[Input, ...]) -> None:
-        """Raises FlowError, naming the ways out, if one of `inputs` is a stream of updates and the operator can't take updates."""
+        """Raise FlowError, with remedies, if one of `inputs` is a stream of updates and the operator can't take updates."""
         if not isinstance(operator, Operator) or operator.takes_updates:
             return
         for edge in inputs:
@@ -122,11 +126,11 @@ class Graph:
                 raise FlowError(_over_updates(name, updates, self.nodes[updates.origin]))
 
     def consumers(self, node: Node) -> list[tuple[Node, str]]:
-        """The readers of the node's output, and the port of each."""
+        """Return the readers of the node's output, and the port of each."""
         return [(other, edge.port) for other in self.nodes.values() for edge in other.inputs if edge.node == node.id]
 
     def ordered(self) -> list[Node]:
-        """Nodes, every one after its inputs. Raises FlowError for a cycle or an unknown input."""
+        """Return the nodes, every one after its inputs. Raises FlowError for a cycle or an unknown input."""
         done: dict[int, Node] = {}
         path: list[int] = []
 
@@ -149,7 +153,7 @@ class Graph:
         return list(done.values())
 
     def check(self) -> None:
-        """Raises FlowError unless the graph can run: it has a source and a sink, and every stream ends in a sink."""
+        """Raise FlowError unless the graph can run: it has a source and a sink, and every stream ends in a sink."""
         if not self.nodes:
             raise FlowError(f"the flow `{self.name}` is empty: begin with flow.read(...)")
         ordered = self.ordered()
@@ -170,7 +174,7 @@ class Graph:
                 raise FlowError(f"operator `{node.name}`: parallelism {node.parallelism} is less than 1")
 
     def _lost_port(self, node: Node) -> str | None:
-        """A port of an operator with several that nobody reads."""
+        """Return a port without a reader, if the operator has several."""
         if not isinstance(node.operator, Operator) or len(node.operator.ports) == 1:
             return None
         read = {port for _, port in self.consumers(node)}
@@ -186,13 +190,13 @@ class Graph:
 
 
 def check_name(name: str, what: str) -> None:
-    """Raises FlowError unless `name` can name an actor, a metric and a file."""
+    """Raise FlowError unless `name` can name an actor, a metric and a file."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise FlowError(f"{what} name {name!r}: use letters, digits, `_`, `.` and `-` only")
 
 
 def _over_updates(name: str, updates: Updates, origin: Node) -> str:
-    """The error of an operator over the updates of `origin`, with the ways out."""
+    """Return the error of an operator over the updates of `origin`, with remedies."""
     assert isinstance(origin.operator, Operator)
     key, final = ", ".join(updates.key or ()), 'emit="final"'
     if isinstance(origin.operator, AggregateWindows):

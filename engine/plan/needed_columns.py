@@ -1,7 +1,8 @@
-"""Tells each source which columns the flow needs of it, where the operators behind it make that certain.
+"""The columns that the flow needs of each source, as far as the operators behind it make that certain.
 
-From the sinks upwards every operator says which columns of its input it needs (`Operator.needs`). One that doesn't say, such as a user's
-function, a join or a sink, needs all. So results, late records and dead letters are those of a flow that reads all columns.
+From the sinks upwards every operator says which columns of its input it needs (`Operator.needs`). One that doesn't say, such as a
+user's function, a join or a sink, needs all. So results, late records and dead letters are those of a flow that reads all
+columns.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .graph import Graph, Node
 
 
 def reading_needed(graph: Graph) -> Graph:
-    """The same graph with sources that read what the flow needs."""
+    """Return the graph with sources that read only the columns that the flow needs."""
     wants: dict[int, list[Needed | None]] = {node.id: [] for node in graph}
     nodes: dict[int, Node] = {}
     for node in reversed(graph.ordered()):
@@ -48,5 +49,5 @@ def _all_of(wants: Sequence[Needed | None]) -> Needed | None:
 
 
 def _has_side_stream(graph: Graph, node: Node, operator: Operator) -> bool:
-    """Whether anybody reads late records or dead letters of the node, which are its input's rows as they came."""
+    """Return True if late records or dead letters of the node, unchanged rows of its input, have a reader."""
     return any(port not in operator.ports for _, port in graph.consumers(node))

@@ -21,9 +21,10 @@ from .worker_bounds import UNBOUND, WorkerBounds
 
 @dataclass(slots=True)
 class StageOutput:
-    """Records of `source` (position in the chain, port) go to stage `target`, by hash of `keys` or round robin.
+    """An output of a stage: records of `source` (position in the chain, port) go to stage `target`, by hash of `keys` or round
+    robin.
 
-    `tells_columns`: all workers of the target hear of the columns.
+    `tells_columns`: all workers of the target get the columns.
     """
 
     source: tuple[int, str]
@@ -48,32 +49,32 @@ class Stage:
 
     @property
     def is_keyed(self) -> bool:
-        """Whether its head has keyed state, which can move."""
+        """True if its head has keyed state, which can move."""
         return isinstance(self.chain[0].operator, KeyedOperator)
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The key columns of its head, none without keyed state."""
+        """Return the key columns of its head, none without keyed state."""
         head = self.chain[0].operator
         return head.keys if isinstance(head, KeyedOperator) else ()
 
     @property
     def dealable(self) -> tuple[Dealt, ...]:
-        """The sides of a join of which the rows of a split key may be dealt, none for any other operator."""
+        """Return the sides of a join whose rows may be dealt for a split key, none for any other operator."""
         head = self.chain[0].operator
         return head.dealable if isinstance(head, KeyedOperator) else ()
 
     @property
     def fixed_parallelism(self) -> int | None:
-        """The only number of workers that its source can have, None for any."""
+        """Return the only number of workers that its source can have, None for any."""
         head = self.chain[0].operator
         return head.source.parallelism if isinstance(head, Read) else None
 
     @property
     def can_be_scaled(self) -> bool:
-        """Whether its number of workers can change while the job runs: a source must be able to reassign its splits.
+        """True if its number of workers can change while the job runs: a source must be able to reassign its splits.
 
-        A new worker with an event time of its own behind an exchange would not know what the others have come to.
+        A new worker with an event time of its own behind an exchange would not know the event times of the others.
         """
         head = self.chain[0].operator
         if isinstance(head, Read):
@@ -95,7 +96,7 @@ class Plan:
     next_channel: int
 
     def stage_of(self, operator: str) -> Stage:
-        """The stage that runs the operator. Raises RequestError, listing all operators, if there is none."""
+        """Return the stage that runs the operator. Raises RequestError, listing all operators, for an unknown one."""
         for stage in self.stages:
             if operator == stage.name or any(chained.name == operator for chained in stage.chain):
                 return stage
@@ -104,19 +105,19 @@ class Plan:
 
     @property
     def sources(self) -> dict[str, Source]:
-        """The sources that it reads, by operator; also those of lookup tables."""
+        """Return the sources that it reads, by operator, including those of lookup tables."""
         operators = {chained.name: chained.operator for stage in self.stages for chained in stage.chain}
         read = {name: (operator.source,) if isinstance(operator, Read) else operator.sources for name, operator in operators.items()}
         return {name: source for name, sources in read.items() for source in sources}
 
     @property
     def key_groups(self) -> int:
-        """The number of key groups."""
+        """Return the number of key groups."""
         return self.tasks[0].settings.key_groups
 
     @property
     def tables(self) -> dict[str, RoutingTable]:
-        """The routing table that each stage with keyed state begins with."""
+        """Return the initial routing table of each stage with keyed state."""
         return {e.target: e.table for task in self.tasks for e in task.exchanges if e.table is not None}
 
     @property
@@ -126,7 +127,7 @@ class Plan:
         return {name: head.state_description() for name, head in heads.items() if isinstance(head, KeyedOperator)}
 
     def knowing(self, inputs: Inputs) -> Plan:
-        """The same plan with operators that know these columns of their inputs."""
+        """Return the plan with operators that know these columns of their inputs."""
 
         def of(chain: Iterable[ChainedOperator]) -> Iterator[ChainedOperator]:
             return (replace(one, operator=one.operator.knowing(inputs[one.name])) if one.name in inputs else one for one in chain)
@@ -135,6 +136,6 @@ class Plan:
         return replace(self, stages=stages, tasks=tuple(replace(task, chain=tuple(of(task.chain))) for task in self.tasks))
 
     def with_tables(self, tables: Mapping[str, RoutingTable]) -> Plan:
-        """The same plan with other initial routing tables, by stage."""
+        """Return the plan with other initial routing tables, by stage."""
         tasks = [replace(t, exchanges=tuple(replace(e, table=tables.get(e.target, e.table)) for e in t.exchanges)) for t in self.tasks]
         return replace(self, tasks=tuple(tasks))

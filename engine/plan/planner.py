@@ -1,7 +1,7 @@
-"""From the logical graph to the physical plan: stages of chained operators, and the channels between their workers.
+"""The planner: from the logical graph to stages of chained operators, and the channels between their workers.
 
-An edge is chained (no channel, batches by reference) if its reader has one input, needs no partitioning and has the same parallelism. An
-aggregate that can be combined before the exchange gets its combiner at the end of the upstream stage.
+An edge is chained (no channel, batches by reference) if its reader has one input, needs no partitioning and has the same
+parallelism. An aggregate that can be combined before the exchange gets its combiner at the end of the upstream stage.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ from .worker_bounds import UNBOUND, WorkerBounds
 
 
 def plan(graph: Graph, *, parallelism: int = 1, combine: bool = True, settings: TaskSettings | None = None) -> Plan:
-    """The physical plan of a graph; `parallelism` is the default of every operator. Raises FlowError if the graph can't run."""
+    """Return the physical plan of a graph; `parallelism` is the default of every operator.
+
+    Raises FlowError if the graph can't run.
+    """
     graph.check()
     check_columns(graph)
     check_event_times(graph)
@@ -80,14 +83,17 @@ def _stays(node: Node) -> bool:
 
 
 def _has_few_rows(upstream: Stage, node: Node) -> bool:
-    """Whether a node without wishes of its own reads the results of an operator without keys: more workers would have nothing to do."""
+    """Return True if a node without settings of its own reads the results of an operator without keys.
+
+    More workers would have nothing to do.
+    """
     return upstream.keys == UNKEYED and node.parallelism is None and node.bounds == UNBOUND and _may_chain(upstream, node)
 
 
 def _may_chain(upstream: Stage, node: Node) -> bool:
-    """Whether a node with as many workers as the stage before it can run in them.
+    """Return True if a node with as many workers as the stage before it can run in them.
 
-    An operator with an event time of its own runs in the workers of a source, or begins a stage, whose number of workers stays as it is.
+    An operator with an event time of its own runs in the workers of a source, or begins a stage with a fixed number of workers.
     """
     if isinstance(node.operator, OwnTime) and not upstream.is_source and not isinstance(upstream.chain[0].operator, OwnTime):
         return False
@@ -99,7 +105,7 @@ def _common_bounds(stage: Stage, node: Node) -> WorkerBounds:
         return stage.bounds.both(node.bounds)
     except FlowError as error:
         raise FlowError(
-            f"operator `{node.name}` runs in the workers of `{stage.name}`, and the bounds of both don't go together: {error}"
+            f"operator `{node.name}` runs in the workers of `{stage.name}`, and the bounds of both are incompatible: {error}"
         ) from error
 
 
@@ -112,7 +118,7 @@ def _operator(node: Node) -> Operator:
 
 
 def _reads_late(graph: Graph, node: Node) -> bool:
-    """Whether anything reads the late stream. It carries the original rows, so the combiner is then left out."""
+    """Return True if the late stream has a reader. It carries the original rows, so there can be no combiner."""
     return any(port == "late" for _, port in graph.consumers(node))
 
 
@@ -155,7 +161,9 @@ def _tasks(stages: list[Stage], settings: TaskSettings) -> tuple[list[TaskSpec],
 
 
 def _peers(stages: list[Stage], channels: list[ChannelSpec]) -> dict[str, list[Peer]]:
-    """Channels between all workers of a keyed operator, for its state transfers; they are added to `channels`."""
+    """Add channels between all workers of each keyed operator, for its state transfers, to `channels`; return each worker's
+    peers.
+    """
     peers: dict[str, list[Peer]] = {}
     for stage in stages:
         if not stage.is_keyed:

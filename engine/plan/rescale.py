@@ -1,9 +1,9 @@
-"""Plans another number of workers for a stage of a running job: which tasks and channels come and go.
+"""The plan of another number of workers for a stage of a running job: the tasks and channels to add and to remove.
 
-Workers come and go at the end of the stage's indexes. A new worker has channels from every upstream worker of its stage and to every
-downstream worker. All other tasks and channels keep their names and numbers.
+Workers join and leave at the end of the stage's indexes. A new worker has channels from every upstream worker of its stage and to
+every downstream worker. All other tasks and channels keep their names and numbers.
 
-Invariant: the plan of a rescale is the whole new topology, so a job can be deployed from it at any time.
+Invariant: the plan of a rescale is the complete new topology, so a job can be deployed from it at any time.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ class Rescale:
 
 
 def rescale(plan: Plan, stage: Stage, parallelism: int, tables: Mapping[str, RoutingTable]) -> Rescale:
-    """The change of a stage to another number of workers. `tables`: the current routing tables. Raises RequestError for an impossible
-    number.
+    """Return the change of a stage to another number of workers. `tables`: the current routing tables.
+
+    Raises RequestError for an impossible number.
     """
     check_parallelism(plan, stage, parallelism)
     if parallelism >= stage.parallelism:
@@ -44,7 +45,7 @@ def rescale(plan: Plan, stage: Stage, parallelism: int, tables: Mapping[str, Rou
 
 
 def check_parallelism(plan: Plan, stage: Stage, parallelism: int) -> None:
-    """Raises RequestError unless the stage can have `parallelism` workers."""
+    """Raise RequestError unless the stage can have `parallelism` workers."""
     if not isinstance(parallelism, int) or isinstance(parallelism, bool) or parallelism < 1:
         raise RequestError(f"operator `{stage.name}` can't have {parallelism!r} workers; the least is 1")
     if stage.is_keyed and parallelism > plan.key_groups:
@@ -147,7 +148,7 @@ def _rescaled(
 
 
 def _feeders(plan: Plan, stage: Stage) -> list[WorkerId]:
-    """The upstream workers of the stage."""
+    """Return the upstream workers of the stage."""
     return [worker_id(s.name, i) for s in plan.stages if any(o.target == stage.name for o in s.outputs) for i in range(s.parallelism)]
 
 

@@ -24,8 +24,8 @@ class ChainedOperator:
 class ExchangeSpec:
     """An output: from (position in the chain, port) to the workers of stage `target`, a channel each.
 
-    By hash of `keys` and `table`, or round robin without. `tells_columns`: every worker gets a batch without rows before the first with new
-    columns.
+    By hash of `keys` and `table`, or round robin without. `tells_columns`: every worker gets a batch without rows before the
+    first with new columns.
     """
 
     source: tuple[int, str]
@@ -38,9 +38,10 @@ class ExchangeSpec:
 
 @dataclass(frozen=True, slots=True)
 class TaskSettings:
-    """`linger` in seconds: how long a row may wait for its batch to fill. `save_state`: whether checkpoints hold keyed state.
+    """The settings of a task.
 
-    `state`: the state backend; `TaskSpec.of_attempt` completes it.
+    `linger`: seconds that a row may wait for its batch to fill. `save_state`: whether checkpoints hold keyed state. `state`: the
+    state backend; `TaskSpec.of_attempt` completes it.
     """
 
     batch_rows: int = 32_768
@@ -70,15 +71,15 @@ class TaskSpec:
 
     @property
     def name(self) -> WorkerId:
-        """The worker's name within its job, for example `aggregate-0`."""
+        """Return the worker's name within its job, for example `aggregate-0`."""
         return worker_id(self.stage, self.index)
 
     @property
     def operators(self) -> str:
-        """The names of its operators, for messages."""
+        """Return the names of its operators, for messages."""
         return ", ".join(chained.name for chained in self.chain)
 
     def of_attempt(self, job: str, attempt: Attempt) -> TaskSpec:
-        """The same task with its state under the name of this attempt of the job, so that attempts never share state."""
+        """Return the task with its state under the name of this attempt of the job, so that attempts never share state."""
         state = replace(self.settings.state, job=job, attempt=attempt)
         return replace(self, settings=replace(self.settings, state=state))

@@ -15,7 +15,7 @@ from ..errors import FlowError
 
 @dataclass(frozen=True, slots=True)
 class WorkerBounds:
-    """`least`, `most`: None for the job's settings. `fixed`: automatic scaling never changes the number.
+    """The bounds `least` and `most`; None for the job's settings. `fixed`: automatic scaling never changes the number.
 
     Raises FlowError for bounds that no number of workers satisfies.
     """
@@ -32,7 +32,7 @@ class WorkerBounds:
             raise FlowError(f"no number of workers is at least {self.least} and at most {self.most}")
 
     def both(self, other: WorkerBounds) -> WorkerBounds:
-        """The bounds that satisfy both."""
+        """Return the bounds that satisfy both."""
         leasts = [bound for bound in (self.least, other.least) if bound is not None]
         mosts = [bound for bound in (self.most, other.most) if bound is not None]
         return WorkerBounds(max(leasts, default=None), min(mosts, default=None), self.fixed or other.fixed)

@@ -23,7 +23,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A chunk of the task's keyed state as it was at the barrier of `checkpoint`."""
+    """A chunk of the task's keyed state, as of the barrier of `checkpoint`."""
 
     checkpoint: CheckpointNumber
     chunk: Batch
@@ -31,10 +31,10 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Checkpoint `checkpoint` has passed this task, and all its state is handed out; `committables` by sink operator.
+    """The effect of a finished checkpoint: the task passed it on and handed out its state; `committables` by sink operator.
 
-    `watermark`: the task's event time at the barrier. `base`: the checkpoint since which it saved the changes; 0: it saved everything. The
-    driver adds the source's `position` and the `files` with the saved state.
+    `watermark`: the task's event time at the barrier. `base`: the checkpoint since which it saved the changes; 0: it saved
+    everything. The driver adds the source's `position` and the `files` with the saved state.
     """
 
     checkpoint: CheckpointNumber
@@ -44,14 +44,14 @@ class Prepared:
     files: tuple[StateFile, ...] = ()
     base: CheckpointNumber = NO_CHECKPOINT
     own_times: Mapping[str, int] = field(default_factory=dict)
-    """By name, what the operators with an event time of their own have come to."""
+    """The watermarks of operators with an event time of their own, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The task has sent its last element; `committables` describe the rows that its sinks wrote since the last checkpoint.
+    """The effect of the task's end: it has sent its last element.
 
-    The driver adds the `position` of its source.
+    `committables`: the rows that its sinks wrote since the last checkpoint. The driver adds the `position` of its source.
     """
 
     committables: dict[str, list[Any]]
@@ -60,14 +60,14 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """A latency mark that left a source at `created` (nanoseconds) has reached a task without outputs."""
+    """The effect of receiving a latency mark, which left a source at `created` (nanoseconds), in a task without outputs."""
 
     created: int
 
 
 @dataclass(frozen=True, slots=True)
 class Consumed:
-    """The task has processed a batch from `channel`: its credit may go back to the sender."""
+    """The effect of having processed a batch from `channel`, which allows its credit to return to the sender."""
 
     channel: ChannelId
     batch: Batch
@@ -75,19 +75,19 @@ class Consumed:
 
 @dataclass(frozen=True, slots=True)
 class Switched:
-    """The task routes by the table of step `version`, and has sent its markers."""
+    """The effect of a finished switch: the task routes by the table of step `version`, and has sent its markers."""
 
     version: StepVersion
 
 
 @dataclass(frozen=True, slots=True)
 class Rewound:
-    """Every input of the task has stated its event time again (`Rewind`)."""
+    """The effect of having received a `Rewind` from every input."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The operator at `position` has work that is to be done outside of the task's thread; the driver brings the result to the task."""
+    """The effect of handing work of the operator at `position` to another thread; the driver returns the outcome to the task."""
 
     position: int
     run: Callable[[], Any]
@@ -95,7 +95,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How `Work` ended: its result, or what it raised."""
+    """The end of `Work`: its result, or the error it raised."""
 
     result: Any = None
     error: BaseException | None = None
@@ -103,7 +103,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class OperatorProblem:
-    """Something that `operator` wanted went wrong; the task goes on without it."""
+    """The effect of reporting that something that `operator` attempted failed; the task continues without it."""
 
     operator: str
     problem: str

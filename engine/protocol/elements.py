@@ -19,7 +19,7 @@ MAX_TIME = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """Every record sent after it has an event time of at least `time` (microseconds since the epoch)."""
+    """The promise that every later record has an event time of at least `time` (microseconds since the epoch)."""
 
     time: int
 
@@ -33,10 +33,10 @@ class LatencyMark:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Records before it belong to checkpoint `checkpoint` or an earlier one, records after it to a later one.
+    """The boundary of a checkpoint: records before it belong to `checkpoint` or an earlier one, records after it to a later one.
 
-    `base`: the newest complete checkpoint, since which only changes need to be saved; 0: everything must be saved. `last`: nothing
-    follows it on the channel, not even an `End`: the job stops there, with whatever its operators still hold.
+    `base`: the newest complete checkpoint, since which only changes need to be saved; 0: everything must be saved. `last`:
+    nothing follows it on the channel, not even an `End`; the job stops there, with the results its operators still hold.
     """
 
     checkpoint: CheckpointNumber
@@ -46,21 +46,24 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Nothing follows on this channel."""
+    """The last element of a channel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """Records before it were routed by the table before step `version`, records after it by the table of that step."""
+    """The boundary of a migration step: records before it were routed by the previous table, records after it by step
+    `version`'s.
+    """
 
     version: StepVersion
 
 
 @dataclass(frozen=True, slots=True)
 class Rewind:
-    """As `Watermark`, but `time` may be earlier than before: the sender takes over records that another worker had not read.
+    """A watermark that may be earlier than before: the sender takes over records that another worker had not read.
 
-    All senders of its stage send one in the same reconfiguration, before any of them reads on, so that event time never advances too early.
+    All senders of its stage send one in the same reconfiguration, before any of them reads on, so event time never advances too
+    early.
     """
 
     time: int
@@ -68,14 +71,14 @@ class Rewind:
 
 @dataclass(frozen=True, slots=True)
 class TransferStart:
-    """The state that moves to this worker in step `version` follows, in chunks."""
+    """The announcement of the state that moves to this worker in step `version`, which follows in chunks."""
 
     version: StepVersion
 
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """The next batch on this channel holds the keys whose state is fetched: request `number` in step `version`."""
+    """The announcement that the next batch on this channel holds the keys to fetch: request `number` in step `version`."""
 
     version: StepVersion
     number: int
@@ -83,7 +86,7 @@ class FetchRequest:
 
 @dataclass(frozen=True, slots=True)
 class FetchReply:
-    """All state that fetch request `number` asked for, as far as it exists, has been sent before this."""
+    """The end of the answer to fetch request `number`: all requested state that exists has been sent."""
 
     version: StepVersion
     number: int
@@ -91,7 +94,7 @@ class FetchReply:
 
 @dataclass(frozen=True, slots=True)
 class TransferEnd:
-    """All state that moves to this worker in step `version` has been sent."""
+    """The end of the state that moves to this worker in step `version`."""
 
     version: StepVersion
 

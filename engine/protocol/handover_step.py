@@ -1,4 +1,4 @@
-"""A step of a migration as the coordinator announces it, the workers that take part, and what they report."""
+"""A step of a migration as the coordinator announces it, the workers that take part, and their report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .routing import Move
 
 @dataclass(frozen=True, slots=True)
 class HandoverStep:
-    """One step of a migration: its `moves`, and how they are made.
+    """One step of a migration: its `moves` and how to make them.
 
     `lazy`: state is fetched key by key. `pause`: the upstream tasks wait until the step is done.
     """
@@ -32,7 +32,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """All state of step `version` from worker `source` is installed: `keys` keys, `state_bytes` bytes."""
+    """The report that all state of step `version` from worker `source` is installed: `keys` keys, `state_bytes` bytes."""
 
     version: StepVersion
     source: int

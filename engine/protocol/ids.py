@@ -1,4 +1,4 @@
-"""The names and numbers by which the parts of a job speak of each other, a type for each, so that none is taken for another.
+"""Typed names and numbers of a job's parts, so that one kind can't be mistaken for another.
 
 >>> worker_id("count", 0), CheckpointNumber(3)
 ('count-0', 3)
@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import NewType
 
 WorkerId = NewType("WorkerId", str)
-"""Operator and index, such as `count-0`: who runs that part of the plan, in whatever process."""
+"""A stage and an index, such as `count-0`: the worker that runs that part of the plan, in any process."""
 
 
 def worker_id(stage: str, index: int) -> WorkerId:
-    """Name worker `index` of a stage."""
+    """Return the id of worker `index` of a stage."""
     return WorkerId(f"{stage}-{index}")
 
 
@@ -30,18 +30,21 @@ def index_of(worker: WorkerId) -> int:
 
 
 ChannelId = NewType("ChannelId", int)
-"""A channel of the plan, from one worker to another; never used again for another pair."""
+"""A channel of the plan, from one worker to another; the number is never reused for another pair."""
 
 Attempt = NewType("Attempt", int)
-"""From one start of the job's workers to the next: what an earlier one says does not count. The upper bits are the coordinator's term."""
+"""One run of the job's workers, from start to restart.
+
+Messages of earlier attempts are ignored. The upper bits are the coordinator's term.
+"""
 
 FIRST_ATTEMPT = Attempt(0)
 
 CheckpointNumber = NewType("CheckpointNumber", int)
-"""From 1 on, over all attempts."""
+"""A checkpoint, numbered from 1 over all attempts."""
 
 NO_CHECKPOINT = CheckpointNumber(0)
-"""Stands for none: what is saved against it is the whole state, and a job that goes back to it begins from the start."""
+"""The number that means no checkpoint. A save against it is complete; a job that restores it starts from the beginning."""
 
 StepVersion = NewType("StepVersion", int)
 """A step of a migration, numbered over all migrations of the job."""

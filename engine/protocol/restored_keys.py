@@ -1,7 +1,7 @@
-"""Which rows of a checkpoint's state belong to a worker, by the routing tables of then and now.
+"""The rows of a checkpoint's state that belong to a worker, by the routing tables of the checkpoint and of now.
 
-Invariant: one worker takes each row, but all that share a key take the copied rows of a key that is split now. Of the copied rows of a key
-that was split then, which each of its workers has saved, those of its home count.
+Invariant: one worker takes each row, except copied rows of a key that is split now, which all its workers take. If a key was
+split in the checkpoint, each of its workers saved the copied rows; those of its home count.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from .split_route import Dealt
 
 @dataclass(frozen=True, slots=True)
 class RestoredKeys:
-    """`before`, `now`: the operator's routing tables, `before` None if it is not known. `same`: nothing has changed, so every worker takes
-    what it saved, and dealt rows stay where they were; otherwise they go to the key's home.
+    """The operator's routing tables: `before`, of the checkpoint, None if unknown, and `now`.
+
+    `same`: nothing has changed, so every worker takes what it saved, and dealt rows stay with their worker; otherwise they go to
+    the key's home.
     """
 
     now: RoutingTable
@@ -25,7 +27,10 @@ class RestoredKeys:
     same: bool = False
 
     def of(self, worker: int, saved_by: int, hashes: Hashes, side: Dealt | None) -> Mask:
-        """Which rows of these keys, saved by worker `saved_by` of then, belong to `worker`, shape (rows,). `side`: theirs, in a join."""
+        """Return a mask of the rows that belong to `worker`, shape (rows,).
+
+        `hashes`: the rows' keys; `saved_by`: the worker that saved them; `side`: their side of a join.
+        """
         mine: Mask = self.now.owners(hashes) == worker
         for key, split in self.now.splits.items():
             if worker in split.others and (self.same or side != split.dealt):

@@ -1,8 +1,8 @@
 """Routing tables and the moves between them: which worker owns which key.
 
 A key belongs to the worker of its group, unless it has a route of its own. A hot key of a join may be split over several workers
-(`split_route.py`). Moves are data: every participant gets the same moves and selects keys by them alone, so sender, old owner and new owner
-can't disagree.
+(`split_route.py`). Moves are data: every participant gets the same moves and selects keys by them alone, so sender, old owner and
+new owner can't disagree.
 
 >>> table = even_table(8, 2)
 >>> table.groups.tolist()
@@ -33,13 +33,15 @@ Part = tuple[int, Dealt]
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Key groups, and single keys by their hash64, go from worker `source` to worker `target`.
+    """The change of owner of key groups, and of single keys by their hash64, from worker `source` to worker `target`.
 
-    `staying`: hashes of keys of these groups that don't move with their group: they have a route of their own, or get one to their present
-    worker.
+    `staying`: hashes of keys of these groups that don't move with their group: they have a route of their own, or get one to
+    their present worker.
 
-    `copies`: keys that the target begins to share: the source, their home, keeps its rows and gives a copy of those that aren't dealt.
-    `returns`: keys that the source shares no longer: it gives its dealt rows to the target, their home, and drops its copies of the others.
+    `copies`: keys that the target begins to share. The source, their home, keeps its rows and sends a copy of the undealt ones.
+
+    `returns`: keys that the source no longer shares. It sends its dealt rows to the target, their home, and drops its copies of
+    the others.
     """
 
     source: int
@@ -51,16 +53,16 @@ class Move:
     returns: tuple[Part, ...] = ()
 
     def selects(self, hashes: Hashes, key_groups: int) -> Mask:
-        """Of which keys with these hashes the source has nothing left afterwards, shape (keys,)."""
+        """Return a mask of the keys that the source discards completely, shape (keys,)."""
         mask = self.brings(hashes, key_groups)
         return mask | among(self.returns, hashes) if self.returns else mask
 
     def touches(self, key_groups: int) -> set[int]:
-        """The key groups that have all keys which `selects` tells of."""
+        """Return the key groups that contain all keys that `selects` may select."""
         return {*self.groups, *(key % key_groups for key in self.keys), *(key % key_groups for key, _ in self.returns)}
 
     def brings(self, hashes: Hashes, key_groups: int) -> Mask:
-        """Which of the keys with these hashes get another owner, shape (keys,)."""
+        """Return a mask of the keys that get another owner, shape (keys,)."""
         moving = np.zeros(key_groups, np.bool_)
         moving[list(self.groups)] = True
         mask: Mask = moving[group_of(hashes, key_groups)]
@@ -72,18 +74,20 @@ class Move:
 
 
 def among(parts: Iterable[Part], hashes: Hashes, side: Dealt | None = None) -> Mask:
-    """Which of the hashes are those of the parts, or of the parts of which `side` is dealt, shape (hashes,)."""
+    """Return a mask of the hashes of split keys in `parts`, shape (hashes,); `side`: only of those that deal this side."""
     keys = [key for key, dealt in parts if side is None or dealt == side]
     return np.isin(hashes, np.array(keys, np.uint64)) if keys else np.zeros(len(hashes), np.bool_)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoutingTable:
-    """`groups`: worker of each key group, uint16, shape (key_groups,). `keys`: hash64 -> worker, for keys with a route of their own.
+    """An immutable table of the worker that owns each key.
+
+    `groups`: worker of each key group, uint16, shape (key_groups,). `keys`: hash64 -> worker, for keys with a route of their own.
     `splits`: hash64 -> the workers of a split key, whose home is its owner.
 
-    Invariant: a route in `keys` leads away from the worker of the key's group; one that doesn't is left out. A split key has the route to
-    its home, whatever `keys` says. A split over the home alone is left out.
+    Invariant: a route in `keys` leads away from the worker of the key's group; others are removed. A split key has the route to
+    its home, whatever `keys` says. A split over the home alone is removed.
     """
 
     groups: npt.NDArray[np.uint16]
@@ -114,17 +118,17 @@ class RoutingTable:
             self.groups.tobytes(),
             dict(self.keys),
             dict(self.splits),
-        )  # an array lies beside: see actors/processes/packed_call.py
+        )  # the array is sent out of band: see actors/processes/sent.py
 
     def owners(self, hashes: Hashes) -> npt.NDArray[np.uint16]:
-        """The worker of each key, of a split key its home, shape (keys,)."""
+        """Return the worker of each key, shape (keys,); for a split key, its home."""
         owners = self.groups[group_of(hashes, len(self.groups))]
         for key, worker in self.keys.items():
             owners[hashes == np.uint64(key)] = worker
         return owners
 
     def after(self, moves: Iterable[Move]) -> RoutingTable:
-        """The table once the moves are made. A key that comes back to its group's worker loses its own route."""
+        """Return the table after the moves. A key that returns to its group's worker loses its own route."""
         groups, keys, splits = self.groups.copy(), dict(self.keys), dict(self.splits)
         for move in moves:
             groups[list(move.groups)] = move.target
@@ -138,9 +142,9 @@ class RoutingTable:
         return RoutingTable(groups, keys, splits)
 
     def moves_to(self, target: RoutingTable) -> list[Move]:
-        """Exactly the difference: one move per pair of workers, in order of the pairs.
+        """Return exactly the difference: one move per pair of workers, in order of the pairs.
 
-        Raises ValueError if a key is split, or split no longer, and also gets another home or dealt side: that takes two steps.
+        Raises ValueError if a key begins or ends to be split, and also gets another home or dealt side: that takes two steps.
         """
         if len(target) != len(self):
             raise ValueError(f"a table of {len(self)} key groups can't become one of {len(target)}")
@@ -174,7 +178,7 @@ class RoutingTable:
         ]
 
     def _splits_to(self, target: RoutingTable) -> tuple[_Parts, _Parts]:
-        """By pair of workers: the keys that the second begins to share, those that the first shares no longer."""
+        """Return, by (source, target), the keys that the target begins to share, and those that the source no longer shares."""
         copies, returns = _Parts(), _Parts()
         for key in sorted({*self.splits, *target.splits}):
             before, after = self.splits.get(key), target.splits.get(key)
@@ -203,5 +207,5 @@ def _unpickled(groups: bytes, keys: dict[int, int], splits: dict[int, SplitRoute
 
 
 def even_table(key_groups: int, workers: int) -> RoutingTable:
-    """The first routing table: contiguous ranges of groups, as even as they can be."""
+    """Return the first routing table: contiguous ranges of groups, as even as possible."""
     return RoutingTable((np.arange(key_groups) * workers // key_groups).astype(np.uint16))

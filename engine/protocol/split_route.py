@@ -1,4 +1,4 @@
-"""The route of a hot key of a join that several workers share: rows of one side are dealt over them, those of the other go to all.
+"""The route of a hot key of a join that several workers share: rows of one side are dealt over them, rows of the other go to all.
 
 Invariant: each dealt row is at one worker and each copied row at all of them, so each pair meets exactly once.
 
@@ -17,7 +17,7 @@ Dealt = Literal["left", "right"]
 
 @dataclass(frozen=True, slots=True)
 class SplitRoute:
-    """`home`: the key's owner, which has its rows when it is split no longer. `others`: the workers that share it, rising."""
+    """The workers of a split key. `home`: its owner, which gets its rows back when the split ends; `others`: in rising order."""
 
     home: int
     others: tuple[int, ...]
@@ -28,13 +28,13 @@ class SplitRoute:
 
     @property
     def workers(self) -> tuple[int, ...]:
-        """All workers that share the key, the home first."""
+        """Return all workers that share the key, the home first."""
         return self.home, *self.others
 
     def with_worker(self, worker: int) -> SplitRoute:
-        """The route with one worker more."""
+        """Return the route with one more worker."""
         return replace(self, others=(*self.others, worker))
 
     def without(self, worker: int) -> SplitRoute:
-        """The route with one worker less."""
+        """Return the route without a worker."""
         return replace(self, others=tuple(other for other in self.others if other != worker))

@@ -1,8 +1,8 @@
-"""A chain of state files: a whole state, then the changes of each checkpoint; read from the newest file back.
+"""A chain of state files: a full state, then the changes of each checkpoint; read from the newest file back.
 
-A chunk may *replace* the older rows of its keys: its schema's metadata names the columns that make the key. If it has no other columns, its
-keys are deleted. Invariant: a chunk refers to older files of its own chain only. So the order of chunks within a file doesn't matter, and
-the chains of different workers are independent.
+A chunk may *replace* the older rows of its keys: its schema's metadata names the columns that make the key. If it has no
+other columns, its keys are deleted. Invariant: a chunk refers to older files of its own chain only. So the order of chunks
+within a file doesn't matter, and the chains of different workers are independent.
 
 >>> whole = pa.record_batch({"key": ["a", "b", "c"], "n": [1, 2, 3]})
 >>> changed = replacing(pa.record_batch({"key": ["b"], "n": [7]}), ["key"])
@@ -30,17 +30,19 @@ REPLACES = b"evenflow.replaces"
 
 
 def replacing(rows: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    """The same rows, which replace older files' rows with equal values in the columns `names`."""
+    """Mark the rows to replace rows of older files with equal values in the columns `names`."""
     return rows.replace_schema_metadata({**(rows.schema.metadata or {}), REPLACES: msgpack.packb(list(names))})
 
 
 def changed(names: Sequence[str], gone: Sequence[Sequence[pa.Array]], there: Iterable[Batch], chunk: int) -> Iterator[Batch]:
-    """The chunks of a delta: those that delete the keys `gone` (see `removed`), and those of `there`, which replace older rows."""
+    """Yield the chunks of a delta: those that delete the keys `gone` (see `removed`), and those of `there`, which replace older
+    rows.
+    """
     return chain(removed(names, gone, chunk), (Batch(replacing(batch.rows, names)) for batch in there))
 
 
 def removed(names: Sequence[str], keys: Sequence[Sequence[pa.Array]], chunk: int) -> Iterator[Batch]:
-    """Chunks that delete these keys, pieces of the key columns `names`; `chunk` keys at a time."""
+    """Yield chunks that delete these keys, pieces of the key columns `names`; `chunk` keys at a time."""
     if not keys:
         return
     rows = Batch.concat([Batch(pa.RecordBatch.from_arrays(list(columns), names=list(names))) for columns in keys]).rows
@@ -49,8 +51,9 @@ def removed(names: Sequence[str], keys: Sequence[Sequence[pa.Array]], chunk: int
 
 
 def resolved(files: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    """The state of a chain: the rows of `files`, the newest first, that no newer file replaces, and the chunks without rows, which say what
-    columns there are. Holds the keys of all files but the last.
+    """Yield the state of a chain: the rows of `files`, the newest first, that no newer file replaces.
+
+    Also yields the chunks without rows, which tell the columns. Holds the keys of all files but the last.
     """
     hidden: dict[tuple[str, ...], _Keys] = {}
     for chunks in files:
@@ -96,7 +99,7 @@ class _Keys:
         self._new.append(_hashes(columns))
 
     def among(self, columns: list[pa.Array]) -> npt.NDArray[np.bool_]:
-        """Which rows of key columns are among the keys, shape (rows,)."""
+        """Return a mask of the rows whose keys are in the set, shape (rows,)."""
         if self._new:
             self._hashes, self._new = np.sort(np.concatenate([self._hashes, *self._new])), []
         hashes = _hashes(columns)

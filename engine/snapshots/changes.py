@@ -17,20 +17,20 @@ from ...state.slots import Mask, Slots
 
 
 class Changes(ABC):
-    """Changes of one operator's state; only that operator understands them."""
+    """The changes of one operator's state; only that operator understands them."""
 
     @abstractmethod
     def __len__(self) -> int:
-        """The approximate number of their rows in a file."""
+        """Return the approximate number of their rows in a file."""
 
     @abstractmethod
     def behind(self, earlier: Self) -> Self:
-        """The union with the `earlier` changes, which ended where these begin."""
+        """Return the union with the `earlier` changes, which ended where these begin."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyChanges(Changes):
-    """Changed keys, as the operator's backend notes them, and dropped panes: rows that these have now came later."""
+    """The changed keys, as the operator's backend notes them, and dropped panes, whose present rows arrived later."""
 
     keys: set[Any]
     forgotten: frozenset[int] = frozenset()
@@ -44,14 +44,14 @@ class KeyChanges(Changes):
 
 @dataclass(frozen=True, slots=True)
 class SlotChanges(Changes):
-    """Slots whose rows were written, and keys that were removed: pieces of the key columns."""
+    """The slots whose rows were written, and the removed keys as pieces of the key columns."""
 
     those: Mask
     removed: Sequence[Sequence[pa.Array]]
 
     @classmethod
     def of(cls, slots: Slots) -> SlotChanges | None:
-        """The changes since the last call, or None if they are not known; from then on changes are noted."""
+        """Return the changes since the last call, None if they are not known; start to note changes."""
         noted = slots.changes()
         return None if noted is None else cls(*noted)
 
@@ -59,7 +59,7 @@ class SlotChanges(Changes):
         return int(np.count_nonzero(self.those)) + sum(len(columns[0]) for columns in self.removed)
 
     def behind(self, earlier: SlotChanges) -> SlotChanges:
-        """A slot that was freed, and taken by another key since, is among the later changes."""
+        """Return the union; a slot that was freed and reused is among the later changes."""
         both = self.those.copy()
         both[: len(earlier.those)] |= earlier.those
         return SlotChanges(both, [*earlier.removed, *self.removed])

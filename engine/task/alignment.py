@@ -1,9 +1,9 @@
-"""Aligned barriers: what comes behind a barrier waits until the barrier has come on every input.
+"""The alignment of barriers: elements behind a barrier wait until the barrier has arrived on every input.
 
-(Carbone et al., "Lightweight asynchronous snapshots for distributed dataflows", 2015.) An input that has ended counts as having every
-barrier.
+(Carbone et al., "Lightweight asynchronous snapshots for distributed dataflows", 2015.) An input that has ended counts as having
+every barrier.
 
-Invariant: the elements of a channel leave in the order in which they came.
+Invariant: the elements of a channel are released in the order of their arrival.
 
 >>> from evenflow.engine.protocol.elements import Watermark
 >>> alignment = Alignment("count-0")
@@ -24,7 +24,10 @@ from ..protocol.ids import ChannelId
 
 
 class Alignment:
-    """One checkpoint at a time. `channels`: those on which its barrier has come; empty between two checkpoints."""
+    """The alignment of one checkpoint at a time.
+
+    `channels`: those on which its barrier has arrived; empty between checkpoints.
+    """
 
     def __init__(self, task: str) -> None:
         self._task = task
@@ -34,16 +37,16 @@ class Alignment:
 
     @property
     def begun(self) -> bool:
-        """Whether a barrier is awaited on some channel."""
+        """True if a barrier is awaited on some channel."""
         return self._barrier is not None
 
     @property
     def held(self) -> int:
-        """Elements that wait."""
+        """Return the number of elements that wait."""
         return sum(map(len, self._held.values()))
 
     def arrive(self, channel: ChannelId, barrier: Barrier) -> None:
-        """A barrier has come. Raises ProtocolError if another one is awaited."""
+        """Note that a barrier has arrived. Raises ProtocolError if another one is awaited."""
         if self._barrier is not None and barrier != self._barrier:
             problem = f"barrier {barrier.checkpoint} on channel {channel} while aligning {self._barrier.checkpoint}"
             raise ProtocolError(f"task {self._task}: {problem}")
@@ -51,15 +54,15 @@ class Alignment:
         self.channels.add(channel)
 
     def hold(self, channel: ChannelId, element: Element) -> None:
-        """Keep what came behind the barrier."""
+        """Keep an element behind the barrier."""
         self._held.setdefault(channel, []).append(element)
 
     def complete(self, inputs: Iterable[ChannelId]) -> Barrier | None:
-        """The barrier, once it has come on all `inputs` that have not ended."""
+        """Return the barrier, once it has arrived on all `inputs` that have not ended."""
         return self._barrier if self.channels.issuperset(inputs) else None
 
     def release(self) -> list[tuple[ChannelId, Element]]:
-        """The checkpoint is taken: what was held, by channel; it may bring the next barrier."""
+        """End the alignment and return the held elements, by channel; they may contain the next barrier."""
         held, self._held = self._held, {}
         self._barrier = None
         self.channels.clear()

@@ -1,8 +1,8 @@
-"""Holds a join's event time back until it knows the columns of both sides, so that rows without a partner have all columns.
+"""The hold of a join's event time until the columns of both sides are known, so that rows without a partner have all columns.
 
-The plan mostly knows them. Where it doesn't, as behind a function without `schema=`, the first rows of a side tell, or the side ends
-without any. Invariant: of two workers that hand a key over, either both hold their time at the markers or none does. So what came behind
-a marker counts once the hand-over is done.
+Mostly the plan knows them. Otherwise, as behind a function without `schema=`, the first rows of a side show them, or the side
+ends without any. Invariant: of two workers that hand a key over, either both hold their time at the markers or none does. So
+batches behind a marker count once the hand-over is done.
 
 >>> awaited = AwaitedColumns((RIGHT,))
 >>> awaited.hold([1, 2])
@@ -19,11 +19,11 @@ from ..joins.sides import LEFT, RIGHT, Side
 from ..protocol.ids import ChannelId
 
 PATIENCE = 10.0
-"""Seconds after which a join that still waits for columns is reported."""
+"""The seconds after which a join that still waits for columns is reported."""
 
 
 class AwaitedColumns:
-    """`missing`: the sides whose columns the join must know and doesn't."""
+    """The sides whose columns are `missing`: the join must know them."""
 
     def __init__(self, missing: Sequence[Side]) -> None:
         self._missing = set(missing)
@@ -44,7 +44,7 @@ class AwaitedColumns:
         self._behind.clear()
 
     def hold(self, channels: Iterable[ChannelId]) -> bool:
-        """True while a side is missing that may still come on one of `channels`, those that have not ended."""
+        """Return True while a side is missing that may still arrive on one of `channels`, those that have not ended."""
         if self._missing:
             sides = {self._sides.get(channel) for channel in channels}
             if None not in sides:
@@ -61,4 +61,4 @@ class AwaitedColumns:
             return None
         self._since = float("inf")
         which = " and ".join(f"its {side.dealt} stream" for side in (LEFT, RIGHT) if side in self._missing)
-        return f"it waits for the first row of {which}, to know its columns: declare them with schema= where its rows are made"
+        return f"it waits for the first row of {which}, to know its columns: declare them with schema= where its rows are created"

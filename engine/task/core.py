@@ -1,8 +1,9 @@
-"""The task: what one worker does, as a state machine without I/O. Events come in, one method each, and effects go out.
+"""The task of one worker as a state machine without I/O: it takes events, one method each, and returns effects.
 
-An event is an element on a channel, a batch of the source, or a request of the coordinator; an effect is an element to send, or something
-that the coordinator must know. The parts are in files of their own: event time over the input channels, the alignment of barriers, the
-chain of operators, the outputs, the checkpoints. Invariant: after an event that raises nothing, all that it caused is among its effects.
+An event is an element on a channel, a batch of the source, or a request of the coordinator; an effect is an element to send, or a
+report to the coordinator. The parts are in files of their own: event time over the input channels, the alignment of barriers, the
+chain of operators, the outputs, the checkpoints. Invariant: after an event that raises nothing, all its consequences are among
+its effects.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ from .task_checkpoints import TaskCheckpoints
 
 
 class TaskCore:
-    """Used by one thread. After an exception it must not be used again, but for `close`. `now`: seconds of any clock that doesn't go back.
+    """The state machine of a task. Used by one thread; after an exception only `close` may be called.
 
-    `epoch`: microseconds since 1970 at `now` 0, for operators to which the time of day matters. `handovers`: the moves that it takes part
-    in, None without keyed state. While `outputs.paused`, it must not be given records.
+    `now`: seconds of any clock that doesn't go back. `epoch`: microseconds since 1970 at `now` 0, for operators that use the time
+    of day. `handovers`: the moves that it takes part in, None without keyed state. While `outputs.paused`, it must not be given
+    records.
     """
 
     def __init__(self, spec: TaskSpec, epoch: int = 0) -> None:
@@ -61,7 +63,7 @@ class TaskCore:
         self._out: list[Effect] = []
 
     def open(self) -> None:
-        """Make the operators ready; called once before anything else."""
+        """Open the operators; called once before anything else."""
         self.chain.open()
         keyed = self.chain.keyed
         if keyed is not None:
@@ -71,13 +73,14 @@ class TaskCore:
                 self._checkpoints.include(keyed.state)
 
     def close(self) -> None:
-        """Let go of what sinks and keyed state hold; called once at the end, also after an error."""
+        """Release the resources of sinks and keyed state; called once at the end, also after an error."""
         self.chain.close()
 
     def receive(self, channel: ChannelId, element: Element, now: float) -> list[Effect]:
-        """An element has come in on `channel`.
+        """Process an element that arrived on `channel`.
 
-        Raises RecordError if a user function fails, ProtocolError, with the task's last events, for an element that must not come here.
+        Raises RecordError if a user function fails, ProtocolError, with the task's last events, for an element that must not
+        arrive here.
         """
         self.outputs.now = now
         self._story.note(now, "receive", element, channel)
@@ -94,8 +97,9 @@ class TaskCore:
         return self._take()
 
     def polled(self, batch: Batch | None, watermark: int, now: float, dead_letters: Batch | None = None) -> list[Effect]:
-        """A source's reader gave a batch (or none), and says that no later record is earlier than `watermark`; `dead_letters`: what it left
-        out.
+        """Process the result of a source's poll: a batch or None, and the `watermark`, a lower bound of later records' times.
+
+        `dead_letters`: the records that the reader refused.
         """
         self.outputs.now = now
         self._story.note(now, "poll", batch)
@@ -108,7 +112,7 @@ class TaskCore:
         return self._take()
 
     def exhausted(self, now: float) -> list[Effect]:
-        """The source's reader has nothing more to give, or the job is asked to stop."""
+        """End the source task: its reader has no more records, or the job was asked to stop."""
         self._begin(now, "end of the source")
         self._finish()
         return self._take()
@@ -116,7 +120,7 @@ class TaskCore:
     def barrier(
         self, checkpoint: CheckpointNumber, now: float, base: CheckpointNumber = NO_CHECKPOINT, *, last: bool = False
     ) -> list[Effect]:
-        """A source task begins checkpoint `checkpoint` here, between two polls; `base` is the newest that is complete.
+        """Begin checkpoint `checkpoint` in a source task, between two polls; `base` is the newest complete one.
 
         `last`: the job stops there, so the task must not be polled again.
         """
@@ -126,13 +130,13 @@ class TaskCore:
         return self._take()
 
     def mark(self, created: int, now: float) -> list[Effect]:
-        """A source task sends a latency mark."""
+        """Send a latency mark from a source task."""
         self.outputs.now = now
         self._mark(LatencyMark(created))
         return self._take()
 
     def announce(self, stage: str, steps: Sequence[HandoverStep]) -> None:
-        """Steps of a reconfiguration of `stage` that may come, for the tasks that feed it and for its own."""
+        """Note steps of a reconfiguration of `stage` that may follow, for the tasks that feed it and for its own."""
         if stage == self.spec.stage and self.handovers is not None:
             self.handovers.announce(steps)
         self.outputs.announce(stage, steps)
@@ -140,7 +144,7 @@ class TaskCore:
     def attach(
         self, inputs: Sequence[ChannelId], outputs: Sequence[tuple[int, ChannelId]], peers: Sequence[Peer], now: float
     ) -> list[Effect]:
-        """More workers around this one: channels that come in, (exchange, channel) pairs that go out, peers of its own operator.
+        """Add workers around this one: input channels, (exchange, channel) pairs of outputs, peers of its own operator.
 
         A task that has finished ends the new outputs at once.
         """
@@ -154,7 +158,7 @@ class TaskCore:
         return self._take()
 
     def detach(self, outputs: Sequence[ChannelId], peers: Sequence[int], now: float) -> list[Effect]:
-        """Workers after this one leave: these channels end. And peers of its own operator, by their indexes."""
+        """Remove workers after this one, whose channels end, and peers of its own operator, by their indexes."""
         self._begin(now, "detach", (outputs, peers))
         if not self.finished:
             self.outputs.detach(outputs)
@@ -163,8 +167,9 @@ class TaskCore:
         return self._take()
 
     def rewind(self, time: int, own_times: Mapping[str, int], now: float) -> list[Effect]:
-        """A source task goes on from another position, whose records are no earlier than `time`, nor what becomes of them in the named
-        operators than `own_times`.
+        """Continue a source task from another position, whose records are no earlier than `time`.
+
+        `own_times`: the same bound for operators with an event time of their own, by name.
         """
         self._begin(now, "rewind", Rewind(time))
         self._time.watermark = time
@@ -172,18 +177,18 @@ class TaskCore:
         return self._take()
 
     def expect_rewind(self, channels: Sequence[ChannelId]) -> list[Effect]:
-        """These inputs will say their event time anew; `Rewound` tells when all have, or have ended. Until then this task's stays."""
+        """Hold the watermark until every one of these inputs has sent a new one or ended, then emit `Rewound`."""
         self._time.expect(channels)
         self._note_rewound()
         return self._take()
 
     @property
     def saving(self) -> bool:
-        """Whether `save` has something to do."""
+        """True if `save` has something to do."""
         return self._checkpoints.saving
 
     def save(self, now: float) -> list[Effect]:
-        """Give out a chunk of the state as it was at the last barrier; the checkpoint is prepared once all of it is out."""
+        """Return a chunk of the state as of the last barrier; after the last chunk the checkpoint is prepared."""
         self.outputs.now = now
         effect = self._checkpoints.next()
         if effect is not None:
@@ -191,9 +196,9 @@ class TaskCore:
         return self._take()
 
     def restore(self, watermark: int, own_times: Mapping[str, int], keys: RestoredKeys | None = None) -> None:
-        """Go on from a checkpoint at this event time, whatever the inputs say; `install` brings the state. After `open`.
+        """Continue from a checkpoint at this event time, before the inputs' own; `install` adds the state. After `open`.
 
-        `keys`: what belongs here, None without keyed state.
+        `keys`: the keys that belong here, None without keyed state.
         """
         self._advance(watermark)
         self.chain.restore(own_times)
@@ -218,11 +223,17 @@ class TaskCore:
             self._await_columns(keyed)
 
     def go_on_from(self, checkpoint: CheckpointNumber, files: Sequence[StateFile]) -> None:
-        """What was installed was the whole state of this worker at `checkpoint`, and `files` its chain: the next delta goes on from it."""
+        """Note that the complete state of this worker at `checkpoint` was installed.
+
+        The next delta extends its chain, `files`.
+        """
         self._checkpoints.go_on_from(checkpoint, files)
 
     def switch(self, version: StepVersion, now: float) -> list[Effect]:
-        """Route by the table after step `version` from here on, between two batches. Raises ProtocolError for an unannounced step."""
+        """Route by the table after step `version` from here on, between two batches.
+
+        Raises ProtocolError for an unannounced step.
+        """
         self._begin(now, "switch to the table after step", version)
         try:
             self.outputs.switch(version)
@@ -234,25 +245,25 @@ class TaskCore:
         return self._take()
 
     def resume(self, now: float) -> list[Effect]:
-        """Go on after a step that paused this task."""
+        """Continue after a step that paused this task."""
         self._begin(now, "resume")
         self.outputs.resume()
         return self._take()
 
     @property
     def giving(self) -> bool:
-        """Whether `give` has something to do."""
+        """True if `give` has something to do."""
         return self.handovers is not None and self.handovers.giving
 
     def give(self, now: float) -> list[Effect]:
-        """Give a chunk of the state that moves away in the background."""
+        """Send a chunk of the state that moves away in the background."""
         self._begin(now, "give")
         if self.handovers is not None:
             self.handovers.give_some()
         return self._take()
 
     def idle(self, now: float) -> list[Effect]:
-        """Nothing is waiting to be processed: let the buffers go."""
+        """Flush the buffers, as no input is waiting."""
         self.outputs.now = now
         if self.chain.ticks and not self.finished and not self.stopped and not self.outputs.paused:
             self.chain.tick()
@@ -260,7 +271,7 @@ class TaskCore:
         return self._take()
 
     def brought(self, position: int, outcome: Outcome, now: float) -> list[Effect]:
-        """`Work` that the operator at `position` wanted is over; between two batches."""
+        """Take the outcome of the background work of the operator at `position`, between two batches."""
         self._begin(now, "work outside is over", position)
         problem = self.chain.brought(position, outcome)
         if problem is not None:
@@ -269,17 +280,17 @@ class TaskCore:
 
     @property
     def operators(self) -> list[OperatorInstance]:
-        """The operators of the chain, the first one first."""
+        """Return the operators of the chain, the first one first."""
         return self.chain.operators
 
     @property
     def watermark(self) -> int:
-        """The event time that the task has come to, in microseconds."""
+        """Return the task's event time in microseconds."""
         return self._time.watermark
 
     @property
     def held_elements(self) -> int:
-        """Elements that wait behind a barrier until it has come on every channel."""
+        """Return the number of elements that wait behind a barrier until it has arrived on every channel."""
         return self._alignment.held
 
     def _begin(self, now: float, event: str, what: object = None) -> None:
@@ -321,7 +332,7 @@ class TaskCore:
         elif isinstance(element, LatencyMark):
             self._mark(element)
         else:
-            raise ProtocolError(f"task {self.spec.name}: a {type(element).__name__} came on channel {channel}, which is for records")
+            raise ProtocolError(f"task {self.spec.name}: a {type(element).__name__} arrived on channel {channel}, which is for records")
 
     def _receive_batch(self, channel: ChannelId, came: Batch) -> None:
         self.rows_in += came.num_rows
@@ -339,7 +350,7 @@ class TaskCore:
         self._install(*handovers.peer_element(channel, element))
 
     def _install(self, batches: list[Batch], arrived: Arrived | None) -> None:
-        """Process what had been set aside, and say what has arrived."""
+        """Process the batches that had been set aside, and report a completed arrival."""
         for batch in batches:
             self.chain.process(0, batch)
         if arrived is not None:
@@ -348,7 +359,7 @@ class TaskCore:
 
     def _pass_marker(self, channel: ChannelId, version: StepVersion) -> None:
         if self.handovers is None:
-            raise ProtocolError(f"task {self.spec.name}: a marker came, but it has no keyed state")
+            raise ProtocolError(f"task {self.spec.name}: a marker arrived, but it has no keyed state")
         self.handovers.marker(channel, version)
         if self.handovers.holds_time:
             self._time.freeze(channel)
@@ -364,7 +375,7 @@ class TaskCore:
             self._install(*handovers.state_element(source, element))
 
     def _go_on(self) -> None:
-        """What was held back for a handover may be due."""
+        """Catch up on event time or the end of the task, which a handover may have held back."""
         if self.handovers is not None and not self.handovers.holds_time:
             self._thaw()
         if self._time.channels:
@@ -442,7 +453,7 @@ class TaskCore:
             self._out.append(at_once)
 
     def _finish_if_done(self) -> None:
-        """All inputs have ended: give what is still to be given; what is still to be taken is waited for."""
+        """Finish once all inputs have ended, all state to give is sent, and all state to take has arrived."""
         if self.handovers is not None:
             self.handovers.give_some(everything=True)
             if self.handovers.taking:

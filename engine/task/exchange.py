@@ -1,7 +1,7 @@
-"""Exchanges route a task's output to channels, with small buffers that keep batches full.
+"""Exchanges, which route a task's output to channels, with small buffers that keep batches full.
 
-A buffer is sent when it has `batch_rows` rows, when its oldest batch has waited `linger`, or when the worker is idle. A watermark or a
-latency mark leaves after the rows before it, but doesn't flush them, so signals never cut batches into pieces.
+A buffer is sent when it has `batch_rows` rows, when its oldest batch has waited `linger`, or when the worker is idle. A watermark
+or a latency mark is sent after the rows before it, but doesn't flush them, so signals never cut batches into pieces.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..types.schemas import common_schema
 
 
 class Buffer:
-    """Batches that wait for one channel."""
+    """The batches that wait for one channel."""
 
     __slots__ = ("batches", "channel", "marks", "rows", "since")
 
@@ -54,12 +54,12 @@ class Buffer:
 
 
 def shape(batch: Batch) -> tuple[list[str], bool]:
-    """The properties that batches must share to be sent as one: their columns, and whether they have event times."""
+    """Return the properties that batches must share to be sent as one: their columns, and whether they have event times."""
     return batch.rows.schema.names, batch.times is not None
 
 
 def runs(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
-    """The batches in order, in the longest runs that can be sent as one batch: same shape, compatible types.
+    """Yield the batches in order, in the longest runs that can be sent as one batch: same shape, compatible types.
 
     A column of nulls is compatible with any type. Other types are never mixed, because that would convert values.
     """
@@ -126,8 +126,9 @@ class Exchange(ABC):
         self.buffers = [buffer for buffer in self.buffers if buffer.channel not in channels]
 
     def rewind(self, time: int, out: list[Sent]) -> None:
-        """Continue event time from `time`, which may be earlier than the last watermark: this worker takes over records that another had
-        not read.
+        """Continue event time from `time`, which may be earlier than the last watermark.
+
+        This worker takes over records that another had not read.
         """
         self.flush(out)
         self.watermark = self.said = time
@@ -135,15 +136,15 @@ class Exchange(ABC):
 
     @property
     def waiting_since(self) -> float | None:
-        """When the oldest waiting batch came, None if nothing waits."""
+        """Return the arrival of the oldest waiting batch, None if nothing waits."""
         return min([b.since for b in self.buffers if b.batches], default=None)
 
     @property
     def waits(self) -> bool:
-        """Whether a flush would send anything."""
+        """True if a flush would send anything."""
         if self.watermark > self.said:
             return True
-        for buffer in self.buffers:  # noqa: SIM110 -- asked after every step; a generator would cost thrice as much
+        for buffer in self.buffers:  # noqa: SIM110 -- called after every step; a generator would cost three times as much
             if buffer.batches or buffer.marks:
                 return True
         return False
@@ -155,7 +156,7 @@ class Exchange(ABC):
 
 
 class HashExchange(Exchange):
-    """Sends every record to the worker that owns its key.
+    """An exchange that sends every record to the worker that owns its key.
 
     `tells_columns`: every channel gets a batch without rows before the first batch with new columns.
     """
@@ -210,7 +211,7 @@ class HashExchange(Exchange):
             start += count
 
     def _shared(self, hashes: Hashes, targets: npt.NDArray[np.uint16], side: Side) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.intp]]:
-        """The worker of each row that is sent, and the row's place; rows that go to several workers are there for each.
+        """Return the worker and the index of each row to send; rows that go to several workers are repeated.
 
         `targets`: the owner of each row's key.
         """
@@ -227,8 +228,9 @@ class HashExchange(Exchange):
         return np.concatenate(to), np.concatenate(places)
 
     def switch(self, step: HandoverStep, out: list[Sent]) -> None:
-        """Route by the table of `step` from now on, and send markers to the workers that give or take state, after everything sent
-        before.
+        """Route by the table of `step` from now on.
+
+        Sends markers to the workers that give or take state, after everything before.
         """
         affected = sorted({worker for move in step.moves for worker in (move.source, move.target)})
         for worker in affected:
@@ -239,9 +241,9 @@ class HashExchange(Exchange):
 
 
 class RebalanceExchange(Exchange):
-    """Deals rows out to the workers in turn: of any rows that it was given, each worker gets as many as any other, or one more.
+    """An exchange that deals rows out to the workers in turn, so that their numbers of rows differ by one at most.
 
-    Whole batches would not do: a sender waits for the one worker that still has a large one, while others have none.
+    Dealing whole batches would not do: a sender waits for the one worker that still has a large one, while others have none.
     """
 
     _next = 0

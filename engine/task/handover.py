@@ -1,16 +1,17 @@
 """The hand-over of keyed state between workers while the stream runs: one worker's part in it.
 
-A step of a migration is identified by its version. Every upstream task switches its routing table between two batches and sends a marker to
-the workers that give or take state. For the old owner, a marker on *every* input is the implicit barrier: no more records of the moving
-keys can come, so it sends their state away. The new owner sets their records aside from the first marker until the state has arrived.
-Meanwhile neither owner lets an input's event time pass its marker. Windows due before the markers are complete at the old owner, which
-emits them; later windows belong to the new owner, which needs the state first. State that overtakes the markers waits for them. So both
-owners have the same event time when the state changes hands, and no window is emitted by both or by none. (Mechanism: AutoFlow's control
-messages; lazy fetching: Koala, and Meces, ATC 2022.)
+A step of a migration is identified by its version. Every upstream task switches its routing table between two batches and sends a
+marker to the workers that give or take state. For the old owner, a marker on *every* input is the implicit barrier: no more
+records of the moving keys can arrive, so it sends their state away. The new owner sets their records aside from the first marker
+until the state has arrived. Meanwhile neither owner lets an input's event time pass its marker. Windows due before the markers
+are complete at the old owner, which emits them; later windows belong to the new owner, which needs the state first. State that
+overtakes the markers waits for them. So both owners have the same event time when the state changes hands, and no window is
+emitted by both or by none. (Mechanism: AutoFlow's control messages; lazy fetching: Koala, and Meces, ATC 2022.)
 
-A key that is split, or split no longer, has several owners at once. So its records are told apart by the marker of their channel: those
-before it are processed at once. Those behind it wait, at the key's home until its copy has left, because that must hold just what came
-before the markers; at the other workers, and at a home to which dealt rows return, until the state has arrived.
+A key that begins or ends to be split has several owners at once. So its records are distinguished by the marker of their channel:
+records before it are processed at once. Records behind it wait, at the key's home until its copy was sent, because the copy must
+hold exactly the state before the markers; at the other workers, and at a home to which dealt rows return, until the state has
+arrived.
 
 An input that has ended counts as having every marker.
 """
@@ -37,7 +38,10 @@ from ..protocol.routing import Move, among
 from .exchange import runs
 
 CHUNK = 2_048
-"""Keys in a chunk of state, which a worker sends between two batches of a lazy move. A chunk delays the batches by 1 to 2 ms."""
+"""The keys in a chunk of state, which a worker sends between two batches of a lazy move.
+
+A chunk delays the batches by 1 to 2 ms.
+"""
 
 
 @dataclass(slots=True)
@@ -53,12 +57,11 @@ class _Outgoing:
 
 @dataclass(slots=True)
 class _Incoming:
-    """A move to this worker. Records set aside are kept by the number of the request that they wait for (0 if the move isn't lazy).
+    """A move to this worker. Records set aside are kept by the number of the request that they wait for (0 if it isn't lazy).
 
-    A lazy move has one request in flight at a time (`asking`). Keys that are needed meanwhile are `gathered` for the next, so the cost of a
-    request is per round trip, not per batch.
-
-    `early`: elements from the old owner that came before the markers, None once all markers are here.
+    A lazy move has one request in flight at a time (`asking`). Keys that are needed meanwhile are `gathered` for the next, so the
+    cost of a request is per round trip, not per batch. `early`: elements from the old owner that arrived before the markers, None
+    once all markers are here.
     """
 
     version: StepVersion
@@ -76,7 +79,7 @@ class _Incoming:
 
 
 class Handovers:
-    """The moves that one worker takes part in. `replay` processes a batch that was set aside; `out` takes the elements to send."""
+    """The moves that one worker takes part in; `out` takes the elements to send."""
 
     def __init__(self, index: int, operator: KeyedInstance, peers: Iterable[Peer], out: list[Sent]) -> None:
         self._index, self._operator, self._out = index, operator, out
@@ -89,10 +92,10 @@ class Handovers:
         self._incoming: dict[int, _Incoming] = {}
         self._asked: dict[ChannelId, tuple[StepVersion, int]] = {}
         self._waiting: list[Batch] = []
-        """Records of keys of which a copy is to leave."""
+        """The records of keys whose copy has yet to be sent."""
 
     def add_peers(self, peers: Iterable[Peer]) -> None:
-        """More workers of the operator."""
+        """Add workers of the operator."""
         for peer in peers:
             self._peers[peer.index] = peer
             self._sender[peer.incoming] = peer.index
@@ -108,26 +111,26 @@ class Handovers:
         self._steps.update((step.version, step) for step in mine)
 
     def is_peer(self, channel: ChannelId) -> bool:
-        """Whether the channel brings state rather than records."""
+        """Return True if the channel is for state rather than records."""
         return channel in self._sender
 
     @property
     def holds_time(self) -> bool:
-        """Whether event time must stop at the markers here."""
+        """True if event time must stop at the markers here."""
         return bool(self._incoming) or (bool(self._outgoing) and any(o.transfer is None for o in self._outgoing))
 
     @property
     def giving(self) -> bool:
-        """Whether state is being sent away in the background."""
+        """True if state is being sent away in the background."""
         return bool(self._outgoing) and any(o.transfer is not None for o in self._outgoing)
 
     @property
     def taking(self) -> bool:
-        """Whether state is still to come."""
+        """True if state is still to arrive."""
         return bool(self._incoming)
 
     def unfinished(self) -> list[str]:
-        """A description of the steps in progress; empty once every step that has begun is over."""
+        """Return a description of the steps in progress; empty once every step that has begun is over."""
         return [
             *(f"gives keys to worker {o.move.target} in step {o.version}" for o in self._outgoing),
             *(f"takes keys from worker {source} in step {i.version}" for source, i in self._incoming.items()),
@@ -135,15 +138,15 @@ class Handovers:
         ]
 
     def marker(self, channel: ChannelId, version: StepVersion) -> None:
-        """The marker of step `version` has come on an input."""
+        """Note that the marker of step `version` has arrived on an input."""
         if version != self._version:
             self._begin(version)
         self._passed.add(channel)
 
     def pass_barrier(self, live: Mapping[ChannelId, int]) -> list[tuple[int, Element]]:
-        """If the marker has come on every input that has not ended (`live`), the implicit barrier is passed: send away the moving state.
+        """Send the moving state away if the marker has arrived on every input that has not ended (`live`): the implicit barrier.
 
-        Returns the elements that came early, each with the worker that sent it, for `state_element`.
+        Returns the elements that arrived early, each with the worker that sent it, for `state_element`.
         """
         if self._version is None or not self._passed.issuperset(live):
             return []
@@ -170,21 +173,21 @@ class Handovers:
         self._outgoing = [o for o in self._outgoing if o not in done]
 
     def released(self) -> list[Batch]:
-        """The records that waited for copies of their keys' state to leave, once the implicit barrier is passed."""
+        """Return the records that waited until copies of their keys' state were sent, once the implicit barrier is passed."""
         if self._version is not None:
             return []
         batches, self._waiting = self._waiting, []
         return joined(batches)
 
     def split(self, channel: ChannelId, batch: Batch) -> Batch | None:
-        """The rows that can be processed now. The others are set aside, and in a lazy move their keys' state is requested."""
+        """Return the rows that can be processed now. Set the others aside, and in a lazy move request their keys' state."""
         copying = self._version is not None and any(outgoing.move.copies for outgoing in self._outgoing)
         if not (self._incoming or copying) or not self._operator.needs_state:
             return batch
         return self._split(batch, behind=channel in self._passed)
 
     def _split(self, batch: Batch, *, behind: bool) -> Batch | None:
-        """`behind`: whether the rows came behind their channel's marker."""
+        """Split a batch; `behind`: it arrived behind its channel's marker."""
         hashes = key_hashes(self._operator.key_columns(batch.rows), self._operator.context.name)
         ready = np.ones(batch.num_rows, np.bool_)
         for source, incoming in self._incoming.items():
@@ -203,8 +206,9 @@ class Handovers:
         return batch if ready.all() else batch.filter(ready) if ready.any() else None
 
     def peer_element(self, channel: ChannelId, element: Element) -> tuple[list[Batch], Arrived | None]:
-        """Handle an element from a peer. Returns the batches that no longer need to be set aside, and the moves that have arrived
-        completely.
+        """Handle an element from a peer.
+
+        Returns the batches that no longer need to be set aside, and the move that has arrived completely.
         """
         source = self._sender[channel]
         if isinstance(element, FetchRequest):
@@ -216,7 +220,7 @@ class Handovers:
         return [], None
 
     def state_element(self, source: int, element: Element) -> tuple[list[Batch], Arrived | None]:
-        """As `peer_element`, for an element of a move from worker `source` to this one, which is kept until the barrier is passed."""
+        """Handle an element of a move from worker `source` to this one, as `peer_element`; keep it until the barrier is passed."""
         incoming = self._incoming.get(source)
         if isinstance(element, TransferStart) and element.version != self._version and incoming is None:
             self._begin(element.version)
@@ -245,7 +249,7 @@ class Handovers:
                 self._operator.state.expect(move)
 
     def _give(self, outgoing: _Outgoing, *, everything: bool) -> bool:
-        """Send a chunk, or all of them. Returns whether nothing is left."""
+        """Send a chunk, or all of them. Return True if nothing is left."""
         channel = self._peers[outgoing.move.target].outgoing
         while outgoing.transfer is not None:
             chunk = outgoing.transfer.next_chunk(CHUNK)
@@ -258,7 +262,9 @@ class Handovers:
         return False
 
     def _requested(self, source: int, version: StepVersion, number: int, keys: Batch) -> None:
-        """Handle worker `source`'s request for keys, which may come before any marker; it is answered once the barrier is passed."""
+        """Handle worker `source`'s request for keys, which may arrive before any marker; it is answered once the barrier is
+        passed.
+        """
         if version in self._steps:
             self._begin(version)
         for outgoing in self._outgoing:
@@ -275,7 +281,7 @@ class Handovers:
         self._out.append(Sent(channel, FetchReply(outgoing.version, number)))
 
     def _set_aside(self, source: int, incoming: _Incoming, rows: Batch) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Set rows of moving keys aside. Returns a mask of the rows that can be processed at once, because their keys' state is here."""
+        """Set rows of moving keys aside. Return a mask of the rows whose keys' state is here already."""
         if not incoming.lazy:
             incoming.aside.setdefault(0, []).append(rows)
             return np.zeros(rows.num_rows, np.bool_)
@@ -333,17 +339,22 @@ class Handovers:
             raise ProtocolError(f"worker {source} has handed over step {version}, expected step {incoming.version}")
         del self._incoming[source]
         batches = joined([batch for _, batches in sorted(incoming.aside.items()) for batch in batches])
-        if incoming.move.returns:  # rows of a key that several workers give back wait for the next of them
+        if incoming.move.returns:  # rows of a key that several workers return wait for the next worker
             batches = [ready for batch in batches if (ready := self._split(batch, behind=True)) is not None]
         return batches, Arrived(version, source, incoming.keys, incoming.state_bytes)
 
     def _incoming_from(self, source: int) -> _Incoming:
         incoming = self._incoming.get(source)
         if incoming is None:
-            raise ProtocolError(f"operator `{self._operator.context.name}`: state came from worker {source}, from which none is expected")
+            raise ProtocolError(
+                f"operator `{self._operator.context.name}`: state arrived from worker {source}, from which none is expected"
+            )
         return incoming
 
 
 def joined(batches: list[Batch]) -> list[Batch]:
-    """The same rows in the same order, in as few batches as their columns allow, because rows are set aside in small pieces."""
+    """Return the same rows in the same order, in as few batches as their columns allow.
+
+    Rows are set aside in small pieces.
+    """
     return [Batch.concat(run) for run in runs(batches)]

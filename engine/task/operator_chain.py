@@ -1,9 +1,9 @@
 """The operators of a task: a tree of chained operators whose leaves are the outputs.
 
-Invariant: an operator's batches reach the next ones in the order in which it emitted them, before any watermark that it emitted later, and
-each whole before the operator goes on; but in a long chain every `DEPTH`-th operator takes its batches only when the one that emitted them
-has returned, so that Python's stack holds a chain of any length. What is behind an operator with an event time of its own sees that
-operator's watermark, and never the task's.
+Invariant: an operator's batches reach the next ones in the order in which it emitted them, before any watermark that it emitted
+later, and each is processed before the operator continues; but in a long chain every `DEPTH`-th operator takes its batches only
+when the one that emitted them has returned, so that Python's stack holds a chain of any length. Operators behind one with an
+event time of its own see that operator's watermark, and never the task's.
 """
 
 from __future__ import annotations
@@ -34,17 +34,23 @@ from .restored_types import RestoredTypes
 from .time_domains import TASK, TimeDomains
 
 LATE_PORTS = frozenset(("late", *LATE.values()))
-"""On which rows leave that came after what they belong to was emitted."""
+"""The ports of late rows."""
 
 DEPTH = 64
-"""Operators that call each other; the next one is called when they have returned. Each takes at least three frames of Python's stack."""
+"""The number of operators that call each other; the next one is called when they have returned.
+
+Each takes at least three frames of Python's stack.
+"""
 
 TICK = 0.05
-"""Seconds after which an operator that counts by the clock looks at it again while nothing comes."""
+"""The least seconds between two ticks of operators that count by the clock, while no input arrives."""
 
 
 class OperatorChain:
-    """`operators`: fewer than the task has if one could not be opened; a job that ends by that is measured and closed too."""
+    """The open operators of a task, the first one first.
+
+    There are fewer than in the plan if one could not be opened; a job that ends by that is measured and closed too.
+    """
 
     def __init__(self, spec: TaskSpec, load: KeyLoad, outputs: Outputs, epoch: int = 0) -> None:
         self._spec, self._load, self._outputs, self._epoch = spec, load, outputs, epoch
@@ -52,9 +58,9 @@ class OperatorChain:
         self._clocked = [at for at in self._domains.reached if isinstance(own := spec.chain[at].operator, OwnTime) and own.ticks]
         self._outside = [at for at, chained in enumerate(spec.chain) if chained.operator.works_outside]
         self.works_outside = bool(self._outside)
-        """Whether an operator may want to have something done outside of the task's thread."""
+        """True if an operator may have background work."""
         self.ticks = bool(self._clocked or self._outside)
-        """Whether time that passes without records means anything to it."""
+        """True if an operator counts by the clock."""
         self._ticked = -TICK
         self.operators: list[OperatorInstance] = []
         self.restored_types = RestoredTypes()
@@ -73,25 +79,25 @@ class OperatorChain:
             self._emitters[source].add(port, outputs.entrance(position))
 
     def open(self) -> None:
-        """Open the operators, the first one first; called once. Raises what an operator raises that can't be opened."""
+        """Open the operators, the first one first; called once. Raises the error of an operator that can't be opened."""
         spec, settings = self._spec, self._spec.settings
         for chained in spec.chain:
             context = Context(chained.name, spec.index, spec.parallelism, settings.key_groups, self._load, settings.state, self._now)
             self.operators.append(chained.operator.open(context))
 
     def close(self) -> None:
-        """Let go of what sinks and keyed state hold; called once at the end, also after an error."""
+        """Close the operators; called once at the end, also after an error."""
         for operator in self.operators:
             operator.close()
 
     @property
     def keyed(self) -> KeyedInstance | None:
-        """The operator with keyed state: the first of the chain, if any."""
+        """Return the operator with keyed state: the first of the chain, if any."""
         head = self.operators[0]
         return head if isinstance(head, KeyedInstance) else None
 
     def process(self, position: int, batch: Batch) -> None:
-        """Hand a batch to the operator at `position`. Raises RecordError if a user's function fails."""
+        """Pass a batch to the operator at `position`. Raises RecordError if a user's function fails."""
         self._take(position, batch)
         self._catch_up()
 
@@ -103,7 +109,7 @@ class OperatorChain:
         except NoPythonValueError as error:
             raise RecordError(self._spec.chain[position].name, str(error)) from error
         if self._domains.reached and position in self._domains.reached:
-            if self._put_off:  # some of them its own batches
+            if self._put_off:  # some of these are its own batches
                 self._put_off.append(partial(self._go_on, position))
             else:
                 self._go_on(position)
@@ -120,19 +126,19 @@ class OperatorChain:
             self._put_off += rest
 
     def emit_dead_letters(self, letters: Batch) -> None:
-        """Hand what the source left out to those who read its dead letters."""
+        """Emit the dead letters of the source."""
         self._refused.add_letters(letters)
         self._emitters[0](letters, DEAD_LETTERS)
         self._catch_up()
 
     def advance(self, watermark: int, domain: int = TASK) -> None:
-        """Event time has come to `watermark` in a domain: timers are due, windows are complete."""
+        """Advance event time to `watermark` in a domain: timers are due, windows are complete."""
         for position in self._domains.operators(domain):
             self.operators[position].advance(watermark, self._emitters[position])
             self._catch_up()
 
     def finish(self) -> None:
-        """The inputs have ended: emit what is left."""
+        """Emit the remaining results: the inputs have ended."""
         for position, operator in enumerate(self.operators):
             operator.finish(self._emitters[position])
             self._catch_up()
@@ -141,23 +147,23 @@ class OperatorChain:
 
     @property
     def own_times(self) -> dict[str, int]:
-        """What each operator with an event time of its own has come to."""
+        """Return the watermark of each operator with an event time of its own, by name."""
         return {self._spec.chain[position].name: time for position, time in self._domains.reached.items()}
 
     def restore(self, own_times: Mapping[str, int]) -> None:
-        """Go on from a checkpoint at these times."""
+        """Continue from a checkpoint at these times."""
         for position in self._domains.reached:
             self._rise(position, own_times.get(self._spec.chain[position].name, MIN_TIME))
 
     def rewind(self, time: int, own_times: Mapping[str, int]) -> dict[int, int]:
-        """The source goes on from records that are no earlier than `time`. From where each domain goes on."""
+        """Continue with records that are no earlier than `time`. Return the new watermark of each domain."""
         for position in self._domains.reached:
             self._own(position).rewind()
             self._domains.reached[position] = own_times.get(self._spec.chain[position].name, MIN_TIME)
         return {TASK: time, **self._domains.reached}
 
     def tick(self) -> None:
-        """Nothing has come for a while: what counts by the clock goes on, no more often than every `TICK` seconds."""
+        """Advance operators that count by the clock, no more often than every `TICK` seconds."""
         if self._outputs.now - self._ticked >= TICK:
             self._ticked = self._outputs.now
             for position in self._clocked:
@@ -165,7 +171,7 @@ class OperatorChain:
                 self._go_on(position)
 
     def outside(self) -> Iterator[Work | OperatorProblem]:
-        """What operators want to be done outside of the task's thread, and what of it takes too long."""
+        """Yield the operators' work for other threads, and reports about work that takes too long."""
         for position in self._outside:
             operator = self.operators[position]
             problem, work = operator.overdue(), operator.wanted()
@@ -175,7 +181,7 @@ class OperatorChain:
                 yield Work(position, work)
 
     def brought(self, position: int, outcome: Outcome) -> OperatorProblem | None:
-        """What the operator at `position` wanted is done, or has failed."""
+        """Pass the outcome of its background work to the operator at `position`; return a report if it failed."""
         operator = self.operators[position]
         operator.returned()
         if outcome.error is None:
@@ -200,33 +206,33 @@ class OperatorChain:
         return self._epoch + round(self._outputs.now * 1_000_000)
 
     def prepare(self, checkpoint: CheckpointNumber) -> dict[str, list[Any]]:
-        """What each sink has written since the last checkpoint, to be committed with `checkpoint`."""
+        """Return the committables of each sink since the last checkpoint, to be committed with `checkpoint`."""
         return {o.context.name: o.prepare(checkpoint) for o in self.operators if isinstance(o, WriteInstance)}
 
     @property
     def late_records(self) -> int:
-        """Records that came after their windows were emitted."""
+        """Return the number of records that arrived after their windows were emitted."""
         return sum(operator.late_records for operator in self.operators)
 
     @property
     def skipped_records(self) -> int:
-        """Records that a user's function refused, and that did not stop the job."""
+        """Return the number of records that a user's function refused without stopping the job."""
         return sum(operator.skipped_records for operator in self.operators)
 
     def take_left_out(self) -> tuple[LeftOut, ...]:
-        """Some of the refused and late records since it was asked last."""
+        """Return some of the refused and late records since the last call."""
         late = (emitter.late.take() for emitter in self._emitters)
         refused = (operator.take_refused() for operator in self.operators)
         return tuple(chain.from_iterable((self._refused.take(), *refused, *late)))
 
     @property
     def state_bytes(self) -> int:
-        """Estimate of the bytes of keyed state."""
+        """Return an estimate of the bytes of keyed state."""
         return sum(operator.state.nbytes for operator in self.operators if isinstance(operator, KeyedInstance))
 
 
 class _Emitter:
-    """`Emit` for one operator of the chain. `late`: rows that it emitted because they came too late."""
+    """The `Emit` of one operator of the chain. `late`: a sample of the late rows that it emitted."""
 
     __slots__ = ("_consumers", "_operator", "late")
 

@@ -1,6 +1,6 @@
-"""The outputs of a task: its exchanges, and the elements that leave through them.
+"""The outputs of a task: its exchanges, and the elements that are sent through them.
 
-Invariant: elements leave in the order in which they were sent, whichever exchange they go through.
+Invariant: elements leave in the order in which they were sent, over all exchanges.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .time_domains import TASK, TimeDomains
 
 
 class Outputs:
-    """`sent`: what is to leave; `now`: seconds, set before each event of the task."""
+    """The exchanges of a task. `sent`: the elements to send; `now`: seconds, set before each event of the task."""
 
     def __init__(self, spec: TaskSpec) -> None:
         self._spec = spec
@@ -32,12 +32,12 @@ class Outputs:
         self._steps: dict[StepVersion, tuple[HandoverStep, list[HashExchange]]] = {}
 
     def entrance(self, position: int) -> Callable[[Batch], None]:
-        """What takes batches for the exchange at `position`."""
+        """Return a function that pushes batches into the exchange at `position`."""
         exchange = self.exchanges[position]
         return lambda batch: exchange.push(batch, self.now, self.sent)
 
     def take(self, effects: list[Effect]) -> None:
-        """Move what was sent behind the other effects."""
+        """Append the sent elements to the other effects."""
         if self.sent:
             for sent in self.sent:
                 if isinstance(sent.element, Batch):
@@ -46,7 +46,7 @@ class Outputs:
             self.sent.clear()
 
     def advance(self, watermark: int, domain: int = TASK) -> None:
-        """Event time has come to `watermark` in a domain; that leaves behind the rows before it."""
+        """Advance event time to `watermark` in a domain; it is sent behind the rows before it."""
         for exchange, own in zip(self.exchanges, self._domains, strict=True):
             if own == domain:
                 exchange.watermark = watermark
@@ -62,17 +62,17 @@ class Outputs:
             exchange.broadcast(element, self.sent)
 
     def rewind(self, times: Mapping[int, int]) -> None:
-        """Event time goes on from these times, by domain, which may be earlier than what was said."""
+        """Continue event time from these times, by domain, which may be earlier than the watermarks that were sent."""
         for exchange, domain in zip(self.exchanges, self._domains, strict=True):
             exchange.rewind(times[domain], self.sent)
 
     def flush(self) -> None:
-        """Send what waits."""
+        """Send everything that waits."""
         for exchange in self.exchanges:
             exchange.flush(self.sent)
 
     def attach(self, channels: Sequence[tuple[int, ChannelId]], *, finished: bool) -> None:
-        """(exchange, channel) pairs to workers that join; a task that has `finished` ends them at once."""
+        """Add (exchange, channel) pairs to workers that join; a task that has `finished` ends them at once."""
         for position, channel in channels:
             if finished:
                 self.sent.append(Sent(channel, End()))
@@ -80,12 +80,12 @@ class Outputs:
                 self.exchanges[position].attach(channel, self.sent)
 
     def detach(self, channels: Collection[ChannelId]) -> None:
-        """Workers leave: end the channels to them."""
+        """End the channels to workers that leave."""
         for exchange in self.exchanges:
             exchange.detach(channels, self.sent)
 
     def announce(self, stage: str, steps: Iterable[HandoverStep]) -> None:
-        """Steps of a reconfiguration of `stage` that may come."""
+        """Note steps of a reconfiguration of `stage` that may follow."""
         pairs = zip(self._spec.exchanges, self.exchanges, strict=True)
         to_stage = [exchange for spec, exchange in pairs if spec.target == stage and isinstance(exchange, HashExchange)]
         if to_stage:
@@ -100,28 +100,28 @@ class Outputs:
             exchange.switch(step, self.sent)
 
     def resume(self) -> None:
-        """Go on after a step that paused the task."""
+        """Continue after a step that paused the task."""
         for exchange in self.exchanges:
             exchange.paused = False
 
     @property
     def paused(self) -> bool:
-        """Whether the task must not process anything until `resume`."""
-        for exchange in self.exchanges:  # noqa: SIM110 -- asked after every step; a generator would cost thrice as much
+        """True if the task must not process anything until `resume`."""
+        for exchange in self.exchanges:  # noqa: SIM110 -- called after every step; a generator would cost three times as much
             if exchange.paused:
                 return True
         return False
 
     @property
     def wait(self) -> bool:
-        """Whether anything lies in a buffer."""
+        """True if a buffer holds rows or signals."""
         for exchange in self.exchanges:  # noqa: SIM110 -- as `paused`
             if exchange.waits:
                 return True
         return False
 
     def due(self, now: float) -> bool:
-        """Whether a row has waited for longer than `linger`."""
+        """Return True if a row has waited for longer than `linger`."""
         for exchange in self.exchanges:
             since = exchange.waiting_since
             if since is not None and now - since >= self._spec.settings.linger:

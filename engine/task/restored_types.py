@@ -1,4 +1,4 @@
-"""Remembers the types of the keys in restored state, and refuses rows whose keys can never equal them.
+"""The key types of restored state, against which arriving rows are checked.
 
 State is found by key, so rows with keys of another type would start new state next to the restored state, without an error.
 """
@@ -33,7 +33,7 @@ class RestoredTypes:
         self.waits = True
 
     def check(self, operator: KeyedInstance, rows: pa.RecordBatch) -> None:
-        """Raises RecordError, naming the operator, the column and both types, if keys of `rows` can't equal restored ones."""
+        """Raise RecordError, naming the operator, the column and both types, if keys of `rows` can't equal restored ones."""
         columns = operator.key_columns(rows)
         for name, before, column in zip(operator.keys, self._types, columns, strict=True):
             if not comparable(before, column.type):

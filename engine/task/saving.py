@@ -1,8 +1,8 @@
-"""Saves a task's state for checkpoints: frozen at the barrier, handed out in chunks between later batches.
+"""The saving of a task's state for checkpoints: frozen at the barrier, handed out in chunks between later batches.
 
-A worker's state at a checkpoint is a chain: a whole snapshot, then the changes of each checkpoint. Invariant: a delta follows a checkpoint
-that was complete when the delta's barrier left the sources, because the barrier names it. The delta has all changes since then, also those
-in the delta of a failed checkpoint.
+A worker's state at a checkpoint is a chain: a full snapshot, then the changes of each checkpoint. Invariant: a delta follows a
+checkpoint that was complete when the delta's barrier left the sources, because the barrier names it. The delta has all changes
+since then, also those in the delta of a failed checkpoint.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ LONGEST = 100
 
 @dataclass(slots=True)
 class Chain:
-    """Rows in the files of a chain: `whole` in the first, `deltas` in all the others."""
+    """The numbers of rows in a chain of files: `whole` in the first, `deltas` in all the others."""
 
     whole: int = 0
     deltas: int = 0
     files: int = 0
 
     def has_room(self, rows: int) -> bool:
-        """Whether a delta of `rows` rows may follow, or a whole snapshot would be faster to restore."""
+        """Return True if a delta of `rows` rows may follow; otherwise a full snapshot would be faster to restore."""
         return self.deltas + rows <= self.whole and self.files < LONGEST
 
 
@@ -44,7 +44,7 @@ class Saving:
     begun: bool = False
 
     def next(self) -> Batch | None:
-        """The next chunk; None once all are out. Without chunks there is no file."""
+        """Return the next chunk; None once all are out. Without chunks there is no file."""
         chunk = next(self.chunks, None)
         if chunk is None:
             return None
@@ -70,7 +70,7 @@ class Snapshots:
         """The last checkpoint, which may or may not become complete, and its chain if it does."""
 
     def begin(self, prepared: Prepared, base: CheckpointNumber) -> Saving:
-        """Freeze the state at a barrier. `base`: the newest complete checkpoint; 0: the whole state must be saved."""
+        """Freeze the state at a barrier. `base`: the newest complete checkpoint; 0: all state must be saved."""
         changes = self._state.changes()
         if base and base == self._last:
             self._base, self._chain, self._known, self._since = base, self._next, True, None
@@ -85,7 +85,7 @@ class Snapshots:
         return Saving(prepared, self._state.snapshot(), self._next)
 
     def go_on_from(self, checkpoint: int, files: Sequence[StateFile]) -> None:
-        """The state was restored from `checkpoint`, whose chain is `files`."""
+        """Note that the state was restored from `checkpoint`, whose chain is `files`."""
         rows = [file.keys for file in files]
         self._state.changes()
         self._base, self._chain, self._known, self._since = checkpoint, Chain(sum(rows[:1]), sum(rows[1:]), len(rows)), True, None

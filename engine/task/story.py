@@ -1,6 +1,6 @@
-"""The story of a task: its last events, which every protocol error tells.
+"""The story of a task: its last events, which are added to every protocol error.
 
-Invariant: it holds no batch, only how many rows it had, and never more than `LENGTH` events.
+Invariant: it holds no batch, only its number of rows, and never more than `LENGTH` events.
 
 >>> from evenflow.engine.protocol.elements import Watermark
 >>> story = Story()
@@ -18,25 +18,25 @@ from ..errors import ProtocolError
 from ..protocol.ids import ChannelId
 
 LENGTH = 20
-"""Events that are kept."""
+"""The number of events that are kept."""
 
 
 class Story:
-    """Used by one task."""
+    """The last events of one task."""
 
     def __init__(self) -> None:
         self._events: deque[tuple[float, str, object, ChannelId | None]] = deque(maxlen=LENGTH)
 
     def note(self, now: float, event: str, what: object = None, channel: ChannelId | None = None) -> None:
-        """Something has happened at `now` (seconds); `what` came with it."""
+        """Note an event at `now` (seconds), with its argument `what`."""
         self._events.append((now, event, what.num_rows if type(what) is Batch else what, channel))
 
     def text(self) -> str:
-        """The events, one a line, the oldest first."""
+        """Return the events, one a line, the oldest first."""
         return "\n".join(_line(*event) for event in self._events)
 
     def tell(self, error: ProtocolError) -> None:
-        """Put the story behind the text of the error."""
+        """Append the story to the text of the error."""
         lines = self.text().replace("\n", "\n    ")
         error.args = (f"{error}\n  The last events of the task, with their times in seconds:\n    {lines}",)
 

@@ -1,6 +1,6 @@
-"""The checkpoints of a task: what of its state goes into one, and when it is prepared.
+"""The checkpoints of a task: the state in each, and when it is prepared.
 
-Invariant: a checkpoint is prepared once all chunks of the state as it was at its barrier are out.
+Invariant: a checkpoint is prepared once all chunks of the state as of its barrier are out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .saving import Saving, Snapshots
 
 
 class TaskCheckpoints:
-    """`passed`: the newest checkpoint whose barrier the task has passed on."""
+    """The checkpoint in progress. `passed`: the newest checkpoint whose barrier the task has passed on."""
 
     def __init__(self) -> None:
         self.passed = 0
@@ -28,12 +28,12 @@ class TaskCheckpoints:
         self._snapshots = Snapshots(state)
 
     def go_on_from(self, checkpoint: CheckpointNumber, files: Sequence[StateFile]) -> None:
-        """The state is whole as it was at `checkpoint`, and `files` are its chain: the next delta goes on from it."""
+        """Note that the state is that of `checkpoint`. The next delta extends its chain, `files`."""
         if self._snapshots is not None:
             self._snapshots.go_on_from(checkpoint, files)
 
     def begin(self, barrier: Barrier, prepared: Prepared) -> Prepared | None:
-        """The barrier is passed on: freeze the state. Returns `prepared` if there is none to save."""
+        """Freeze the state, as the barrier is passed on. Return `prepared` if there is none to save."""
         self.passed = barrier.checkpoint
         if self._snapshots is None:
             return prepared
@@ -42,11 +42,11 @@ class TaskCheckpoints:
 
     @property
     def saving(self) -> bool:
-        """Whether `next` has something to give."""
+        """True if `next` has something to return."""
         return self._saving is not None
 
     def next(self) -> Saved | Prepared | None:
-        """The next chunk of the state, behind the last one `Prepared`, then None."""
+        """Return the next chunk of the state, behind the last one `Prepared`, then None."""
         if self._saving is None:
             return None
         chunk, prepared = self._saving.next(), self._saving.prepared
@@ -56,6 +56,6 @@ class TaskCheckpoints:
         return prepared
 
     def rest(self) -> Iterator[Saved | Prepared]:
-        """All that `next` still has to give."""
+        """Yield everything that `next` still has to return."""
         while (effect := self.next()) is not None:
             yield effect

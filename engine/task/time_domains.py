@@ -1,8 +1,8 @@
-"""Which watermark counts where in a task: that of the task, or that of an operator with an event time of its own.
+"""The event-time domains of a task: that of the task, and one for each operator with an event time of its own.
 
-An operator that assigns event time begins a domain: all that is behind it in the chain, up to the next such operator, and the exchanges
-there.
-Invariant: the watermark of a domain rises, and reaches `MAX_TIME` when the operator that begins it has given its last row.
+An operator that assigns event time begins a domain: all operators and exchanges behind it in the chain, up to the next such
+operator. Invariant: the watermark of a domain rises, and reaches `MAX_TIME` when the operator that begins it has emitted its last
+row.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TASK = -1
 
 
 class TimeDomains:
-    """`reached`: the watermark of each domain but the task's, by the position of its operator."""
+    """The domains of a task. `reached`: the watermark of each but the task's, by the position of its operator."""
 
     def __init__(self, spec: TaskSpec) -> None:
         self._begins = [isinstance(chained.operator, OwnTime) for chained in spec.chain]
@@ -29,15 +29,15 @@ class TimeDomains:
         self.reached = {position: MIN_TIME for position, begins in enumerate(self._begins) if begins}
 
     def behind(self, position: int) -> int:
-        """The domain of what reads from the operator at `position`."""
+        """Return the domain of readers of the operator at `position`."""
         return position if self._begins[position] else self._of[position]
 
     def operators(self, domain: int) -> Iterator[int]:
-        """The positions of the operators that are in a domain."""
+        """Return the positions of the operators in a domain."""
         return (position for position, own in enumerate(self._of) if own == domain)
 
     def rises(self, domain: int, watermark: int) -> bool:
-        """Go on to `watermark`; whether it is later than what the domain has come to."""
+        """Advance to `watermark`; return True if it is later than the domain's."""
         if watermark <= self.reached[domain]:
             return False
         self.reached[domain] = watermark

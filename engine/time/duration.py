@@ -23,7 +23,7 @@ _PATTERN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
 
 
 def microseconds(duration: Duration, what: str = "duration") -> int:
-    """`duration` in whole microseconds. Raises FlowError, naming `what`, for anything that is not one or is negative."""
+    """Return `duration` in whole microseconds. Raises FlowError, naming `what`, if it is negative or no duration."""
     if isinstance(duration, timedelta):
         value = duration // timedelta(microseconds=1)
     elif isinstance(duration, bool):
@@ -42,10 +42,12 @@ def microseconds(duration: Duration, what: str = "duration") -> int:
 
 
 def signed_microseconds(duration: Duration, what: str = "duration") -> int:
-    """Return what `microseconds` does, for durations that may be negative, such as "-5m", -2.5 or timedelta(hours=-8).
+    """Return a duration that may be negative, such as "-5m", -2.5 or timedelta(hours=-8), in whole microseconds.
 
     >>> signed_microseconds("-100ms"), signed_microseconds("1s")
     (-100000, 1000000)
+
+    Raises FlowError as `microseconds` does.
     """
     try:
         if isinstance(duration, str) and duration.strip().startswith("-"):
@@ -60,7 +62,7 @@ def signed_microseconds(duration: Duration, what: str = "duration") -> int:
 
 
 def seconds(duration: Duration, what: str = "duration") -> float:
-    """`duration` in seconds. Raises FlowError as `microseconds` does."""
+    """Return `duration` in seconds. Raises FlowError as `microseconds` does."""
     return microseconds(duration, what) / 1_000_000
 
 

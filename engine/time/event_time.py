@@ -1,4 +1,4 @@
-"""Event time: converts a column of a source to microseconds per row, and bounds its disorder for watermarks.
+"""Event time: conversion of a source's time column to microseconds per row, and the bound of its disorder for watermarks.
 
 >>> import pyarrow as pa
 >>> spec = EventTime("ts", unit="ms", max_delay=50_000)
@@ -24,18 +24,19 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 EARLIEST, LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""The first and the last event time, in microseconds: the years 1 to 9999, as Python's datetime and Spark's timestamps have them.
+"""The first and the last event time in microseconds: the years 1 to 9999, the range of Python's datetime and Spark's timestamps.
 
-So a window or a delay from any of them is far from the bounds of 64 bits.
+Windows and delays from any of them stay far from the bounds of 64 bits.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class EventTime:
-    """Which column holds the event time, and how far out of order it may be.
+    """The column that holds a source's event time, and how far out of order it may be.
 
-    `unit` ("s", "ms", "us", "ns") counts for integer columns since the Unix epoch; timestamps and dates carry their own (a timestamp
-    without a zone is read as UTC). `max_delay` is in microseconds: a record's time may be that much earlier than the newest time before it.
+    `unit` ("s", "ms", "us", "ns") applies to integer columns, which count from the Unix epoch. Timestamps and dates carry
+    their own unit; a timestamp without a zone is read as UTC. `max_delay` is in microseconds: a record's time may be that
+    much earlier than the newest time before it.
     """
 
     column: str
@@ -47,7 +48,7 @@ class EventTime:
             raise FlowError(f'event time unit {self.unit!r} is unknown: use "s", "ms", "us" or "ns"')
 
     def check(self, schema: pa.Schema, operator: str) -> None:
-        """Raises ConnectorError unless `schema` has the column in a usable type."""
+        """Raise ConnectorError unless `schema` has the column with a usable type."""
         index = schema.get_field_index(self.column)
         if index < 0:
             raise ConnectorError(f"operator `{operator}`: no event time column `{self.column}`; there are: {', '.join(schema.names)}")
@@ -57,7 +58,10 @@ class EventTime:
             raise ConnectorError(f"operator `{operator}`: event time column `{self.column}` is {kind}; {expected}")
 
     def extract(self, rows: pa.RecordBatch, operator: str) -> Times:
-        """Event times of `rows` in microseconds, shape (rows,). Raises ConnectorError for a missing column, a wrong type, a null."""
+        """Return the event times of `rows` in microseconds, shape (rows,).
+
+        Raises ConnectorError for a missing column, a wrong type, a null, or a time outside the years 1 to 9999.
+        """
         self.check(rows.schema, operator)
         column = rows.column(self.column)
         if column.null_count:
@@ -77,9 +81,11 @@ class EventTime:
         return self.to_microseconds(column)
 
     def times(self, column: pa.Array) -> tuple[Times, npt.NDArray[np.bool_]]:
-        """The column in microseconds since the epoch, and which rows are null, NaN or outside of the years 1 to 9999.
+        """Return the column in microseconds since the epoch, and a mask of rows that are null, NaN or outside the years 1 to
+        9999.
 
-        Numbers with a fraction count `unit`, as integers do. All are rounded down to microseconds. Raises TypeError for any other type.
+        Numbers with a fraction count `unit`, as integers do. All are rounded down to microseconds. Raises TypeError for any other
+        type.
         """
         wrong = column.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
         kind = column.type
@@ -100,7 +106,10 @@ class EventTime:
         return times, wrong
 
     def to_microseconds(self, column: pa.Array) -> Times:
-        """The column (no nulls, a type that `check` allows, all in the years 1 to 9999) in microseconds since the epoch."""
+        """Return the column in microseconds since the epoch.
+
+        Its type must be one that `check` allows; it must have no nulls, and only times in the years 1 to 9999.
+        """
         if pa.types.is_integer(column.type):
             values = column.to_numpy()
             times: Times = (values // 1_000 if self.unit == "ns" else values).astype(np.int64, copy=False)
@@ -114,11 +123,11 @@ class EventTime:
         return stamps
 
     def fits(self, column: pa.Array) -> bool:
-        """Whether all of the column is in the years 1 to 9999."""
+        """Return True if all times of the column are in the years 1 to 9999."""
         return self._first_outside(column) is None
 
     def _first_outside(self, column: pa.Array) -> int | None:
-        """The place of the first value outside of the years 1 to 9999."""
+        """Return the row of the first time outside the years 1 to 9999."""
         if not len(column):
             return None
         values, per_second = _counted(column)
@@ -147,7 +156,7 @@ def _floor(micros: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def shown_time(time: int) -> str:
-    """An event time for a message."""
+    """Format an event time for a message."""
     try:
         return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time)).isoformat()
     except OverflowError:
@@ -155,7 +164,7 @@ def shown_time(time: int) -> str:
 
 
 def _counted(column: pa.Array) -> tuple[npt.NDArray[Any], int | None]:
-    """The column's integers, and their number per second; None if the user's `unit` decides."""
+    """Return the column's integers, and how many make a second; None if the user's `unit` says so."""
     if pa.types.is_integer(column.type):
         return column.to_numpy(), None
     if pa.types.is_date32(column.type):

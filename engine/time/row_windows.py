@@ -1,6 +1,6 @@
 """Count windows: the last rows of a key, whatever their times.
 
-Rows count by their arrival. A window is cut into panes, as windows of time are: stretches of rows, each combined once.
+Rows count in order of arrival. A window is cut into panes, like windows of time: stretches of rows, each combined once.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from .windows import MOST_PANES
 
 @dataclass(frozen=True, slots=True)
 class RowWindows:
-    """Every `every` rows of a key a window of its last `size` rows, fewer at the beginning."""
+    """A window of a key's last `size` rows after every `every` rows; the first windows are shorter."""
 
     size: int
     every: int
 
     @property
     def pane(self) -> int:
-        """Rows of a pane."""
+        """Return the number of rows in a pane."""
         return gcd(self.size, self.every)
 
     def describe(self) -> str:
@@ -30,11 +30,12 @@ class RowWindows:
 
 
 def rows(size: int, every: int | None = None) -> RowWindows:
-    """Windows of the last `size` rows of a key: one every `every` rows, by default every `size`.
+    """Return windows of the last `size` rows of a key: one every `every` rows, by default every `size`.
 
-    The first windows have fewer than `size` rows where `every` is less. What comes after a key's last whole window gives no result.
-    Which rows are in a window depends on the order in which a key's rows arrive. Raises FlowError for numbers that are not whole and above
-    zero, for gaps between windows (`every` > `size`), and for more than 100,000 panes (of the greatest common divisor) in a window.
+    The first windows have fewer than `size` rows if `every` is less. Rows after a key's last complete window give no result.
+    The rows of a window depend on the order in which a key's rows arrive. Raises FlowError for numbers that are not whole and
+    above zero, for gaps between windows (`every` > `size`), and for more than 100,000 panes (of the greatest common divisor)
+    in a window.
 
     >>> rows(10_000, every=1_000).pane
     1000
@@ -45,7 +46,7 @@ def rows(size: int, every: int | None = None) -> RowWindows:
     if (panes := windows.size // windows.pane) > MOST_PANES:
         raise FlowError(
             f"rows({size!r}, every={every!r}) would have {panes:,} panes of {windows.pane:,} rows in a window, and the most is "
-            f"{MOST_PANES:,}: let them begin less often, or after a whole part of their size"
+            f"{MOST_PANES:,}: use a longer slide, or one that divides their size"
         )
     return windows
 

@@ -1,7 +1,7 @@
-"""Session windows: the rows of a key that are at most `gap` apart, whenever the first of them comes.
+"""Session windows: runs of a key's rows that are at most `gap` apart.
 
-A session has no fixed bounds, but rows of one key in one pane of width `gap` are always in the same session. So rows are combined by pane
-before anybody knows their session.
+A session has no fixed bounds, but rows of one key in one pane of width `gap` are always in the same session. So rows are
+combined by pane before their session is known.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from .event_time import EARLIEST, LATEST
 
 @dataclass(frozen=True, slots=True)
 class SessionWindows:
-    """Rows at most `gap` microseconds apart belong together. A session ends `gap` after its last row."""
+    """Sessions of rows at most `gap` microseconds apart. A session ends `gap` after its last row."""
 
     gap: int
 
     @property
     def pane(self) -> int:
-        """Width of a pane in microseconds."""
+        """Return the width of a pane in microseconds."""
         return self.gap
 
     def pane_of(self, times: Times) -> npt.NDArray[np.int64]:
-        """The start of each time's pane, microseconds."""
+        """Return the start of each time's pane in microseconds, shape (times,)."""
         return times - times % self.gap
 
     def outside(self, times: Times) -> int | None:
-        """The first time whose session begins or ends outside the years 1 to 9999; None if there is none."""
+        """Return the first time whose session begins or ends outside the years 1 to 9999; None if all fit."""
         if int(times.min()) < EARLIEST:
             return int(times.min())
         latest = int(times.max())
@@ -44,9 +44,10 @@ class SessionWindows:
 
 
 def session(gap: Duration) -> SessionWindows:
-    """Sessions: the rows of a key at most `gap` apart, equality included. A row between two sessions merges them.
+    """Return session windows: the rows of a key at most `gap` apart, equality included. A row between two sessions merges them.
 
-    A session begins at its first row's time and ends `gap` after its last row's. Raises FlowError for a gap that is no duration or is zero.
+    A session begins at its first row's time and ends `gap` after its last row's. Raises FlowError for a gap that is zero or no
+    duration.
 
     >>> session("10s").gap
     10000000

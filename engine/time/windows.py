@@ -1,4 +1,4 @@
-"""Event-time windows, cut into panes so that each record is counted once however many windows it falls into.
+"""Event-time windows, cut into panes so that each record is counted once, however many windows contain it.
 
 A pane is the greatest common divisor of a window's size and slide (Li et al., "No pane, no gain", SIGMOD Record 2005):
 a tumbling window is one pane, a sliding one merges several.
@@ -21,7 +21,7 @@ from .duration import Duration, microseconds, signed_microseconds
 from .event_time import EARLIEST, LATEST
 
 MOST_PANES = 100_000
-"""The most panes of a window: one record is in that many sliding windows, each with a row of results."""
+"""The limit of panes per window. A record is in as many sliding windows, each with a row of results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +34,25 @@ class Windows:
 
     @property
     def pane(self) -> int:
-        """Width of a pane in microseconds."""
+        """Return the width of a pane in microseconds."""
         return gcd(self.size, self.slide)
 
     def pane_of(self, times: Times) -> npt.NDArray[np.int64]:
-        """The start of each time's pane, microseconds."""
+        """Return the start of each time's pane in microseconds, shape (times,)."""
         width = self.pane
         return times - (times - self.offset) % width
 
     def last_end(self, pane: int) -> int:
-        """End of the last window with the pane that starts at `pane`; after it the pane is not needed."""
+        """Return the end of the last window with the pane that starts at `pane`; the pane is not needed after it."""
         return pane - (pane - self.offset) % self.slide + self.size
 
     def first_end(self, pane: int) -> int:
-        """End of the first window with the pane that starts at `pane`."""
+        """Return the end of the first window with the pane that starts at `pane`."""
         end = pane + self.pane
         return end + (self.offset + self.size - end) % self.slide
 
     def outside(self, times: Times) -> int | None:
-        """The first time that is in a window outside the years 1 to 9999; None if there is none."""
+        """Return the first time that is in a window outside the years 1 to 9999; None if all fit."""
         earliest, latest = int(times.min()), int(times.max())
         first, last = self.pane_of(np.array([earliest, latest])).tolist()
         if self.first_end(first) - self.size < EARLIEST:
@@ -65,9 +65,9 @@ class Windows:
 
 
 def tumbling(size: Duration, *, offset: Duration = 0) -> Windows:
-    """Windows of `size`, end to end, that begin at `offset` and every `size` before and after it; `offset` may be negative.
+    """Return windows of `size`, end to end, aligned to `offset`, which may be negative.
 
-    Raises FlowError for a size that is no duration or is zero.
+    Raises FlowError for a size that is zero or no duration.
 
     >>> tumbling("1h").size, tumbling("1d", offset="-8h").offset
     (3600000000, -28800000000)
@@ -76,10 +76,10 @@ def tumbling(size: Duration, *, offset: Duration = 0) -> Windows:
 
 
 def sliding(size: Duration, every: Duration, *, offset: Duration = 0) -> Windows:
-    """Windows of `size`, one of which begins at `offset`, and one every `every` before and after it; `offset` may be negative.
+    """Return windows of `size`, one every `every`, aligned to `offset`, which may be negative.
 
-    A record is in `size / every` windows, and each window consists of panes of their greatest common divisor. Raises FlowError for zero,
-    for gaps between windows (`every` > `size`), and for more than 100,000 panes in a window.
+    A record is in `size / every` windows, and each window consists of panes of their greatest common divisor. Raises FlowError
+    for zero, for gaps between windows (`every` > `size`), and for more than 100,000 panes in a window.
 
     >>> sliding("1h", every="15m").slide
     900000000
@@ -92,6 +92,6 @@ def sliding(size: Duration, every: Duration, *, offset: Duration = 0) -> Windows
     if (panes := windows.size // windows.pane) > MOST_PANES:
         raise FlowError(
             f"windows of {size!r} every {every!r} would have {panes:,} panes of {windows.pane:,} us each, and the most is {MOST_PANES:,}: "
-            "let them begin less often, or after a whole part of their size"
+            "use a longer slide, or one that divides their size"
         )
     return windows

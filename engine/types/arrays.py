@@ -1,4 +1,4 @@
-"""Numpy arrays of one type as those of another, without a change of a value.
+"""Conversions of numpy arrays to other types that change no value.
 
 >>> exactly_as(np.array([1.0, 2.0]), np.dtype(np.int64)), exactly_as(np.array([1.5]), np.dtype(np.int64))
 (array([1, 2]), None)
@@ -15,7 +15,10 @@ Array = npt.NDArray[Any]
 
 
 def exactly_as(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
-    """The values as `dtype`, None if one would change. Floats may be rounded to floats of fewer bits, but not to infinity."""
+    """Return the values as `dtype`, None if one would change.
+
+    Floats may be rounded to floats of fewer bits, but not to infinity.
+    """
     try:
         with np.errstate(all="ignore"):
             converted = values.astype(dtype)
@@ -30,7 +33,6 @@ def exactly_as(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[An
 
 
 def _is_nan(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """True for NaN and NaT."""
     nothing: npt.NDArray[np.bool_] = np.zeros(values.shape, np.bool_)
     if values.dtype.kind in "mM":
         nothing = np.isnat(values)

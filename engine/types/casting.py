@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 
 
 def cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The column as `kind`. Raises ArrowInvalid for a value that doesn't fit, ArrowNotImplementedError for types of which none fits.
+    """Return the column as `kind`.
 
-    Arrow refuses all integers for a decimal with room for fewer digits than their type has, so they become a wide decimal first. It gives
-    infinity for a number that is too large for a float of fewer bits.
+    Arrow refuses all integers for a decimal with fewer digits than their type, so they become a wide decimal first. Arrow gives
+    infinity for a number that is too large for a float of fewer bits; here it is an error. Raises ArrowInvalid for a value that
+    doesn't fit, ArrowNotImplementedError for types that can't be converted.
     """
     if pa.types.is_decimal(kind) and pa.types.is_integer(column.type):
         column = column.cast(pa.decimal128(20, 0)).cast(pa.decimal256(76, kind.scale) if kind.scale > 18 else pa.decimal128(38, kind.scale))

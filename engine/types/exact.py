@@ -5,7 +5,7 @@
 >>> exactly(pa.array([1, 2**53 + 1]), pa.float64())
 Traceback (most recent call last):
     ...
-evenflow.engine.types.exact.Inexact: 9007199254740993 (int64) can't be told exactly as double
+evenflow.engine.types.exact.Inexact: 9007199254740993 (int64) can't be represented exactly as double
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ _REFUSALS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
 
 class Inexact(ValueError):
-    """The value at `place` of a column would change with the column's type."""
+    """The error for the value at `place` of a column, which would change with the column's type."""
 
     def __init__(self, column: pa.Array, place: int, kind: pa.DataType) -> None:
         self.place = place
-        super().__init__(f"{_text(column[place])} ({column.type}) can't be told exactly as {kind}")
+        super().__init__(f"{_text(column[place])} ({column.type}) can't be represented exactly as {kind}")
 
 
 def exactly(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The column as a type that `wider` gave for its own. Raises Inexact for a value that would change.
+    """Return the column as a type that `wider` found for its own. Raises Inexact for a value that would change.
 
-    Arrow's checked casts refuse what `wider` can't promise: integers beyond 2**53 as floats, times that a finer unit has no room for.
+    Arrow's checked casts refuse the values that `wider` can't promise: integers beyond 2**53 as floats, times that don't fit a
+    finer unit.
     """
     if column.type == kind:
         return column
@@ -46,7 +47,10 @@ def exactly(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def widened(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows with the types of `schema`, whose columns are theirs, and its metadata. Raises Inexact for a value that would change."""
+    """Return the rows with the types and metadata of `schema`, whose columns have the same names.
+
+    Raises Inexact for a value that would change.
+    """
     if rows.schema.equals(schema, check_metadata=True):
         return rows
     columns = [exactly(column, field.type) for column, field in zip(rows.columns, schema, strict=True)]
@@ -54,17 +58,20 @@ def widened(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def common(schemas: Sequence[pa.Schema]) -> pa.Schema:
-    """The schema that holds all of these, which have the same columns in the same order. Raises NoCommonType naming a column."""
+    """Return the schema that holds all of these, which have the same columns in the same order.
+
+    Raises NoCommonType, naming a column.
+    """
     return reduce(_common, schemas)
 
 
 class NoCommonType(ValueError):
-    """No type holds a column `name` of these two types."""
+    """The error for a column `name` that came with two types that no type holds."""
 
     def __init__(self, name: str, left: pa.DataType, right: pa.DataType) -> None:
         self.name, self.types = name, (left, right)
         found = " and ".join(sorted((str(left), str(right))))
-        super().__init__(f"column `{name}` is of the types {found} in turn, and no type holds both")
+        super().__init__(f"column `{name}` has values of the types {found}, and no type holds both")
 
 
 def _common(left: pa.Schema, right: pa.Schema) -> pa.Schema:
@@ -80,7 +87,7 @@ def _common(left: pa.Schema, right: pa.Schema) -> pa.Schema:
 
 
 def _first_refused(column: pa.Array, kind: pa.DataType) -> int:
-    """The place of the first value that can't be cast; there is one."""
+    """Return the row of the first value that can't be cast, given that there is one."""
     fits, fails = 0, len(column)
     while fails - fits > 1:
         middle = (fits + fails) // 2
@@ -96,5 +103,5 @@ def _first_refused(column: pa.Array, kind: pa.DataType) -> int:
 def _text(value: pa.Scalar) -> str:
     try:
         return f"{value.as_py()!r:.200}"
-    except (ValueError, OverflowError):  # a time that Python has no value for
+    except (ValueError, OverflowError):  # a time that Python can't represent
         return str(value.cast(pa.int64()))

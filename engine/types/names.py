@@ -37,7 +37,7 @@ _ALIASES = {"bytes": pa.binary(), "str": pa.string(), "decimal": pa.decimal128(3
 
 
 def type_named(kind: Any) -> pa.DataType:
-    """The Arrow type of a type, a name or a Python type. Raises ValueError, which lists the names, for anything else.
+    """Return the Arrow type for a type, a name or a Python type. Raises ValueError, which lists the names, for anything else.
 
     An `int` is int64, a `float` float64, a `datetime` a timestamp in microseconds without a zone, a `Decimal` decimal128(38, 18).
     """
@@ -52,7 +52,7 @@ def type_named(kind: Any) -> pa.DataType:
 
 
 class _Parser:
-    """Reads one name."""
+    """A parser of one type name."""
 
     def __init__(self, text: str) -> None:
         self._text, self._tokens = text, list[str]()

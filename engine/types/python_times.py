@@ -1,4 +1,4 @@
-"""Python's dates and times, and those of pandas, as columns."""
+"""Dates and times of Python and pandas as columns."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pyarrow as pa
 
 
 class MisfitError(ValueError):
-    """The values have no column of the type, or none at all."""
+    """The error for values that no column, or no column of the given type, can hold."""
 
 
 _ZONE = attrgetter("tzinfo")
 
 
 def datetimes(values: Sequence[Any]) -> pa.Array:
-    """Datetimes as timestamps in microseconds, all with a zone or none. Raises MisfitError for others."""
+    """Convert datetimes, all with a zone or all without, to timestamps in microseconds. Raises MisfitError for a mixture."""
     zones = _zones(values)
     if len({zone is None for zone in zones}) > 1:
         raise MisfitError("datetimes with and without a zone")
@@ -27,14 +27,14 @@ def datetimes(values: Sequence[Any]) -> pa.Array:
 
 
 def times_of_day(values: Sequence[Any]) -> pa.Array:
-    """Times without a zone, in microseconds. Raises MisfitError for others."""
+    """Convert times without a zone to a column in microseconds. Raises MisfitError for times with a zone."""
     if _zones(values) != {None}:
         raise MisfitError("times of the day with a zone")
     return pa.array(values, pa.time64("us"))
 
 
 def pandas_datetimes(values: Sequence[Any]) -> pa.Array:
-    """Timestamps of pandas, which have nanoseconds, among datetimes."""
+    """Convert pandas timestamps, which may have nanoseconds, and datetimes among them."""
     plain = datetimes(values)
     if not any(getattr(value, "nanosecond", 0) for value in values):
         return plain
@@ -52,14 +52,13 @@ def _utc(value: datetime) -> datetime:
 
 
 def pandas_durations(values: Sequence[Any]) -> pa.Array:
-    """Timedeltas of pandas, which have nanoseconds, among Python's."""
+    """Convert pandas timedeltas, which may have nanoseconds, and Python's among them."""
     if not any(getattr(value, "nanoseconds", 0) for value in values):
         return pa.array(values, pa.duration("us"))
     return pa.array(np.array([_duration(value) for value in values], "timedelta64[ns]"))
 
 
 def _zones(values: Sequence[Any]) -> set[Any]:
-    """The zones of datetimes or times."""
     try:
         return set(map(_ZONE, values))
     except AttributeError:

@@ -1,7 +1,7 @@
 """Python values as columns. The invariant: a value becomes an equal one, or there is no column.
 
-Arrow's own conversion cuts 2.5 to 2 in a column of integers, a datetime to its date and a struct to the declared fields, and reads texts
-among bytes as bytes. So the Python types of the values decide first, a column at a time.
+Arrow's own conversion cuts 2.5 to 2 in a column of integers, a datetime to its date and a struct to the declared fields,
+and reads texts among bytes as bytes. So the Python types of the values decide first, a column at a time.
 
 >>> array_of([1, 2.5]), array_of([{"a": 1}, {"b": "x"}]).to_pylist()
 (<pyarrow.lib.DoubleArray object at ...>
@@ -35,14 +35,14 @@ REFUSALS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, Ove
 """Errors that Arrow raises for values that it can't convert to a column. MisfitError is a ValueError."""
 
 DIGITS = 20
-"""Digits before the point for which a guessed decimal has room, at least; with 18 behind it that makes 38, as in Spark."""
+"""The least number of digits before the point of a guessed decimal; with 18 behind it that makes 38, as in Spark."""
 
 
 def array_of(values: Sequence[Any], kind: pa.DataType | None = None, *, declared: bool = False) -> pa.Array:
-    """The values as a column of the type `kind`, or of the type that is guessed. Raises one of `REFUSALS`, most often MisfitError.
+    """Return the values as a column of the type `kind`, or of the guessed type. Raises one of `REFUSALS`, most often MisfitError.
 
-    `declared`: the user chose the type, so floats may be rounded to a float of fewer bits, and whole floats may be integers. Integers may
-    count the units of a time.
+    `declared`: the user chose the type, so floats may be rounded to a float of fewer bits, whole floats may become integers, and
+    integers may count the units of a time.
     """
     if len(values) and type(values[0]) is str and (texts := _texts_only(values, kind)) is not None:
         return texts
@@ -57,7 +57,10 @@ def array_of(values: Sequence[Any], kind: pa.DataType | None = None, *, declared
 
 
 def _texts_only(values: Sequence[Any], kind: pa.DataType | None) -> pa.Array | None:
-    """The column, if all are texts. Arrow guesses that faster than a look at the types takes; numbers that it guesses may be booleans."""
+    """Return the column if all values are texts.
+
+    Arrow guesses that faster than we look at the types; numbers that it guesses may be booleans.
+    """
     try:
         column = pa.array(values)
     except REFUSALS:
@@ -66,7 +69,7 @@ def _texts_only(values: Sequence[Any], kind: pa.DataType | None) -> pa.Array | N
 
 
 class _Family(dict[type, str]):
-    """The family of each type of values, by the type. A type that isn't known is a family of its own."""
+    """A cache of the family of each type of values. An unknown type is a family of its own."""
 
     def __missing__(self, kind: type) -> str:
         family = next((family for base, family in _FAMILIES.items() if issubclass(kind, base)), f"{kind.__module__}.{kind.__qualname__}")
@@ -148,7 +151,7 @@ _GUESSES: dict[frozenset[str], Callable[[Sequence[Any]], pa.Array]] = {
 
 
 def _there(values: Sequence[Any], missing: bool) -> Sequence[Any]:
-    """The values that are not None; `missing`: some are."""
+    """Return the values that are not None; `missing`: some are None."""
     return [value for value in values if value is not None] if missing else values
 
 
@@ -220,7 +223,7 @@ def _as_floats(values: Sequence[Any], families: set[str], kind: pa.DataType, dec
 
 
 def _as_times(values: Sequence[Any], families: set[str], kind: pa.DataType, declared: bool) -> pa.Array:
-    """Dates, times, timestamps and durations; what is finer than the type's unit is refused."""
+    """Convert to dates, times, timestamps or durations; refuse values finer than the type's unit."""
     types = pa.types
     if declared and families == {"int"}:
         return pa.array(values, kind)
@@ -245,7 +248,7 @@ def _as_times(values: Sequence[Any], families: set[str], kind: pa.DataType, decl
 
 
 def _struct(values: Sequence[Any], missing: bool, fields: Sequence[tuple[str, pa.DataType | None]], *, declared: bool) -> pa.Array:
-    """Dicts as a struct; a field that is missing is null."""
+    """Convert dicts to a struct column; a missing field is null."""
     if not fields:
         _columns(_there(values, missing), [])
         return pa.array(values, pa.struct([]))
@@ -260,7 +263,7 @@ def _struct(values: Sequence[Any], missing: bool, fields: Sequence[tuple[str, pa
 
 
 def _columns(given: Sequence[dict[str, Any]], names: list[str]) -> list[list[Any]]:
-    """The values of dicts by name. Raises MisfitError for a dict with another name."""
+    """Return the values of dicts by name. Raises MisfitError for a dict with another name."""
     try:
         if sum(map(len, given)) == len(given) * len(names):
             return [[value[name] for value in given] for name in names]
@@ -297,7 +300,7 @@ def _lists(values: Sequence[Any], families: set[str], missing: bool, kind: pa.Da
 
 
 def _vectors(values: Sequence[Any], kind: pa.DataType | None) -> pa.Array | None:
-    """The numbers of vectors of one type, one behind the other; None for other arrays."""
+    """Concatenate vectors of one numeric type; return None for other arrays."""
     first = values[0]
     if first is None or first.dtype.kind not in "iuf":
         return None
@@ -308,7 +311,7 @@ def _vectors(values: Sequence[Any], kind: pa.DataType | None) -> pa.Array | None
 
 
 def _maps(values: Sequence[Any], families: set[str], missing: bool, kind: pa.DataType, declared: bool) -> pa.Array:
-    """Dicts, or lists of pairs."""
+    """Convert dicts, or lists of pairs, to a map column."""
     _expect(families, {"dict", "list"})
     pairs = [() if value is None else list(value.items()) if isinstance(value, dict) else value for value in values]
     flat = list(chain.from_iterable(pairs))

@@ -1,4 +1,4 @@
-"""Schemas of batches that are put together.
+"""The common schema of batches that are concatenated.
 
 >>> common_schema(pa.schema({"a": pa.null()}), pa.schema({"a": pa.int64()}))
 a: int64
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 
 def common_schema(first: pa.Schema, second: pa.Schema) -> pa.Schema | None:
-    """The common schema of two schemas, or None if their columns or types are not compatible."""
+    """Return the common schema of two schemas, None if their columns or types are not compatible."""
     if second.equals(first):
         return first
     if first.names != second.names:

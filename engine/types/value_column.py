@@ -1,4 +1,4 @@
-"""A column of Python values that come batch by batch: its type so far, which widens when a value needs it.
+"""The type of a column of Python values that arrive batch by batch; it widens when a value needs it.
 
 >>> column = ValueColumn("v")
 >>> for values in ([1, None], [2.5], [3]):
@@ -26,7 +26,10 @@ from .widening import value_type, wider
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """The first value that doesn't fit the column, at `place` of a batch. `kind`: the column's type before it, None if it has none."""
+    """The first value that doesn't fit the column, at `place` of a batch.
+
+    `kind`: the type of the column before this value, None if it had none.
+    """
 
     name: str
     place: int
@@ -36,7 +39,7 @@ class Misfit:
     in_batch: bool
 
     def problem(self, source: str = "") -> str:
-        """The text for errors, without advice; `source`: whose value it is."""
+        """Return the text for errors, without advice; `source` says whose value it is."""
         kind, got = _guess(self.value), f"got {shown(self.value)} ({_told(self.value)}){source}"
         if self.kind is None:
             return f"column `{self.name}` must have a type that Arrow has, {got}"
@@ -52,7 +55,10 @@ class Misfit:
 
 
 class ValueColumn:
-    """`declared`: the type that the user gave, in which no value may change; null is none, so the first value decides."""
+    """The type of a column so far. `declared`: it is the user's, and no value may change to fit it.
+
+    A declared null type counts as none: the first value decides.
+    """
 
     __slots__ = ("declared", "kind", "name")
 
@@ -62,9 +68,10 @@ class ValueColumn:
         self.name, self.declared = name, self.kind is not None
 
     def encoded(self, values: Sequence[Any], like: pa.DataType | None = None) -> pa.Array:
-        """The values in the column's type, or in a wider one; `like`: a type that the column takes if it has none and all values fit.
+        """Return the values in the column's type, or in a wider one.
 
-        Raises one of `REFUSALS` for values that no type holds.
+        `like`: a type that the column takes if it has none and all values fit. Raises one of `REFUSALS` for values that no type
+        holds.
         """
         if self.declared:
             return array_of(values, self.kind, declared=True)
@@ -90,7 +97,7 @@ class ValueColumn:
             self.kind = array.type
 
     def first_misfit(self, values: Sequence[Any]) -> Misfit:
-        """The first value that doesn't fit with those before it; there is one."""
+        """Return the first value that doesn't fit with those before it, given that there is one."""
         fits, fails = 0, len(values)
         while fails - fits > 1:
             middle = (fits + fails) // 2
@@ -108,9 +115,9 @@ class ValueColumn:
 
 
 def column_of(name: str, values: Any) -> pa.Array:
-    """Convert what a user's function returned to a column: a list, or an array of numpy, pandas or Arrow, which keeps its type.
+    """Convert the result of a user's function to a column: a list, or an array of numpy, pandas or Arrow, which keeps its type.
 
-    Raises TypeError, naming the column, for values of a list that have no type in common, and what Arrow raises.
+    Raises TypeError, naming the column, for values of a list that have no type in common, and Arrow's errors.
     """
     if isinstance(values, np.ndarray) and values.dtype == object:
         values = values.tolist()
@@ -125,14 +132,13 @@ def column_of(name: str, values: Any) -> pa.Array:
 
 
 def _usable(like: pa.DataType | None) -> pa.DataType | None:
-    """The type of an input's column as the type of values from it."""
+    """Return the type that values computed from an input column of the type `like` may take, None if it says nothing."""
     if like is None or pa.types.is_null(like) or isinstance(like, pa.BaseExtensionType):
         return None
     return value_type(like)
 
 
 def _guess(value: Any) -> pa.DataType | None:
-    """The type of one value, None if it has none."""
     try:
         return array_of([value]).type
     except REFUSALS:
@@ -140,13 +146,13 @@ def _guess(value: Any) -> pa.DataType | None:
 
 
 def _told(value: Any) -> str:
-    """The Python type of a value, and Arrow's, if that says more."""
+    """Return the Python type of a value, with Arrow's if that says more."""
     kind = _guess(value)
     return type(value).__name__ if kind is None or not pa.types.is_nested(kind) else f"{type(value).__name__}, {kind}"
 
 
 def shown(value: Any) -> str:
-    """The text of a value, which may be a user's object."""
+    """Return the text of a value, which may be a user's object."""
     try:
         return f"{value!r:.200}"
     except Exception as error:  # noqa: BLE001 -- a user's __repr__ may raise anything

@@ -1,6 +1,6 @@
 """The common type of two types: the type of a column that came with both.
 
-The invariants: every value of both types can be told exactly in the common type, or the conversion of that value is an error
+The invariants: the common type holds every value of both types exactly, or the conversion of that value is an error
 (`exact.py`). The order of two types makes no difference, so workers that saw them in different orders agree.
 
 >>> wider(pa.null(), pa.string()), wider(pa.float64(), pa.int64())
@@ -23,11 +23,11 @@ _UNITS = ("s", "ms", "us", "ns")
 
 
 def wider(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type that holds both, None if there is none.
+    """Return the type that holds both, None if no type does.
 
-    Null and any type; integers and floats (together float64, as int64 and uint64 are), integers of up to 64 bits with a sign and decimals,
-    decimals of any scale up to 76 digits; strings; bytes; dates; times, timestamps and durations of other units; structs with other fields;
-    lists and maps of such types.
+    These pairs have one: null and any type; integers and floats (float64, also for int64 and uint64); integers of up to 64 bits
+    with a sign and decimals; decimals of any scale up to 76 digits; strings; bytes; dates; times, timestamps and durations of
+    different units; structs with different fields; lists and maps of such types.
     """
     left, right = value_type(left), value_type(right)
     if left == right or pa.types.is_null(right):
@@ -41,12 +41,12 @@ def wider(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def value_type(kind: pa.DataType) -> pa.DataType:
-    """The type of a column's values: of a dictionary those that it encodes."""
+    """Return the type of a column's values; for a dictionary, the type that it encodes."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def decimal_type(digits: int, scale: int) -> pa.DataType | None:
-    """The decimal with `digits` before the point and `scale` behind it, None if that is more than 76 together."""
+    """Return the decimal with `digits` before the point and `scale` behind it, None beyond 76 together."""
     precision = max(digits + scale, 1)
     if precision <= 38:
         return pa.decimal128(precision, scale)
@@ -72,7 +72,7 @@ def _decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def _digits(kind: pa.DataType) -> tuple[int, int]:
-    """The digits before and behind the point."""
+    """Return the digits before and behind the point."""
     return (_INT_DIGITS, 0) if pa.types.is_integer(kind) else (kind.precision - kind.scale, kind.scale)
 
 
@@ -104,7 +104,7 @@ def _struct(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def _names(left: list[str], right: list[str]) -> list[str]:
-    """The names of both, in the order of the one that has all, or sorted."""
+    """Return the names of both, in the order of the one that has all, otherwise sorted."""
     if left == right:
         return left
     ours, theirs = set(left), set(right)
@@ -130,23 +130,23 @@ def _map(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """True for a type of numbers."""
+    """Return True for integers, floats and decimals."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """True for a type of texts."""
+    """Return True for strings of any layout."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def is_bytes(kind: pa.DataType) -> bool:
-    """True for a type of bytes."""
+    """Return True for bytes of any layout."""
     types = pa.types
     return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind) or types.is_fixed_size_binary(kind))
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """True for a type of lists of any kind."""
+    """Return True for lists of any layout."""
     types = pa.types
     return bool(
         types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind) or types.is_list_view(kind)
@@ -166,4 +166,4 @@ _JOINS = (
     (pa.types.is_map, _map),
     (is_list, _list),
 )
-"""Kinds of types: the test for each, and the function that finds the type that holds two of it."""
+"""Kinds of types: the test for each, and the function that returns the common type of two types of that kind."""

@@ -1,4 +1,4 @@
-"""All values of a column, as a list in the order of event time, then of the values."""
+"""The aggregate `collect`: all values of a column, as a list in the order of event time, then of the values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..untyped import UntypedAccumulator
 
 @dataclass(frozen=True, slots=True)
 class Collect(AggregateFunction):
-    """The non-null values of a column. Without event time they are in their own order."""
+    """The aggregate of a column's non-null values. Without event time they are in their own order."""
 
     column: str
 
@@ -35,7 +35,7 @@ class Collect(AggregateFunction):
 
 
 class CollectAccumulator(AllValuesAccumulator):
-    """A list holds every value with its time, 0 without event time."""
+    """An accumulator whose lists hold every value with its time, 0 without event time."""
 
     def __init__(self, source: InputColumn) -> None:
         kind = pa.struct([("time", pa.int64()), ("value", source.read_type)])

@@ -1,4 +1,4 @@
-"""How many distinct values there are, exactly: a group keeps every value once."""
+"""The exact number of distinct values: a group keeps every value once."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..ragged import Ragged, joined
 from ..untyped import UntypedAccumulator
 
 _MANY = 4
-"""So many times the values that come must be there already for a look at each to cost less than sorting all."""
+"""The ratio of known to arriving values from which on a look-up of each costs less than sorting all."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountDistinct(AggregateFunction):
-    """The number of distinct non-null values of a column. All NaN are one value, and -0.0 is 0.0."""
+    """The aggregate that counts distinct non-null values of a column. All NaN are one value, and -0.0 is 0.0."""
 
     column: str
 
@@ -40,7 +40,7 @@ class CountDistinct(AggregateFunction):
 
 
 class CountDistinctAccumulator(ListAccumulator):
-    """A list holds each value once."""
+    """An accumulator whose lists hold each value once."""
 
     distinct = True
 
@@ -61,7 +61,7 @@ class CountDistinctAccumulator(ListAccumulator):
         return Ragged.of(kept, np.bincount(present // size, minlength=groups))
 
     def merge(self, left: Parts, right: Parts) -> Parts:
-        """Of few values that come to many only those that are new cost more than a look."""
+        """Merge; if few values join many, look each of them up instead of sorting all."""
         known, came = left[0], right[0]
         if len(came.values) * _MANY > len(known.values):
             return super().merge(left, right)
@@ -78,7 +78,7 @@ class CountDistinctAccumulator(ListAccumulator):
 
 
 def _unknown(known: Ragged, came: Ragged) -> npt.NDArray[np.bool_]:
-    """Which values of `came` the list of `known` in the same place has not."""
+    """Return a mask of the values of `came` that the corresponding list of `known` lacks."""
     encoded = came.values.dictionary_encode()
     size = len(encoded.dictionary)
     places = pc.fill_null(pc.index_in(known.values, encoded.dictionary), -1).to_numpy()
@@ -88,7 +88,7 @@ def _unknown(known: Ragged, came: Ragged) -> npt.NDArray[np.bool_]:
 
 
 def _canonical(values: pa.Array) -> pa.Array:
-    """The values with one NaN and one zero."""
+    """Return the values with one NaN and one zero."""
     if not pa.types.is_floating(values.type):
         return values
     numbers: npt.NDArray[np.floating] = values.to_numpy(zero_copy_only=False)

@@ -1,8 +1,8 @@
 """Exact quantiles: a group keeps all its values, eight bytes each.
 
-Between two values it interpolates linearly, as DuckDB's `quantile_cont` and numpy's default do: of n sorted values x the result is
-x[floor(r)] + (x[ceil(r)] - x[floor(r)]) * (r - floor(r)) with r = q * (n - 1). So the median of an even number is the mean of the two
-middle values.
+Between two values it interpolates linearly, as DuckDB's `quantile_cont` and numpy's default do: of n sorted values x the result
+is x[floor(r)] + (x[ceil(r)] - x[floor(r)]) * (r - floor(r)) with r = q * (n - 1). So the median of an even number is the mean of
+the two middle values.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from ..ragged import Ragged
 from ..untyped import UntypedAccumulator
 
 _LONG = 128
-"""From this mean length on each group is sorted by itself, which costs a call per group and less per value."""
+"""The mean length of lists from which on each is sorted alone, which costs a call per group and less per value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantile(AggregateFunction):
-    """The `q`-quantile of a column, float64. As in min and max, NaN is larger than any number."""
+    """The aggregate of the `q`-quantile of a column, float64. As in min and max, NaN is larger than any number."""
 
     column: str
     q: float
     name: str = "quantile"
-    """The name of the function that made it, for errors."""
+    """The name of the user's function, for errors."""
 
     def describe(self) -> str:
         return call("median", self.column) if self.name == "median" else call("quantile", self.column, self.q)
@@ -47,7 +47,7 @@ class Quantile(AggregateFunction):
 
 
 class ExactQuantileAccumulator(AllValuesAccumulator):
-    """A list holds all values as float64."""
+    """An accumulator whose lists hold all values as float64."""
 
     def __init__(self, source: InputColumn, q: float) -> None:
         super().__init__(source.operator, pa.float64(), pa.float64())
@@ -72,14 +72,17 @@ class ExactQuantileAccumulator(AllValuesAccumulator):
 
 
 def _between(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64], part: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The value at `part` of the way from `low` to `high`; the weighted mean where their distance is no number of 64 bits."""
+    """Return the value at `part` of the way from `low` to `high`.
+
+    If their distance overflows float64, it is computed as the weighted mean.
+    """
     distance = high - low
     between = np.where(np.isfinite(distance), low + distance * part, low * (1 - part) + high * part)
     return np.where(low == high, low, between)
 
 
 def _sorted(lists: Ragged) -> npt.NDArray[np.float64]:
-    """The values end to end, each list sorted."""
+    """Return the values end to end, each list sorted."""
     values: npt.NDArray[np.float64] = lists.values.to_numpy()
     if len(values) < _LONG * len(lists):
         return values[sorted_in_groups(values, lists.codes(np.arange(len(lists))), len(lists))]

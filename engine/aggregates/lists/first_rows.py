@@ -1,7 +1,7 @@
 """The first rows of each group in an order: the state of `top`, `max_by` and `min_by`.
 
-Rows that are equal in what they are ordered by are ordered by all their columns, so that what is kept doesn't depend on arrival. Most rows
-of a batch are sorted out by their first column alone, and only those that may be kept are compared in full.
+Rows that are equal in the columns of the order are ordered by all their columns, so the result doesn't depend on arrival. Most
+rows of a batch are discarded by their first column alone; only the remaining candidates are compared in full.
 """
 
 from __future__ import annotations
@@ -24,16 +24,19 @@ from ..row_order import Ints, has_order, order_keys, sort_keys
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """`by`: columns and whether each falls, the most important one first; rows without a value in one of them are left out."""
+    """The columns `by` with True for falling order, the most important one first, and the number `n` of rows to keep.
+
+    Rows without a value in one of the columns are ignored.
+    """
 
     by: tuple[tuple[str, bool], ...]
     n: int
     ties: bool = False
-    """Whether all rows that equal the n-th in `by` are kept, too."""
+    """True if all rows that equal the n-th in `by` are kept, too."""
 
 
 class FirstRowsAccumulator(ListAccumulator):
-    """A list holds rows as structs; `required`: columns without whose value a row is left out."""
+    """An accumulator whose lists hold rows as structs; rows without a value in a column in `required` are ignored."""
 
     def __init__(
         self, operator: str, columns: Sequence[InputColumn], order: Order, required: Sequence[str], output_type: pa.DataType
@@ -60,7 +63,7 @@ class FirstRowsAccumulator(ListAccumulator):
         return Ragged.of(values.take(pa.array(kept)), np.bincount(codes[kept], minlength=groups))
 
     def _kept(self, columns: Mapping[str, pa.Array], codes: Codes, groups: int) -> npt.NDArray[np.intp]:
-        """The places of the rows that are kept, in order by group."""
+        """Return the indices of the rows that are kept, in order by group."""
         (first, falls), *others = self.order.by
         keys = _by_keys(columns[first], falls)
         order = sorted_in_groups(keys, codes, groups)
@@ -76,7 +79,10 @@ class FirstRowsAccumulator(ListAccumulator):
 
 
 def _among_first(n: int, codes: Codes, groups: int, equal_in: Sequence[Ints]) -> npt.NDArray[np.bool_]:
-    """Which rows, in order by group, are among the first n of their group, or equal to the n-th in all of `equal_in`."""
+    """Return a mask of the rows among the first n of their group, or equal to the n-th in all of `equal_in`.
+
+    The rows are in order by group.
+    """
     counts = np.bincount(codes, minlength=groups)
     starts = np.cumsum(counts) - counts
     kept: npt.NDArray[np.bool_] = np.arange(len(codes)) - starts[codes] < n
@@ -92,6 +98,6 @@ def _by_keys(column: pa.Array, falling: bool) -> Ints:
 
 
 def _without_nulls(columns: Sequence[pa.Array]) -> npt.NDArray[Any] | None:
-    """The rows without a null in any of these columns; None for all of them."""
+    """Return the rows without a null in any of these columns; None for all of them."""
     valid = [column.is_valid().to_numpy(zero_copy_only=False) for column in columns if column.null_count]
     return np.flatnonzero(np.logical_and.reduce(valid)) if valid else None

@@ -1,7 +1,7 @@
 """The value of the earliest and of the latest row.
 
-With event time, ties are decided by value: the smallest one for the earliest row, the largest one for the latest. So the result does not
-depend on the order of arrival. Without event time the order of arrival decides.
+With event time, ties are decided by value: the smallest one for the earliest row, the largest one for the latest. So the
+result does not depend on the order of arrival. Without event time the order of arrival decides.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ARRIVAL = -(2**63)
 
 @dataclass(frozen=True, slots=True)
 class Ordered(AggregateFunction):
-    """The non-null value of the earliest row, or of the latest."""
+    """The aggregate of the non-null value of the earliest row, or of the latest."""
 
     column: str
     last: bool
@@ -42,7 +42,7 @@ class Ordered(AggregateFunction):
 
 
 class OrderedAccumulator(Accumulator):
-    """Parts: (time, value, whether there is one). On the wire time and value, null where there is none."""
+    """The earliest or latest value. Parts: (time, value, whether it exists). On the wire time and value, null for none."""
 
     def __init__(self, source: InputColumn, values: Values, last: bool) -> None:
         self.source, self.values, self.last = source, values, last
@@ -107,7 +107,7 @@ class OrderedAccumulator(Accumulator):
         return int(parts[0].nbytes) + self.values.nbytes(parts[1]) + int(parts[2].nbytes)
 
     def _end(self, places: npt.NDArray[np.int64], codes: Codes, groups: int) -> tuple[Array, npt.NDArray[np.bool_]]:
-        """The lowest (or highest) of `places` in each group, 0 where there is none, and where there is one."""
+        """Return the lowest (or highest) of `places` in each group, 0 for none, and a mask of the groups that have one."""
         end = np.full(groups, ARRIVAL if self.last else -(ARRIVAL + 1), np.int64)
         (np.maximum if self.last else np.minimum).at(end, codes, places)
         seen = seen_in(codes, groups)

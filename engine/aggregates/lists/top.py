@@ -1,4 +1,4 @@
-"""The first rows of a group by a column, and the value of a column in the first of them."""
+"""The aggregates `top` (the first rows of a group by a column), `max_by` and `min_by` (a column's value in the first row)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ By: TypeAlias = str | Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Top(AggregateFunction):
-    """A list of the `order.n` first rows as structs; `columns`: those of a struct, None for all but the operator's keys."""
+    """The aggregate of the `order.n` first rows as a list of structs; `columns`: those of a struct, None for all but the
+    operator's keys.
+    """
 
     order: Order
     columns: tuple[str, ...] | None = None
@@ -55,7 +57,7 @@ class Top(AggregateFunction):
 
 
 class TopAccumulator(FirstRowsAccumulator):
-    """The result has the columns `shown` of the rows, None for all."""
+    """An accumulator whose result has the columns `shown` of the rows, None for all."""
 
     def __init__(self, operator: str, columns: list[InputColumn], order: Order, shown: tuple[str, ...] | None) -> None:
         self.row_type = pa.struct([(c.name, c.type) for c in columns if shown is None or c.name in shown])
@@ -71,7 +73,7 @@ class TopAccumulator(FirstRowsAccumulator):
 
 @dataclass(frozen=True, slots=True)
 class ByExtreme(AggregateFunction):
-    """The value of a column in the row with the largest value of `by`, or with the smallest."""
+    """The aggregate of the value of a column in the row with the largest or smallest value of `by`."""
 
     column: str
     by: str
@@ -94,7 +96,7 @@ class ByExtreme(AggregateFunction):
 
 
 class ByExtremeAccumulator(FirstRowsAccumulator):
-    """A list holds one row at most, whose last column is the result."""
+    """An accumulator whose lists hold at most one row, whose last column is the result."""
 
     def finish(self, parts: Parts) -> pa.Array:
         lists: Ragged = parts[0]
@@ -104,7 +106,7 @@ class ByExtremeAccumulator(FirstRowsAccumulator):
 
 
 def top_of(n: int, by: By, ties: bool, columns: Sequence[str] | None) -> Top:
-    """The aggregate, checked. Raises FlowError for what can't be meant."""
+    """Return the aggregate for these arguments. Raises FlowError for invalid ones."""
     if not isinstance(n, int) or isinstance(n, bool) or n < 1:
         raise FlowError(f"top({n!r:.200}, ...): the number of rows must be a whole number of at least 1")
     pairs = [(by, "descending")] if isinstance(by, str) else by

@@ -1,4 +1,4 @@
-"""All rows of a group with their event times: what a function of whole windows is called with.
+"""The aggregate of all rows of a group with their event times: the input of a function of whole windows.
 
 >>> batch = Batch(pa.record_batch({"n": [1, 2, 3]}), np.array([30, 10, 20]))
 >>> accumulator = WholeRows().bind(batch.rows.schema, "step")
@@ -26,7 +26,7 @@ TIME = "__time"
 
 @dataclass(frozen=True, slots=True)
 class WholeRows(AggregateFunction):
-    """Lists of rows in the order of event time, then of their values: arrival doesn't matter, but among values that have no order."""
+    """The aggregate of all rows as a list in the order of event time, then of their values, if these have an order."""
 
     column: str | None = None
 
@@ -44,7 +44,7 @@ class WholeRows(AggregateFunction):
 
 
 class WholeRowsAccumulator(ListAccumulator):
-    """A list holds rows as structs, their time in front of their columns."""
+    """An accumulator whose lists hold rows as structs, their time in front of their columns."""
 
     def __init__(self, operator: str, columns: list[InputColumn]) -> None:
         kind = pa.struct([(TIME, pa.int64()), *((column.name, column.type) for column in columns)])

@@ -35,34 +35,34 @@ _IMMUTABLE = (int, float, str, bytes, bool, type(None))
 
 
 class Aggregate(AggregateFunction):
-    """The base class of your own aggregates.
+    """The base class of user-defined aggregates.
 
-    An aggregate must be associative and commutative: rows are added in any order, to several accumulators, which are merged in any order,
-    and the result must be the same. An accumulator is made of the types that a state may have: numbers, strings, times,
-    decimals, and lists, tuples, sets and dicts of them.
+    An aggregate must be associative and commutative: rows are added in any order, to several accumulators, which are merged in
+    any order, and the result must be the same. An accumulator consists of the types that a state may have: numbers, strings,
+    times, decimals, and lists, tuples, sets and dicts of them.
     """
 
     column: str | None = None
     whole_rows = True
 
     output_type: pa.DataType | str | None = None
-    """The type of the results, as an Arrow type or its name ("int64", "string"); None infers it from them."""
+    """The type of the results, as an Arrow type or its name ("int64", "string"); None infers it from the results."""
 
     @abstractmethod
     def create(self) -> Any:
-        """A new accumulator without rows: merging it into another changes nothing."""
+        """Return a new accumulator without rows: merging it into another changes nothing."""
 
     @abstractmethod
     def add(self, accumulator: Any, row: dict[str, Any]) -> Any:
-        """The accumulator after `row`. You may change `accumulator` and return it."""
+        """Return the accumulator after `row`. You may change `accumulator` and return it."""
 
     @abstractmethod
     def merge(self, a: Any, b: Any) -> Any:
-        """Both accumulators merged. You may change `a` and return it; `b` must not change."""
+        """Return both accumulators merged. You may change `a` and return it; `b` must not change."""
 
     @abstractmethod
     def finish(self, accumulator: Any) -> Any:
-        """The result. The accumulator must not change: more rows may follow."""
+        """Return the result. The accumulator must not change: more rows may follow."""
 
     def describe(self) -> str:
         settings = {name: value for name, value in sorted(vars(self).items()) if type(value) in _IMMUTABLE}
@@ -73,7 +73,7 @@ class Aggregate(AggregateFunction):
 
 
 class CustomAccumulator(Accumulator):
-    """Parts: (accumulator,), an object array. On the wire each is msgpack."""
+    """The accumulator of a user's aggregate. Parts: (accumulator,), an object array; on the wire msgpack."""
 
     part_types = (pa.large_binary(),)
 
@@ -129,7 +129,7 @@ class CustomAccumulator(Accumulator):
         return sampled_bytes(parts[0], lambda accumulator: len(self._packed(accumulator)))
 
     def _owned(self, accumulator: Any) -> Any:
-        """The accumulator if it is immutable, otherwise a copy."""
+        """Return the accumulator if it is immutable, otherwise a copy."""
         return accumulator if type(accumulator) in _IMMUTABLE else unpack_value(self._packed(accumulator))
 
     def _packed(self, accumulator: Any) -> bytes:
@@ -139,7 +139,7 @@ class CustomAccumulator(Accumulator):
             raise self._unsaveable(accumulator) from error
 
     def _checked(self, accumulators: Any) -> Parts:
-        """Accumulators as parts. Raises RecordError for one that can't be saved or sent."""
+        """Return accumulators as parts. Raises RecordError for one that can't be saved or sent."""
         wrong = first_foreign(accumulators)
         if wrong is not None:
             raise self._unsaveable(accumulators[wrong])
@@ -159,7 +159,7 @@ class CustomAccumulator(Accumulator):
         return RecordError(self.operator, f"{self.name}.{method} raised {shown(error)}", record=record)
 
     def _misfit(self, results: list[Any]) -> str:
-        """What is wrong with the first result that can't be converted."""
+        """Describe the first result that can't be converted."""
         for result in results:
             try:
                 array_of([result], self.output_type, declared=self.output_type is not None)

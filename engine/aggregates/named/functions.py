@@ -1,10 +1,10 @@
 """The aggregates of the API: `ef.count()`, `ef.sum("delay")`, ...
 
-All ignore nulls, as in SQL, and all but the counts are null for a group without values. All are associative and commutative, so a combiner
-can aggregate before the exchange.
+All ignore nulls, as in SQL, and all but the counts are null for a group without values. All are associative and commutative, so
+a combiner can aggregate before the exchange.
 
-Each takes `where`: an Arrow expression, or the name of a column of booleans. It then aggregates only the rows for which that is true; null
-counts as false.
+Each takes `where`: an Arrow expression, or the name of a column of booleans. It then aggregates only the rows for which that is
+true; null counts as false.
 
 >>> sum("delay"), approx_quantile("delay", 0.99)
 (Sum(column='delay'), ApproxQuantile(column='delay', q=0.99, relative_error=0.01))
@@ -31,31 +31,33 @@ from ..sketches.quantile import ApproxQuantile
 
 
 def count(column: str | None = None, *, where: Condition | None = None) -> AggregateFunction:
-    """The number of rows, or of non-null values in `column`; int64, never null."""
+    """Count the rows, or the non-null values in `column`; int64, never null."""
     return filtered(Count(None if column is None else column_name("count", column)), where)
 
 
 def sum(column: str, *, where: Condition | None = None) -> AggregateFunction:  # noqa: A001 -- used as `ef.sum`, as in SQL
-    """The sum: int64 of integers (exact; an error if it doesn't fit), float64 of floats, exact of decimals and durations."""
+    """Sum the values: int64 for integers (exact; an error if it doesn't fit), float64 for floats, exact for decimals and
+    durations.
+    """
     return filtered(Sum(column_name("sum", column)), where)
 
 
 def mean(column: str, *, where: Condition | None = None) -> AggregateFunction:
-    """The mean of integers, floats or decimals; float64."""
+    """Compute the mean of integers, floats or decimals; float64."""
     return filtered(Mean(column_name("mean", column)), where)
 
 
 def variance(column: str, *, where: Condition | None = None) -> AggregateFunction:
-    """The sample variance (SQL's `var_samp`) of integers, floats or decimals; float64, null for fewer than two values.
+    """Compute the sample variance (SQL's `var_samp`) of integers, floats or decimals; float64, null for fewer than two values.
 
-    It is computed from exact sums, so it doesn't depend on the order of the values, nor lose digits when they are far from zero. A group
-    keeps 56 bytes for integers, 104 for decimals, and of floats about 80 bytes for each power of two among its values.
+    It uses exact sums, so it doesn't depend on the order of the values, nor lose digits when they are far from zero. A group
+    keeps 56 bytes for integers, 104 for decimals, and for floats about 80 bytes for each power of two among its values.
     """
     return filtered(Variance(column_name("variance", column), root=False), where)
 
 
 def stddev(column: str, *, where: Condition | None = None) -> AggregateFunction:
-    """The sample standard deviation (SQL's `stddev_samp`): the square root of `variance`.
+    """Compute the sample standard deviation (SQL's `stddev_samp`): the square root of `variance`.
 
     >>> import evenflow as ef
     >>> import pyarrow.compute as pc
@@ -71,50 +73,50 @@ def stddev(column: str, *, where: Condition | None = None) -> AggregateFunction:
 
 
 def min(column: str, *, where: Condition | None = None) -> AggregateFunction:  # noqa: A001 -- used as `ef.min`, as in SQL
-    """The smallest value, in the column's type; NaN is larger than any number."""
+    """Take the smallest value, in the column's type; NaN is larger than any number."""
     return filtered(Extreme(column_name("min", column), largest=False), where)
 
 
 def max(column: str, *, where: Condition | None = None) -> AggregateFunction:  # noqa: A001 -- used as `ef.max`, as in SQL
-    """The largest value, in the column's type; NaN is larger than any number."""
+    """Take the largest value, in the column's type; NaN is larger than any number."""
     return filtered(Extreme(column_name("max", column), largest=True), where)
 
 
 def first(column: str, *, where: Condition | None = None) -> AggregateFunction:
-    """The value with the earliest event time, the smallest of several; without event time the one that arrived first."""
+    """Take the value with the earliest event time, the smallest of several; without event time the one that arrived first."""
     return filtered(Ordered(column_name("first", column), last=False), where)
 
 
 def last(column: str, *, where: Condition | None = None) -> AggregateFunction:
-    """The value with the latest event time, the largest of several; without event time the one that arrived last."""
+    """Take the value with the latest event time, the largest of several; without event time the one that arrived last."""
     return filtered(Ordered(column_name("last", column), last=True), where)
 
 
 def max_by(column: str, by: str, *, where: Condition | None = None) -> AggregateFunction:
-    """The value of `column` in the row with the largest `by`; of several such rows the largest value.
+    """Take the value of `column` in the row with the largest `by`; of several such rows the largest value.
 
-    Rows in which either is null are left out.
+    Rows in which either is null are ignored.
     """
     return filtered(ByExtreme(column_name("max_by", column), column_name("max_by", by), largest=True), where)
 
 
 def min_by(column: str, by: str, *, where: Condition | None = None) -> AggregateFunction:
-    """The value of `column` in the row with the smallest `by`; of several such rows the smallest value.
+    """Take the value of `column` in the row with the smallest `by`; of several such rows the smallest value.
 
-    Rows in which either is null are left out.
+    Rows in which either is null are ignored.
     """
     return filtered(ByExtreme(column_name("min_by", column), column_name("min_by", by), largest=False), where)
 
 
 def top(n: int, by: By, *, ties: bool = False, columns: Sequence[str] | None = None, where: Condition | None = None) -> AggregateFunction:
-    """The `n` rows with the highest `by`, the highest first: a list of structs, which `stream.explode` turns into rows.
+    """Take the `n` rows with the highest `by`, the highest first: a list of structs, which `stream.explode` turns into rows.
 
-    `by` is a column, or a list of columns and orders, as Arrow's sort keys: `[("price", "descending"), ("ts", "ascending")]`. Rows that are
-    equal in it are ordered by the columns of the struct, ascending, from left to right, so the result doesn't depend on arrival. With
-    `ties` all rows that equal the n-th in `by` are in the list, too. Rows without a `by` are left out. A struct has the columns `columns`,
-    or all but the operator's keys.
+    `by` is a column, or a list of columns and orders, as Arrow's sort keys: `[("price", "descending"), ("ts", "ascending")]`.
+    Rows that are equal in it are ordered by the columns of the struct, ascending, from left to right, so the result doesn't
+    depend on arrival. With `ties`, the list also has all rows that equal the n-th in `by`. Rows without a `by` are ignored. A
+    struct has the columns `columns`, or all but the operator's keys.
 
-    Raises FlowError for an `n` that is not a whole number of at least 1, or an order that isn't known.
+    Raises FlowError for an `n` that is not a whole number of at least 1, or an unknown order.
 
     >>> import evenflow as ef
     >>> flow, out = ef.Dataflow("bids"), []
@@ -129,17 +131,17 @@ def top(n: int, by: By, *, ties: bool = False, columns: Sequence[str] | None = N
 
 
 def collect(column: str, *, where: Condition | None = None) -> AggregateFunction:
-    """All values, as a list in the order of event time, and of the values at equal times; without event time in the values' order."""
+    """Collect all values in a list, in the order of event time, then of the values; without event time in the values' order."""
     return filtered(Collect(column_name("collect", column)), where)
 
 
 def count_distinct(column: str, *, where: Condition | None = None) -> AggregateFunction:
-    """The exact number of distinct values, int64, never null. All NaN are one value. A group keeps each of its values once."""
+    """Count the distinct values exactly, int64, never null. All NaN are one value. A group keeps each of its values once."""
     return filtered(CountDistinct(column_name("count_distinct", column)), where)
 
 
 def median(column: str, *, where: Condition | None = None) -> AggregateFunction:
-    """The exact median of integers, floats or decimals, float64: the middle value, or the mean of the two middle ones.
+    """Compute the exact median of integers, floats or decimals, float64: the middle value, or the mean of the two middle ones.
 
     A group keeps all its values, eight bytes each; `approx_quantile` needs far less.
     """
@@ -147,20 +149,19 @@ def median(column: str, *, where: Condition | None = None) -> AggregateFunction:
 
 
 def quantile(column: str, q: float, *, where: Condition | None = None) -> AggregateFunction:
-    """The exact `q`-quantile of integers, floats or decimals, float64.
+    """Compute the exact `q`-quantile of integers, floats or decimals, float64.
 
-    Of n sorted values x it is the one at r = q * (n - 1), interpolated linearly between x[floor(r)] and x[ceil(r)]: DuckDB's
+    For n sorted values x it is the one at r = q * (n - 1), interpolated linearly between x[floor(r)] and x[ceil(r)]: DuckDB's
     `quantile_cont`, PostgreSQL's `percentile_cont`. A group keeps all its values, eight bytes each.
-
     Raises FlowError for a `q` outside 0 to 1.
     """
     return filtered(Quantile(column_name("quantile", column), checked_fraction("quantile", "q", q, 0, 1)), where)
 
 
 def approx_distinct(column: str, relative_error: float = 0.02, *, where: Condition | None = None) -> AggregateFunction:
-    """The approximate number of distinct values, int64: exact for few values, then with a standard error of at most `relative_error`.
+    """Estimate the number of distinct values, int64: exact for few, then with a standard error of at most `relative_error`.
 
-    Takes 2**ceil(2 * log2(1.04 / relative_error)) bytes a group at most: 4,096 at 2 %. Raises FlowError for an error outside
+    Takes at most 2**ceil(2 * log2(1.04 / relative_error)) bytes a group: 4,096 at 2 %. Raises FlowError for an error outside
     0.005 to 0.25.
     """
     relative_error = checked_fraction("approx_distinct", "relative_error", relative_error, 0.005, 0.25)
@@ -168,7 +169,7 @@ def approx_distinct(column: str, relative_error: float = 0.02, *, where: Conditi
 
 
 def approx_quantile(column: str, q: float, relative_error: float = 0.01, *, where: Condition | None = None) -> AggregateFunction:
-    """The approximate `q`-quantile (0.5 is the median), float64, with a relative error of at most `relative_error`.
+    """Estimate the `q`-quantile (0.5 is the median), float64, with a relative error of at most `relative_error`.
 
     Raises FlowError for a `q` outside 0 to 1 or an error outside 0.0001 to 0.5.
     """

@@ -1,4 +1,4 @@
-"""Counts rows, or the non-null values of a column."""
+"""The aggregate `count`: of rows, or of the non-null values of a column."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..column import InputColumn, column_of
 
 @dataclass(frozen=True, slots=True)
 class Count(AggregateFunction):
-    """Rows of each group, or with a column its non-null values."""
+    """The aggregate that counts a group's rows, or a column's non-null values."""
 
     column: str | None = None
 
@@ -29,7 +29,7 @@ class Count(AggregateFunction):
 
 
 class CountAccumulator(Accumulator):
-    """Parts: (count,)."""
+    """An accumulator of counts. Parts: (count,)."""
 
     part_types = (pa.int64(),)
     output_type = pa.int64()

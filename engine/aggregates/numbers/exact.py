@@ -1,7 +1,7 @@
 """Exact sums of integers and decimals, as limbs of 32 bits that can't overflow while summing.
 
-A sum of n limbs is `limb[0] + limb[1] * 2**32 + ...`, all limbs in [0, 2**32) but the last, which carries the sign and has 64 bits. So a
-sum that exceeds int64 in between is right in any order of the values, and a final sum outside int64 is noticed.
+A sum of n limbs is `limb[0] + limb[1] * 2**32 + ...`, all limbs in [0, 2**32) but the last, which carries the sign and has 64
+bits. So a sum that exceeds int64 in between is right in any order of the values, and a final sum outside int64 is detected.
 
 >>> sums = ExactAddends(pa.int64())
 >>> limbs = sums.by_group(pa.array([2**63 - 1, 2**63 - 1, -(2**63)]), np.array([0, 0, 0]), 1)
@@ -24,7 +24,7 @@ _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 class ExactAddends:
-    """Sums of a type of integers (also durations, as their integers) or decimals of 128 or 256 bits."""
+    """The arithmetic for one type of integers (also durations, as their integers) or decimals of 128 or 256 bits."""
 
     def __init__(self, kind: pa.DataType) -> None:
         self.kind = kind
@@ -38,7 +38,7 @@ class ExactAddends:
         return tuple(np.zeros(n, np.int64) for _ in range(self.limbs))
 
     def by_group(self, column: pa.Array, codes: Codes, groups: int) -> Parts:
-        """The sum of each group; `column` has no nulls."""
+        """Return the sum of each group; `column` has no nulls."""
         if self.decimal:
             return self.by_code(decimal_limbs(column, self.limbs), codes, groups)
         values = (column.view(pa.int64()) if pa.types.is_duration(column.type) else column).to_numpy()
@@ -50,7 +50,7 @@ class ExactAddends:
         return total & MASK, total >> BITS
 
     def by_code(self, limbs: Parts, codes: Codes, groups: int) -> Parts:
-        """The sum of the rows with an equal code."""
+        """Return the sums of the rows with equal codes."""
         sums = self.zero(groups)
         for total, limb in zip(sums, limbs, strict=True):
             np.add.at(total, codes, limb)
@@ -60,7 +60,7 @@ class ExactAddends:
         return carried(tuple(a + b for a, b in zip(left, right, strict=True)))
 
     def to_float(self, limbs: Parts) -> npt.NDArray[np.float64]:
-        """The sums as float64, shape (n,)."""
+        """Return the sums as float64, shape (n,)."""
         value = limbs[-1].astype(np.float64)
         for limb in reversed(limbs[:-1]):
             value = value * 2.0**BITS + limb
@@ -68,11 +68,11 @@ class ExactAddends:
         return exact_as_float
 
     def to_ints(self, limbs: Parts) -> list[int]:
-        """The sums as Python integers (of a decimal, in units of its last digit)."""
+        """Return the sums as Python integers, for decimals in units of their last digit."""
         return [sum(limb << (BITS * k) for k, limb in enumerate(row)) for row in zip(*(limb.tolist() for limb in limbs), strict=True)]
 
     def rescaled(self, limbs: Parts, narrower: ExactAddends) -> Parts:
-        """Sums of a type with no more digits on either side of the point, as sums of this type."""
+        """Convert sums of a type with no more digits on either side of the point to sums of this type."""
         if (self.limbs, self._digits) == (narrower.limbs, narrower._digits):
             return limbs
         factor = 10 ** (self._digits - narrower._digits)
@@ -81,7 +81,7 @@ class ExactAddends:
         return (*lower, np.array([value >> (BITS * last) for value in sums], np.int64))
 
     def to_arrow(self, limbs: Parts, kind: pa.DataType, seen: npt.NDArray[np.bool_]) -> pa.Array:
-        """The sums as `kind`, null where not `seen`. Raises OverflowError with the first sum that doesn't fit."""
+        """Return the sums as `kind`, null where not `seen`. Raises OverflowError with the first sum that doesn't fit."""
         top = limbs[-1]
         if ((top < -(2**31)) | (top >= 2**31)).any():
             raise OverflowError(self._first_outside(limbs, kind))
@@ -103,7 +103,7 @@ class ExactAddends:
 
 
 def carried(limbs: Parts) -> Parts:
-    """The same sums with all limbs but the last in [0, 2**32): one form for one sum, and room for 2**31 additions."""
+    """Return the sums with all limbs but the last in [0, 2**32): one form for one sum, and room for 2**31 additions."""
     carried = list(limbs)
     for k in range(len(limbs) - 1):
         limb: npt.NDArray[np.int64] = carried[k]
@@ -113,7 +113,7 @@ def carried(limbs: Parts) -> Parts:
 
 
 def decimal_limbs(column: pa.Array, limbs: int) -> Parts:
-    """The limbs of each value of a decimal column, read from Arrow's little-endian two's complement."""
+    """Return the limbs of each value of a decimal column, read from Arrow's little-endian two's complement."""
     if not len(column):
         return tuple(np.zeros(0, np.int64) for _ in range(limbs))
     words = np.frombuffer(column.buffers()[1], "<u4")[column.offset * limbs : (column.offset + len(column)) * limbs].reshape(-1, limbs)

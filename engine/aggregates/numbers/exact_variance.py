@@ -1,8 +1,8 @@
 """The variance of integers and decimals, from their exact sum and the exact sum of their squares.
 
-Both sums are limbs of 32 bits, as in `exact.py`: no value is rounded, and the state is the same in whatever order values come. A group
-keeps 56 bytes for integers, 104 for decimals of 128 bits. The result is computed in double-double arithmetic, and with integers of any
-length for groups whose values hardly differ.
+Both sums are limbs of 32 bits, as in `exact.py`: no value is rounded, and the state doesn't depend on the order of values. A
+group keeps 56 bytes for integers, 104 for decimals of 128 bits. The result is computed in double-double arithmetic, and with
+integers of any length for groups whose values hardly differ.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NEARLY_EQUAL = 2.0**-50
 
 
 class ExactVarianceAccumulator(Accumulator):
-    """Parts: (how many values, the limbs of their sum ..., the limbs of the sum of their squares ...)."""
+    """An accumulator of exact sums. Parts: (number of values, the limbs of their sum ..., of the sum of their squares ...)."""
 
     fixed_width = True
 
@@ -75,7 +75,7 @@ class ExactVarianceAccumulator(Accumulator):
 
     @staticmethod
     def integers(parts: Parts, of: ExactVarianceAccumulator) -> tuple[npt.NDArray[np.int64], list[int], list[int]]:
-        """The counts, the sums and the sums of squares of parts `of` an accumulator."""
+        """Return the counts, the sums and the sums of squares of the parts of an accumulator."""
         count, sums, squares = of._of(parts)
         return count, integers_of(sums), integers_of(squares)
 
@@ -97,12 +97,12 @@ class ExactVarianceAccumulator(Accumulator):
 
 
 def integers_of(limbs: Limbs) -> list[int]:
-    """Sums as Python integers."""
+    """Return sums as Python integers."""
     return [sum(limb << (BITS * k) for k, limb in enumerate(row)) for row in zip(*(limb.tolist() for limb in limbs), strict=True)]
 
 
 def limbs_of(sums: list[int], count: int) -> Limbs:
-    """The inverse of `integers_of`."""
+    """Return Python integers as limbs; the inverse of `integers_of`."""
     lower = (np.array([(value >> (BITS * k)) & MASK for value in sums], np.int64) for k in range(count - 1))
     return (*lower, np.array([value >> (BITS * (count - 1)) for value in sums], np.int64))
 
@@ -116,7 +116,7 @@ def _by_code(limbs: Limbs, codes: Codes, groups: int) -> Limbs:
 
 
 def _squared(limbs: Limbs) -> Limbs:
-    """The squares of magnitudes, with limbs of up to 39 bits."""
+    """Return the squares of magnitudes, with limbs of up to 39 bits."""
     squares = [np.zeros(len(limbs[0]), np.int64) for _ in range(2 * len(limbs))]
     wide = [limb.astype(np.uint64, copy=False) for limb in limbs]
     there = [place for place, limb in enumerate(wide) if limb.any()]
@@ -129,7 +129,7 @@ def _squared(limbs: Limbs) -> Limbs:
 
 
 def _magnitude(limbs: Limbs) -> Limbs:
-    """The absolute values of numbers in two's complement."""
+    """Return the absolute values of numbers in two's complement."""
     negative = limbs[-1] < 0
     if not negative.any():
         return limbs
@@ -139,7 +139,7 @@ def _magnitude(limbs: Limbs) -> Limbs:
 
 
 def _double(limbs: Limbs) -> DoubleDouble:
-    """Numbers that are not negative, rounded to 106 bits."""
+    """Return non-negative numbers, rounded to 106 bits."""
     total, places = DoubleDouble.zeros(len(limbs[0])), np.arange(len(limbs[0]))
     for k, limb in reversed(list(enumerate(limbs))):
         total.add_at(places, limb, np.full(len(limb), BITS * k))

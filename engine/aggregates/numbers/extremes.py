@@ -1,4 +1,4 @@
-"""The smallest and the largest value of a column, in the column's own type."""
+"""The aggregates `min` and `max`: the smallest and the largest value of a column, in the column's own type."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..values import FixedValues, Values, values_of
 
 @dataclass(frozen=True, slots=True)
 class Extreme(AggregateFunction):
-    """The smallest value of a column, or the largest."""
+    """The aggregate of the smallest value of a column, or the largest."""
 
     column: str
     largest: bool
@@ -34,7 +34,7 @@ class Extreme(AggregateFunction):
 
 
 class ExtremeAccumulator(Accumulator):
-    """Parts: (value, whether there is one). On the wire one column, null where there is none."""
+    """The smallest or largest value. Parts: (value, whether it exists). On the wire one column, null for none."""
 
     def __init__(self, source: InputColumn, values: Values, largest: bool) -> None:
         self.source, self.values, self.largest = source, values, largest

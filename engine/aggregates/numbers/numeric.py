@@ -1,7 +1,8 @@
 """Sums and means.
 
-Integers, decimals and durations are summed exactly, floats with twice the digits of a float64 (`float_sums.py`). Their sums may depend on
-the order of the values, but only where these cancel to less than the last of those digits; all other properties of an aggregate hold.
+Integers, decimals and durations are summed exactly, floats with twice the digits of a float64 (`float_sums.py`). Their sums may
+depend on the order of the values, but only where these cancel to less than the last of those digits; all other properties of an
+aggregate hold.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .float_sums import FloatAddends
 
 
 class Addends(Protocol):
-    """How values of one type are added up."""
+    """The arithmetic of adding up values of one type."""
 
     part_types: tuple[pa.DataType, ...]
 
@@ -37,7 +38,9 @@ class Addends(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sum(AggregateFunction):
-    """The sum of a column: int64 of integers, float64 of floats, the widest decimal of decimals, a duration of durations."""
+    """The aggregate of a column's sum: int64 for integers, float64 for floats, the widest decimal for decimals, a duration for
+    durations.
+    """
 
     column: str
 
@@ -56,7 +59,7 @@ class Sum(AggregateFunction):
 
 @dataclass(frozen=True, slots=True)
 class Mean(AggregateFunction):
-    """The mean of a column, float64."""
+    """The aggregate of a column's mean, float64."""
 
     column: str
 
@@ -72,7 +75,7 @@ class Mean(AggregateFunction):
 
 
 def _summable(source: InputColumn, accepted: str) -> tuple[Addends, pa.DataType]:
-    """How the values are added up, and the type of the sum. Raises RecordError for types that can't be."""
+    """Return the arithmetic for the values, and the type of the sum. Raises RecordError for types without a sum."""
     kind = source.read_type
     if pa.types.is_integer(kind):
         return ExactAddends(kind), pa.int64()
@@ -86,7 +89,7 @@ def _summable(source: InputColumn, accepted: str) -> tuple[Addends, pa.DataType]
 
 
 def _carried(addends: Addends, sums: Parts, narrower: Addends) -> Parts:
-    """Sums of a narrower type as those of `addends`."""
+    """Convert sums of a narrower type to those of `addends`."""
     if isinstance(addends, ExactAddends) and isinstance(narrower, ExactAddends):
         return addends.rescaled(sums, narrower)
     if isinstance(narrower, ExactAddends) and not narrower.scale:
@@ -95,7 +98,7 @@ def _carried(addends: Addends, sums: Parts, narrower: Addends) -> Parts:
 
 
 class _TotalAccumulator(Accumulator):
-    """Parts: (the total's parts ..., how many values)."""
+    """The base of accumulators with a total. Parts: (the total's parts ..., the number of values)."""
 
     fixed_width = True
 
@@ -128,7 +131,7 @@ class _TotalAccumulator(Accumulator):
 
 
 class SumAccumulator(_TotalAccumulator):
-    """The total itself."""
+    """The accumulator of `sum`, whose result is the total."""
 
     def finish(self, parts: Parts) -> pa.Array:
         try:
@@ -141,7 +144,7 @@ class SumAccumulator(_TotalAccumulator):
 
 
 class MeanAccumulator(_TotalAccumulator):
-    """The total divided by the number of values."""
+    """The accumulator of `mean`, whose result is the total divided by the number of values."""
 
     def finish(self, parts: Parts) -> pa.Array:
         counts = parts[-1]

@@ -1,11 +1,11 @@
 """The sample variance and the standard deviation, from exact sums; those of integers and decimals are in `exact_variance.py`.
 
-A float64 is an integer M of 53 bits times a power of two. For each exponent that occurs in a group, its sums of M and of M**2 are kept as
-integers that can't overflow. So the state, and with it the result, is the same in whatever order values come, and nothing is lost when
-the values are far from zero and close to each other. A group keeps 74 bytes for each exponent: prices from 1 to 1,000 have ten.
+A float64 is an integer M of 53 bits times a power of two. For each exponent in a group, its sums of M and of M**2 are kept as
+integers that can't overflow. So the state and the result don't depend on the order of values, and nothing is lost when the
+values are far from zero and close to each other. A group keeps 74 bytes for each exponent: prices from 1 to 1,000 have ten.
 
-The result is computed from the sums in double-double arithmetic (Dekker, A floating-point technique for extending the available precision,
-1971), and with integers of any length for groups whose values hardly differ.
+The result is computed from the sums in double-double arithmetic (Dekker, A floating-point technique for extending the available
+precision, 1971), and with integers of any length for groups whose values hardly differ.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .double_double import DoubleDouble
 from .exact_variance import NEARLY_EQUAL, ExactVarianceAccumulator
 
 _HALF = 27
-"""M = a * 2**27 + b, so that the products of a and b fit into 64 bits."""
+"""The split of M = a * 2**27 + b, so that the products of a and b fit into 64 bits."""
 _BITS = 32
 _MASK = (1 << _BITS) - 1
 _NOT_FINITE = 2_000
@@ -40,7 +40,9 @@ _ENTRY = pa.struct([("exponent", pa.int16()), *((name, pa.int64()) for name in _
 
 @dataclass(frozen=True, slots=True)
 class Variance(AggregateFunction):
-    """The sample variance of a column, or its root; null for fewer than two values, NaN with a value that is not finite."""
+    """The aggregate of a column's sample variance or its root; null for fewer than two values, NaN with a value that is not
+    finite.
+    """
 
     column: str
     root: bool
@@ -60,7 +62,7 @@ class Variance(AggregateFunction):
 
 
 class VarianceAccumulator(ListAccumulator):
-    """A list holds the sums of each exponent once."""
+    """An accumulator whose lists hold the sums of each exponent once."""
 
     def __init__(self, source: InputColumn, root: bool) -> None:
         super().__init__(source.operator, _ENTRY, pa.float64())
@@ -91,7 +93,7 @@ class VarianceAccumulator(ListAccumulator):
 
 
 def _by_exponent(exponents: Ints, sums: list[Ints], codes: Codes, groups: int) -> Ragged:
-    """Entries with the sums of each group and exponent."""
+    """Return entries with the sums of each group and exponent."""
     pairs = codes.astype(np.int64) * _EXPONENTS + (exponents - _LEAST)
     present, place = compact(pairs, groups * _EXPONENTS)
     totals = {name: np.zeros(len(present), np.int64) for name in _SUMS}
@@ -107,7 +109,7 @@ def _by_exponent(exponents: Ints, sums: list[Ints], codes: Codes, groups: int) -
 
 
 def _entries(counts: Ints, totals: list[int], squares: list[int]) -> Ragged:
-    """Sums of integers as entries: limbs of 32 bits with the exponents that they stand for."""
+    """Return sums of integers as entries: limbs of 32 bits with the corresponding exponents."""
     found: list[dict[str, int]] = []
     for count, total, square in zip(counts.tolist(), totals, squares, strict=True):
         at: dict[int, dict[str, int]] = {}
@@ -124,7 +126,7 @@ def _entries(counts: Ints, totals: list[int], squares: list[int]) -> Ragged:
 
 
 def _variances(lists: Ragged) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """The variance of each group, shape (groups,), and whether it has one."""
+    """Return the variance of each group, shape (groups,), and a mask of the groups that have one."""
     groups = len(lists)
     group = lists.codes(np.arange(groups))
     exponents = lists.values.field("exponent").to_numpy().astype(np.int64)
@@ -155,7 +157,7 @@ def _variances(lists: Ragged) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.b
 
 
 def _exactly(lists: Ragged) -> npt.NDArray[np.float64]:
-    """The variance of each group, at least two values each, by integers of any length."""
+    """Return the variance of each group, at least two values each, by integers of any length."""
     if not len(lists):
         return np.zeros(0)
     starts = lists.offsets[:-1]
@@ -172,7 +174,7 @@ def _exactly(lists: Ragged) -> npt.NDArray[np.float64]:
 
 
 def _divided(numerator: int, denominator: int, shift: int) -> float:
-    """numerator / denominator * 2**shift, rounded once."""
+    """Return numerator / denominator * 2**shift, rounded once."""
     try:
         return (numerator << shift) / denominator if shift > 0 else numerator / (denominator << -shift)
     except OverflowError:

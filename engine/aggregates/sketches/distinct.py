@@ -1,11 +1,12 @@
-"""About how many distinct values there are: HyperLogLog with Ertl's estimator, exact while there are few.
+"""The approximate number of distinct values: HyperLogLog with Ertl's estimator, exact for few values.
 
 A group keeps the hashes of its values while they take less room than m = 2**p registers, so counts below m / 8 are exact (up to
-collisions of 44-bit hashes); above that, it keeps the registers. The standard error is 1.04 / sqrt(m), up to about 10**12 distinct values.
+collisions of 44-bit hashes); above that, it keeps the registers. The standard error is 1.04 / sqrt(m), up to about 10**12
+distinct values.
 
-Sources: Flajolet, Fusy, Gandouet, Meunier, HyperLogLog, 2007; Heule, Nunkesser, Hall, HyperLogLog in Practice, 2013 (64-bit hashes, a
-sparse form for small counts); Ertl, New cardinality estimation algorithms for HyperLogLog sketches, 2017 (algorithm 6, which needs no
-tables of bias).
+Sources: Flajolet, Fusy, Gandouet, Meunier, HyperLogLog, 2007; Heule, Nunkesser, Hall, HyperLogLog in Practice, 2013 (64-bit
+hashes, a sparse form for small counts); Ertl, New cardinality estimation algorithms for HyperLogLog sketches, 2017 (algorithm
+6, which needs no tables of bias).
 """
 
 from __future__ import annotations
@@ -29,14 +30,17 @@ _HASH_BITS = 44
 _CODES_AT_ONCE = 1 << (64 - _HASH_BITS)
 _NAN_HASH = np.uint64(0x4E614E4E614E4E61)
 _OTHER = np.uint64(0x6F746865726F7468)
-"""Tells values of a hash of their own from those whose bits are the same."""
+"""A mask that distinguishes the hashes of special values from those of values with the same bits."""
 _LARGEST = np.iinfo(np.int64).max
 _LEAST_NORMAL = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True, slots=True)
 class ApproxDistinct(AggregateFunction):
-    """The number of distinct non-null values of a column, within a standard error of `relative_error`. All NaN are one value."""
+    """The aggregate of the number of distinct non-null values, with a standard error of `relative_error`.
+
+    All NaN are one value.
+    """
 
     column: str
     relative_error: float
@@ -56,7 +60,7 @@ class ApproxDistinct(AggregateFunction):
 
 
 class DistinctAccumulator(SketchAccumulator):
-    """A sketch is m bytes of registers, or fewer: the sorted 44-bit hashes, 8 bytes each."""
+    """An accumulator whose sketch is m bytes of registers, or fewer: the sorted 44-bit hashes, 8 bytes each."""
 
     def __init__(self, source: InputColumn, precision: int) -> None:
         super().__init__(source, pa.int64())
@@ -94,7 +98,7 @@ class DistinctAccumulator(SketchAccumulator):
         return len(sketch) % 8 != 0 or len(sketch) > 8 * self.exact_limit
 
     def _sketches(self, codes: Codes, hashes: Array, known: dict[int, Array], groups: int) -> Array:
-        """The sketch of each group, from distinct hashes in the order of `codes` and from registers."""
+        """Return the sketch of each group, from distinct hashes in the order of `codes` and from registers."""
         counts = np.bincount(codes, minlength=groups)
         dense = counts > self.exact_limit
         dense[list(known)] = True
@@ -108,7 +112,7 @@ class DistinctAccumulator(SketchAccumulator):
         return sketches
 
     def _fill(self, codes: Codes, hashes: Array, known: dict[int, Array], dense: npt.NDArray[np.intp]) -> npt.NDArray[np.uint8]:
-        """Registers, shape (dense groups, m): the highest rank of a first one-bit among the hashes of each register."""
+        """Return registers, shape (dense groups, m): the highest rank of a first one-bit among the hashes of each register."""
         filled = np.zeros((len(dense), self.registers), np.uint8)
         for slot, code in enumerate(dense.tolist()):
             if code in known:
@@ -121,7 +125,7 @@ class DistinctAccumulator(SketchAccumulator):
         return filled
 
     def _estimates(self, sketches: Array) -> npt.NDArray[np.float64]:
-        """Ertl's estimate of each sketch of registers, shape (n,)."""
+        """Return Ertl's estimate of each sketch of registers, shape (n,)."""
         n, m, q = len(sketches), self.registers, _HASH_BITS - self.precision
         ranks = np.frombuffer(b"".join(sketches), np.uint8).reshape(n, m)
         per_rank = np.bincount((np.arange(n)[:, None] * (q + 2) + ranks).ravel(), minlength=n * (q + 2)).reshape(n, q + 2)
@@ -134,10 +138,10 @@ class DistinctAccumulator(SketchAccumulator):
 
 
 def _hashes(column: pa.Array) -> npt.NDArray[np.uint64]:
-    """The hash of each value. A float without a fraction has the hash of the integer, because a column's type may widen from integer to
-    float.
+    """Return the hash of each value; a float without a fraction has the hash of the integer, because a column's type may widen.
 
-    The bits of subnormal floats are small integers, and long times are equal modulo 2**64 nanoseconds: those have hashes of their own.
+    The bits of subnormal floats are small integers, and long times are equal modulo 2**64 nanoseconds: those have hashes of their
+    own.
     """
     if pa.types.is_temporal(column.type) and not pa.types.is_date(column.type):
         return _time_hashes(column)
@@ -167,7 +171,7 @@ def _time_hashes(column: pa.Array) -> npt.NDArray[np.uint64]:
 
 
 def _distinct(codes: Codes, hashes: Array, groups: int) -> tuple[Codes, Array]:
-    """Each pair of a code and a hash once, in order. Sorting pairs as one integer is thirty times faster than as two."""
+    """Return each pair of a code and a hash once, in order. Sorting pairs as one integer is thirty times faster than as two."""
     found: list[tuple[Codes, Array]] = []
     for start in range(0, max(groups, 1), _CODES_AT_ONCE):
         here = slice(None) if groups <= _CODES_AT_ONCE else (codes >= start) & (codes < start + _CODES_AT_ONCE)
@@ -178,7 +182,7 @@ def _distinct(codes: Codes, hashes: Array, groups: int) -> tuple[Codes, Array]:
 
 
 def _sigma(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Ertl 2017, algorithm 6: x + sum of x**(2**k) * 2**(k - 1); infinite at 1."""
+    """Compute x + sum of x**(2**k) * 2**(k - 1), infinite at 1 (Ertl 2017, algorithm 6)."""
     y, z, before = 1.0, x.copy(), np.full_like(x, -1.0)
     while (z != before).any():
         x = x * x
@@ -187,7 +191,7 @@ def _sigma(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def _tau(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Ertl 2017, algorithm 6: (1 - x - sum of (1 - x**(2**-k))**2 * 2**-k) / 3; 0 at 0 and at 1."""
+    """Compute (1 - x - sum of (1 - x**(2**-k))**2 * 2**-k) / 3, 0 at 0 and at 1 (Ertl 2017, algorithm 6)."""
     inside = x > 0
     y, z, before = 1.0, 1 - x, np.full_like(x, -1.0)
     while (z != before).any():

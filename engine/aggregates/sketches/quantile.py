@@ -1,8 +1,8 @@
 """A quantile within a relative error: DDSketch, with buckets that are never collapsed.
 
 Bucket i counts the values whose logarithm falls into the i-th interval of a width that keeps its middle within the relative error
-of all of them. Every result is at most `relative_error` away from the value x[floor(q * (n - 1))] of the sorted values, for values of
-magnitude 2.3e-308 and more. A group has a bucket per interval that occurs: 115 per decade of magnitude at 1 %.
+of all of them. Every result is at most `relative_error` away from the value x[floor(q * (n - 1))] of the sorted values, for
+values of magnitude 2.3e-308 and more. A group has a bucket per interval that occurs: 115 per decade of magnitude at 1 %.
 
 Sources: Masson, Rim, Lee, DDSketch, VLDB 2019 (proposition 3 for the error); the logarithm is approximated by the cubic of their
 implementation (7/10 ln 2 = 1 % more buckets), of additions and multiplications only, which give the same bits on every machine.
@@ -34,7 +34,7 @@ _A, _B, _C = 6 / 35, -3 / 5, 10 / 7
 
 @dataclass(frozen=True, slots=True)
 class ApproxQuantile(AggregateFunction):
-    """The `q`-quantile of a column, float64. As in min and max, NaN is larger than any number."""
+    """The aggregate of the approximate `q`-quantile, float64. As in min and max, NaN is larger than any number."""
 
     column: str
     q: float
@@ -53,14 +53,14 @@ class ApproxQuantile(AggregateFunction):
 
 
 class Buckets:
-    """Numbers of buckets: 0 is zero's, the positive values have rising numbers from 1 on, the negative ones the same below 0."""
+    """The numbering of buckets: 0 for zero, rising from 1 on for positive values, the same below 0 for negative ones."""
 
     def __init__(self, relative_error: float) -> None:
         self.per_octave = 1 / (_C * math.log((1 + relative_error) / (1 - relative_error)))
         self.offset = 1 - int(self._interval(np.array([_LEAST]))[0])
 
     def of(self, values: Floats) -> npt.NDArray[np.int64]:
-        """The bucket of each value, shape (rows,)."""
+        """Return the bucket of each value, shape (rows,)."""
         magnitude = np.abs(values)
         ordinary = (magnitude > 0) & (magnitude < np.inf)
         interval = self._interval(np.where(ordinary, magnitude, 1.0)) + self.offset
@@ -68,7 +68,7 @@ class Buckets:
         return np.where(np.isnan(values), _NAN, np.where(values < 0, -bucket, bucket))
 
     def middle(self, buckets: npt.NDArray[np.int64]) -> Floats:
-        """The value that stands for each bucket: 2 L U / (L + U) of its bounds."""
+        """Return the value that represents each bucket: 2 L U / (L + U) of its bounds."""
         interval = np.abs(buckets) - self.offset
         ordinary = (buckets != 0) & (np.abs(buckets) < _INFINITE)
         interval = np.where(ordinary, interval, 0)
@@ -89,7 +89,7 @@ class Buckets:
         return interval
 
     def _bound(self, interval: npt.NDArray[np.int64]) -> tuple[Floats, npt.NDArray[np.int32]]:
-        """The upper bound of an interval as a factor in [1, 2) and a power of two."""
+        """Return the upper bound of an interval as a factor in [1, 2) and a power of two."""
         log2 = interval / self.per_octave
         octave = np.floor(log2)
         target = log2 - octave
@@ -100,7 +100,7 @@ class Buckets:
 
 
 class QuantileAccumulator(SketchAccumulator):
-    """A sketch is the buckets that occur, rising, with the number of values in each: 12 bytes each."""
+    """An accumulator whose sketch is the non-empty buckets, rising, each with its number of values: 12 bytes each."""
 
     def __init__(self, source: InputColumn, q: float, buckets: Buckets) -> None:
         super().__init__(source, pa.float64())
@@ -141,7 +141,7 @@ class QuantileAccumulator(SketchAccumulator):
 
 
 def _pairs(codes: Codes, buckets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    """Code and bucket as one integer that has the order of the pair."""
+    """Return code and bucket as one integer in the order of the pair."""
     return (codes.astype(np.uint64) << np.uint64(32)) | (buckets + _BIAS).astype(np.uint64)
 
 

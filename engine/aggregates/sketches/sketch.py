@@ -1,7 +1,7 @@
 """Sketches: state of any size per group, kept as the bytes of sorted entries.
 
-All entries of all groups are worked on in one array, so merging costs per entry, not per group. A group's bytes are a function of the
-multiset of values that it has seen: two workers that saw the same values in whatever order hold equal bytes.
+The entries of all groups are processed in one array, so merging costs per entry, not per group. A group's bytes are a
+function of the multiset of values that it has seen: two workers that saw the same values in any order hold equal bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..column import InputColumn
 
 
 class SketchAccumulator(Accumulator):
-    """Parts: (sketch,), an object array of bytes; no bytes where nothing was seen."""
+    """The base of accumulators with the parts (sketch,), an object array of bytes; empty where nothing was seen."""
 
     part_types = (pa.large_binary(),)
 
@@ -28,7 +28,7 @@ class SketchAccumulator(Accumulator):
 
     @abstractmethod
     def malformed(self, sketch: bytes) -> bool:
-        """Whether bytes that came off the wire can't be a sketch."""
+        """Return True if bytes received from another worker can't be a sketch."""
 
     def empty(self, n: int) -> Parts:
         return (np.full(n, b"", object),)
@@ -50,7 +50,7 @@ class SketchAccumulator(Accumulator):
         for sketch in sketches:
             if sketch is None or self.malformed(sketch):
                 raise ProtocolError(
-                    f"operator `{self.operator}`: {self.source.function}(`{self.source.name}`): a sketch came in bytes that can't be one"
+                    f"operator `{self.operator}`: {self.source.function}(`{self.source.name}`): received bytes that are no valid sketch"
                 )
         return (sketches,)
 
@@ -59,24 +59,24 @@ class SketchAccumulator(Accumulator):
 
 
 def sketch_sizes(sketches: Array) -> npt.NDArray[np.int64]:
-    """The number of bytes of each."""
+    """Return the number of bytes of each sketch."""
     return np.fromiter(map(len, sketches), np.int64, len(sketches))
 
 
 def entries_of(sketches: Array, codes: Codes, kind: np.dtype[np.void] | type[np.uint64]) -> tuple[Codes, Array]:
-    """All entries of the sketches in one array, and with each the code of its sketch."""
+    """Return all entries of the sketches in one array, and for each the code of its sketch."""
     dtype = np.dtype(kind)
     return np.repeat(codes, sketch_sizes(sketches) // dtype.itemsize), np.frombuffer(b"".join(sketches), dtype)
 
 
 def cut(entries: Array, counts: npt.NDArray[np.int64]) -> Array:
-    """The bytes of each group's entries; `entries` are in the order of the groups, `counts` of them each."""
+    """Return the bytes of each group's entries; `entries` are in the order of the groups, `counts` of them each."""
     data, ends = entries.tobytes(), (np.cumsum(counts) * entries.dtype.itemsize).tolist()
     return objects([data[start:end] for start, end in zip([0, *ends], ends, strict=False)])
 
 
 def first_of_runs(ordered: Array) -> npt.NDArray[np.bool_]:
-    """Where a value differs from the one before it."""
+    """Return a mask of the values that differ from the one before."""
     first = np.ones(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
     return first

@@ -1,6 +1,6 @@
-"""Notes the changes in the rows of a join: rows that came, keys that left. Rows that are forgotten by time need no note: they are due.
+"""Changes of the rows of a join: rows that arrived, keys that departed. Rows forgotten by time need no note: they are due.
 
-Invariant: the rows that came have nothing of a key from before it left.
+Invariant: the rows that arrived have nothing of a key from before it departed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Came = tuple[Side, Block]
 
 @dataclass(frozen=True, slots=True)
 class KeysLeft:
-    """`keys`: the key columns of rows that left; `move` selected them."""
+    """The key columns `keys` of rows that departed, selected by `move`."""
 
     keys: Sequence[pa.Array]
     move: Move
@@ -28,7 +28,7 @@ class KeysLeft:
 
 @dataclass(frozen=True, slots=True)
 class JoinChanges(Changes):
-    """`key_groups` is needed to know whose keys left."""
+    """The changes of the rows of a join. `key_groups` is needed to find rows of keys that departed."""
 
     came: tuple[Came, ...]
     left: tuple[KeysLeft, ...]
@@ -45,6 +45,6 @@ class JoinChanges(Changes):
 
 
 def staying(came: Sequence[Came], move: Move, key_groups: int) -> tuple[Came, ...]:
-    """The rows that came and that `move` doesn't select."""
+    """Return the arrived rows that `move` doesn't select."""
     left = ((side, block, ~move.selects(block.hashes, key_groups)) for side, block in came)
     return tuple((side, block.filter(mask)) for side, block, mask in left if mask.any())

@@ -1,7 +1,7 @@
-"""The state of a join: the rows of both sides that may still find a partner, or whose fate is not decided.
+"""The state of a join: the rows of both sides that may still find a partner, or are not decided.
 
-Rows are appended, and forgotten by their due time; none is ever changed. So a checkpoint adds the rows that came, and a restore leaves out
-those that are due no more.
+Rows are appended, and forgotten by their due time; none is changed. So a checkpoint adds the rows that arrived, and a restore
+skips those that are no longer needed.
 """
 
 from __future__ import annotations
@@ -32,16 +32,19 @@ from .opening import open_row_place
 from .row_store import no_rows
 
 CHUNK = 32_768
-"""Rows of a chunk of a snapshot."""
+"""The rows of a chunk of a snapshot."""
 
 TIME, DUE = "__time", "__due"
 
 GROUPS = {LEFT: 0, RIGHT: 1}
-"""The backend's groups."""
+"""The backend's group of each side."""
 
 
 class JoinRows(KeyedState):
-    """`keys`: the names of the key columns of each side. `columns`: those of a side's rows, from the plan or the side's first batch."""
+    """The rows of both sides, with the names of each side's key columns in `keys`.
+
+    `columns`: those of a side's rows, from the plan or the side's first batch.
+    """
 
     def __init__(
         self,
@@ -66,9 +69,10 @@ class JoinRows(KeyedState):
             self._note(side, schema)
 
     def learn(self, side: Side, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Note the columns of a side's rows, which are returned in the order in which the side has its columns.
+        """Note the columns of a side's rows, and return these in the side's order of columns.
 
-        A column of nulls may get its type later, and keeps the one that it has. Raises RecordError for other columns than the plan's.
+        A column of nulls may get its type later, and keeps the one that it has. Raises RecordError for other columns than the
+        plan's.
         """
         known = self.columns.get(side)
         if known is None or not known.equals(rows.schema):
@@ -88,11 +92,11 @@ class JoinRows(KeyedState):
             return rows
         found, expected = ", ".join(rows.schema.names), ", ".join(known.names)
         which = "left" if side is LEFT else "right"
-        problem = f"its {which} stream has the columns {found}, and the plan says {expected}: bring them to these by select or schema="
+        problem = f"its {which} stream has the columns {found}, but the plan has {expected}: convert them by select or schema="
         raise RecordError(self._context.name, problem)
 
     def append(self, side: Side, block: Block) -> None:
-        """Keep these rows, sorted as a segment's, until they are forgotten."""
+        """Keep these rows, sorted as in a segment, until they are forgotten."""
         if len(block):
             held = self._place.keep(GROUPS[side], block.held)
             block = Block(held, block.hashes, block.times, block.due)
@@ -101,7 +105,7 @@ class JoinRows(KeyedState):
                 self._came.append((side, block))
 
     def due_in(self, side: Side, start: int, end: int) -> Iterator[Block]:
-        """The rows with a due time in [start, end), some at a time, in memory."""
+        """Yield the rows with a due time in [start, end), some at a time, in memory."""
         return chain.from_iterable(block.pieces() for block in self.logs[side].due_in(start, end))
 
     def install(self, chunk: Batch) -> None:
@@ -115,11 +119,11 @@ class JoinRows(KeyedState):
         self._guests |= {*move.copies}
 
     def reported(self, side: Side, block: Block) -> Block:
-        """Those of rows that are not taken, for example late ones, that are to be reported here: of copied rows the key's home reports."""
+        """Return the rows, for example late ones, to report at this worker: copied rows are reported by the key's home."""
         return block.filter(~among(self._guests, block.hashes, other(side).dealt)) if self._guests else block
 
     def depart(self, move: Move) -> StateTransfer:
-        """The rows are cut out at once. Of keys that are shared no longer the dealt rows alone are given: the home has the others."""
+        """Cut the rows out at once. For keys that are no longer shared, send the dealt rows only: the home has the others."""
         self._guests -= {*move.returns}
         key_groups, left = self._context.key_groups, list[Came]()
         for side, log in self.logs.items():
@@ -130,7 +134,7 @@ class JoinRows(KeyedState):
         return _RowTransfer(self, [*self._without_copies(left, move.returns), *self._copies(move.copies)])
 
     def _without_copies(self, left: Sequence[Came], parts: Sequence[Part]) -> Iterator[Came]:
-        """Rows that were cut out, without the copied rows of the keys of `parts`, which are forgotten."""
+        """Yield rows that were cut out, without the copied rows of the keys of `parts`, which are forgotten."""
         for side, block in left:
             copied = among(parts, block.hashes, other(side).dealt)
             if copied.any():
@@ -139,7 +143,7 @@ class JoinRows(KeyedState):
                 yield side, block.filter(~copied)
 
     def _copies(self, parts: Sequence[Part]) -> Iterator[Came]:
-        """The copied rows of the keys of `parts`, in memory."""
+        """Yield the copied rows of the keys of `parts`, in memory."""
         for side, log in self.logs.items() if parts else ():
             for block in log.blocks():
                 mask = among(parts, block.hashes, other(side).dealt)
@@ -168,7 +172,7 @@ class JoinRows(KeyedState):
 
     @property
     def operator(self) -> str:
-        """The operator's name, for errors."""
+        """Return the operator's name, for errors."""
         return self._context.name
 
     @property
@@ -179,20 +183,20 @@ class JoinRows(KeyedState):
         self._place.close()
 
     def chunk(self, side: Side, block: Block) -> Batch:
-        """Rows as a chunk of state."""
+        """Return rows as a chunk of state."""
         rows = block.rows
         tagged = side.form([rows.column(key) for key in self.keys[side]], rows)
         columns = [*tagged.columns, pa.array(block.times), pa.array(block.due)]
         return Batch(pa.RecordBatch.from_arrays(columns, names=[*tagged.schema.names, TIME, DUE]))
 
     def told(self) -> Iterator[Batch]:
-        """A chunk without rows for each side whose columns are known: their next owner may never get a row of that side."""
+        """Yield a chunk without rows for each side with known columns: their next owner may never get a row of that side."""
         nothing = np.zeros(0, np.int64)
         for side, schema in list(self.columns.items()):
             yield self.chunk(side, Block.of(no_rows(schema), nothing.view(np.uint64), nothing, nothing))
 
     def _chunks(self, blocks: Sequence[Came], reading: Any) -> Iterator[Batch]:
-        """The rows of these blocks that had not been forgotten when `reading` began; it ends with the last chunk."""
+        """Yield the rows of these blocks that had not been forgotten when `reading` began; it ends with the last chunk."""
         yield from self.told()
         for side, block in blocks:
             for first in range(0, len(block), CHUNK):
@@ -208,7 +212,7 @@ class JoinRows(KeyedState):
 
 
 def _typed(schema: pa.Schema, before: pa.Schema) -> pa.Schema:
-    """The columns; one of nulls has the type that it had before."""
+    """Return the columns; one of nulls takes the type that it had before."""
     if schema.names != before.names:
         return schema
     return pa.schema([old if pa.types.is_null(new.type) else new for new, old in zip(schema, before, strict=True)])

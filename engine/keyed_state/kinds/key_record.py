@@ -18,9 +18,10 @@ from ....state.packing import pack_values, unpack_values
 
 @dataclass(slots=True)
 class KeyRecord:
-    """`values` by the state's name; `written`: the event time of the last write, for states with a time to live; `timers`: their times.
+    """The record of a key; equivalent to no record if it has no values and timers. Times are in microseconds.
 
-    Times are in microseconds. A record without values and timers is equivalent to no record.
+    `values` by the state's name; `written`: the event time of the last write, for states with a time to live; `timers`: their
+    times.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -31,7 +32,7 @@ class KeyRecord:
         return bool(self.values or self.timers)
 
     def ends(self, lives: dict[str, int]) -> list[tuple[str, int]]:
-        """The name of each value that has a time to live (`lives`, by name, in microseconds), and the time at which it expires."""
+        """Return the name and the expiry of each value that has a time to live (`lives`, by name, in microseconds)."""
         return [(name, time + lives[name]) for name, time in self.written.items() if name in lives]
 
     def expire(self, lives: dict[str, int], now: int) -> None:
@@ -42,12 +43,12 @@ class KeyRecord:
 
 
 def pack_records(records: Iterable[KeyRecord]) -> Iterator[bytes]:
-    """Records as bytes. Raises like `pack_values`, at the first record that can't be packed."""
+    """Return records as bytes. Raises like `pack_values`, at the first record that can't be packed."""
     return pack_values([record.values, record.written, sorted(record.timers)] for record in records)
 
 
 def unpack_records(packed: Sequence[bytes]) -> list[KeyRecord]:
-    """The inverse of `pack_records`. Raises TypeError or ValueError for anything else."""
+    """Return the records of packed bytes; the inverse of `pack_records`. Raises TypeError or ValueError for anything else."""
     records = []
     for values, written, timers in unpack_values(packed):
         if not isinstance(values, dict) or not isinstance(written, dict):

@@ -1,10 +1,10 @@
 """Python objects as states of keys, in memory or in a backend, for operators whose states are the user's.
 
-A batch is processed between `read` and `written`. With state in memory, `read` gives the dict itself, without copies. With another backend
-it gives a dict of the requested keys, and `written` writes changes back.
+A batch is processed between `read` and `written`. With state in memory, `read` returns the dict itself, without copies. With
+another backend it returns a dict of the requested keys, and `written` writes changes back.
 
-State is moved and saved as batches of the key columns and the packed state of each key. A null in place of the state says that the new
-owner finds it in the backend.
+State is moved and saved as batches of the key columns and the packed state of each key. A null in place of the state means that
+the new owner finds it in the backend.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ KIND = b"evenflow.kind"
 
 
 class StateObjects(KeyedState):
-    """`pack` and `unpack` turn states into bytes and back; `keys` names the key columns. `undoable`: `undo` may be called.
+    """Python objects by key; `keys` names the key columns. `undoable`: `undo` may be called.
 
-    `kind` names the type that `unpack` gives, so that states of different kinds with the same packing are never confused.
+    `pack` and `unpack` convert states to bytes and back. `kind` names the type that `unpack` returns, so that states of different
+    kinds with the same packing are never confused.
     """
 
     def __init__(
@@ -67,7 +68,10 @@ class StateObjects(KeyedState):
         self._read: tuple[list[Any], list[int], list[bytes], list[bytes | None]] = [], [], [], []
 
     def read(self, rows: pa.RecordBatch) -> dict[Any, Any]:
-        """The states of at least the keys of `rows`; keys without a state are missing. Change the dict, then call `written`."""
+        """Return the states of at least the keys of `rows`; keys without a state are missing.
+
+        Change the dict, then call `written`.
+        """
         if self._memory is None:
             return self._fetch(encode_keys(rows, self.keys, self.context.name).columns)
         columns = self._columns(rows)
@@ -79,7 +83,7 @@ class StateObjects(KeyedState):
         return self._memory.objects
 
     def undo(self) -> None:
-        """Restore the states that were last read, whatever was done to them. Only before `written`, and if `undoable`."""
+        """Restore the states that were last read, regardless of changes. Only before `written`, and if `undoable`."""
         if self._memory is not None:
             keys, packed = self._before
             for key in keys:
@@ -88,18 +92,18 @@ class StateObjects(KeyedState):
             self._memory.objects.update(zip(packed, self._unpack(list(packed.values())), strict=True))
 
     def copied(self, key: Any, state: Any) -> Any:
-        """A deep copy of `state`. Raises RecordError naming the key if it can't be packed."""
+        """Return a deep copy of `state`. Raises RecordError naming the key if it can't be packed."""
         return self._unpack(self.packed([key], [state]))[0]
 
     def read_keys(self, keys: list[Any]) -> dict[Any, Any]:
-        """As `read`, for keys given as values."""
+        """Return what `read` does, for keys passed as values."""
         if self._memory is None:
             return self._fetch(self.types.columns(keys))
         self._memory.before(keys, lambda: self._groups(self.types.columns(keys)))
         return self._memory.objects
 
     def looked_up(self, keys: list[Any]) -> dict[Any, Any]:
-        """As `read_keys`, for reading only."""
+        """Return what `read_keys` does, for reading only."""
         return self._fetch(self.types.columns(keys)) if self._memory is None else self._memory.objects
 
     def written(self, added: int) -> None:
@@ -119,7 +123,7 @@ class StateObjects(KeyedState):
         return transfer
 
     def leaving(self, keys: Sequence[Any]) -> frozenset[Any]:
-        """The keys among these that have been given up, although their states may still be here: timers must not touch them."""
+        """Return the keys among these that were given up, although their states may still be here: timers must not touch them."""
         self._transfers = [transfer for transfer in self._transfers if not transfer.over]
         if not self._transfers:
             return frozenset()
@@ -131,7 +135,7 @@ class StateObjects(KeyedState):
         self._install(chunk)
 
     def _install(self, chunk: Batch) -> list[Any]:
-        """`install` a chunk; returns its keys."""
+        """Install a chunk and return its keys."""
         columns = self._columns(chunk.rows)
         self.types.learn(columns)
         packed: list[bytes | None] = chunk.rows.column(STATE).to_pylist()
@@ -149,7 +153,7 @@ class StateObjects(KeyedState):
         return keys
 
     def check(self, schema: pa.Schema) -> None:
-        """Chunks without a kind pass: older versions did not note it."""
+        """Accept chunks without a kind too: older versions did not note it."""
         kind = (schema.metadata or {}).get(KIND, self._kind)
         if kind != self._kind:
             raise TypeError(f"it is made of {kind.decode()}, expected {self._kind.decode()}")
@@ -166,7 +170,7 @@ class StateObjects(KeyedState):
         return (batch for keys, values in self.backend.delta(changes.keys) for batch in self._replacing(keys, values))
 
     def take(self, groups: Sequence[int], keys: Sequence[Any]) -> Batch | None:
-        """Remove and return the states of the keys (in the backend's form), as far as they are here."""
+        """Remove and return the states of the keys (in the backend's form) that are still here."""
         values = self.backend.take_many(groups, keys)
         if not all(map(is_not, values, repeat(None))):
             here = [place for place, value in enumerate(values) if value is not None]
@@ -176,32 +180,32 @@ class StateObjects(KeyedState):
         return self._batch(self.columns_of(keys), values if self._memory is None else self.packed(keys, values))
 
     def named(self, keys: Sequence[Any]) -> Batch:
-        """Keys without their states, which the new owner finds in the backend."""
+        """Return keys without their states, which the new owner finds in the backend."""
         return self._batch(self.columns_of(keys), [None] * len(keys))
 
     def introduced(self, keys: Sequence[Any]) -> Batch | None:
-        """Nothing: a state needs no description."""
+        """Return None: a state needs no description."""
         return None
 
     def backend_groups(self, key_groups: Sequence[int]) -> list[int]:
-        """The key groups themselves."""
+        """Return the key groups themselves."""
         return list(key_groups)
 
     def places(self, columns: Sequence[pa.Array]) -> tuple[list[int], list[Any]]:
-        """Key columns as groups and keys of the backend."""
+        """Return key columns as groups and keys of the backend."""
         keys = key_values(columns) if self._memory is not None else self.codec.pack(columns)
         return self._groups(list(columns)), keys
 
     def hashes(self, keys: Sequence[Any]) -> npt.NDArray[np.uint64]:
-        """The hashes of keys of the backend."""
+        """Return the hashes of keys of the backend."""
         return key_hashes(self.columns_of(keys), self.context.name)
 
     def columns_of(self, keys: Sequence[Any]) -> list[pa.Array]:
-        """Keys of the backend as key columns."""
+        """Return keys of the backend as key columns."""
         return self.types.columns(list(keys)) if self._memory is not None else self.codec.columns(keys)
 
     def packed(self, keys: Sequence[Any], states: Sequence[Any]) -> list[bytes]:
-        """The packed states. Raises RecordError naming the key of one that can't be packed."""
+        """Return the packed states. Raises RecordError naming the key of one that can't be packed."""
         wrong = first_foreign(self.users_parts(states))
         if wrong is not None:
             raise self._refused(keys[wrong], states[wrong])
@@ -261,7 +265,7 @@ class StateObjects(KeyedState):
             self.backend.delete_many([groups[i] for i in gone], [places[i] for i in gone])
 
     def _replacing(self, keys: Sequence[Any], values: Sequence[bytes | None]) -> Iterator[Batch]:
-        """The states found, and the keys that are gone, as chunks of a delta."""
+        """Yield the states found, and the keys that are gone, as chunks of a delta."""
         there = [place for place, value in enumerate(values) if value is not None]
         if there:
             batch = self._batch(self.columns_of([keys[i] for i in there]), [values[i] for i in there])

@@ -1,6 +1,6 @@
-"""Chooses the implementation of an operator's columnar state from the worker's settings: arrays in memory, or rows in a backend.
+"""The choice of an operator's implementation of columnar state by the worker's settings: arrays in memory, or rows in a backend.
 
-Each is loaded when the first of it is opened: a worker needs one or two of them, and whoever only plans none.
+Each implementation is imported when it is first opened: a worker needs one or two of them, and planning needs none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def open_table(aggregator: PartialAggregator, context: Context) -> Table:
-    """An empty table. Raises StateBackendError if there is no room, or no server."""
+    """Return an empty table. Raises StateBackendError if storage or the server is not available."""
     if context.state.backend == MEMORY:
         from ..memory.memory_table import MemoryTable
 
@@ -34,7 +34,7 @@ def open_table(aggregator: PartialAggregator, context: Context) -> Table:
 
 
 def open_panes(aggregator: PartialAggregator, context: Context) -> Panes:
-    """Panes without keys. Raises StateBackendError if there is no room, or no server."""
+    """Return panes without keys. Raises StateBackendError if storage or the server is not available."""
     if context.state.backend == MEMORY:
         from ..memory.memory_panes import MemoryPanes
 
@@ -45,7 +45,10 @@ def open_panes(aggregator: PartialAggregator, context: Context) -> Panes:
 
 
 def open_series(aggregator: PartialAggregator, context: Context, *, falls_due: bool) -> Series:
-    """Series without keys; `falls_due`: whether `take_before` is called. Raises StateBackendError if there is no room, or no server."""
+    """Return series without keys; `falls_due`: `take_before` is called.
+
+    Raises StateBackendError if storage or the server is not available.
+    """
     if context.state.backend == MEMORY:
         from ..memory.memory_series import MemorySeries
 
@@ -58,7 +61,7 @@ def open_series(aggregator: PartialAggregator, context: Context, *, falls_due: b
 
 
 def open_row_place(context: Context, sides: int) -> RowPlace:
-    """The place of the rows of a join. Raises StateBackendError if there is no room, or no server."""
+    """Return the storage of a join's rows. Raises StateBackendError if storage or the server is not available."""
     from ....state.backends.opening import open_backend
     from .row_store import RowPlace
 
@@ -68,7 +71,7 @@ def open_row_place(context: Context, sides: int) -> RowPlace:
 
 
 def open_arrays(context: Context, keys: tuple[str, ...], state: Mapping[str, np.dtype[Any]]) -> StateArrays:
-    """Arrays without keys. Raises StateBackendError if there is no room, or no server."""
+    """Return arrays without keys. Raises StateBackendError if storage or the server is not available."""
     if context.state.backend == MEMORY:
         from ..memory.memory_arrays import MemoryArrays
 

@@ -1,7 +1,7 @@
 """The state of `process`: a record for each key, and an index of the next timers and expiries.
 
-A key's record (states and timers) lies in the state backend and moves with the key. The index is in memory, and is rebuilt from the records
-that arrive. Invariant: the index has every timer of every record here. It may have others, which no record has any more.
+A key's record (states and timers) is stored in the state backend and moves with the key. The index is in memory, and is rebuilt
+from the records that arrive. Invariant: the index has every timer of every record here. It may have obsolete ones too.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .objects import STATE, StateObjects
 from .timers import Timers
 
 AT_ONCE = 1_024
-"""Keys that one call of the backend reads."""
+"""The number of keys that one call of the backend reads."""
 
 
 class StateRecords(StateObjects):
-    """`lives`: the time to live, in microseconds, of each value that has one, by its name."""
+    """The records of keys, and their index. `lives`: the time to live, in microseconds, of each value that has one, by name."""
 
     def __init__(self, context: Context, keys: tuple[str, ...], lives: Mapping[str, int], *, undoable: bool) -> None:
         super().__init__(context, keys, pack_records, unpack_records, undoable=undoable, kind=b"records")
@@ -58,7 +58,7 @@ class StateRecords(StateObjects):
         return chunk.with_rows(rows.filter(pa.array([bool(record) for record in records])))
 
     def settle(self, records: dict[Any, Any], key: Any, record: KeyRecord) -> bool:
-        """Keep the record among those that were read, or forget it if it is empty. Returns whether it was forgotten."""
+        """Keep the record among those that were read, or forget it if it is empty. Return True if it was forgotten."""
         if record:
             records[key] = record
             if record.written:
@@ -98,7 +98,7 @@ class StateRecords(StateObjects):
             self.expiries.add(min(end for _, end in ends), key)
 
     def _records(self, keys: list[Any]) -> Iterator[tuple[Any, KeyRecord]]:
-        """The keys among these that have a record, with their records."""
+        """Yield the keys among these that have a record, with their records."""
         for some in (keys[first : first + AT_ONCE] for first in range(0, len(keys), AT_ONCE)):
             records = self.looked_up(some)
             yield from ((key, records[key]) for key in some if key in records)

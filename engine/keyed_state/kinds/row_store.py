@@ -1,7 +1,8 @@
-"""The columns of a join's rows in a state backend: a value of packed bytes per row, under the number that the row got when it came.
+"""The columns of a join's rows in a state backend: a value of packed bytes per row, under the number assigned on arrival.
 
-What the join looks up with (hashes, times, and the numbers) stays in memory; values are read for the rows that matched. Rows are never
-changed, so a snapshot is a list of numbers. Invariant: a row that was forgotten is deleted only when nobody reads what was there before.
+The look-up columns of a join (hashes, times, and the numbers) stay in memory; values are read for the rows that matched. Rows are
+never changed, so a snapshot is a list of numbers. Invariant: a forgotten row is deleted only when no reader of an earlier state
+is left.
 """
 
 from __future__ import annotations
@@ -22,31 +23,31 @@ from ...types.exact import common, widened
 Numbers = npt.NDArray[np.uint64]
 
 AT_ONCE = 4_096
-"""Forgotten rows that are deleted at a time, at least."""
+"""The least number of forgotten rows that are deleted at a time."""
 
 
 class Reading:
-    """Someone reads rows that may be forgotten meanwhile; the rows stay until it is gone."""
+    """A token of a reader: while it exists, no row is deleted."""
 
 
 class RowPlace:
-    """Where the rows of a join lie. With None for a backend they stay in memory."""
+    """The storage of a join's rows: a backend, or memory if that is None."""
 
     def __init__(self, backend: StateBackend | None, groups: int) -> None:
         self._backend = backend
         self._stores = [] if backend is None else [RowStore(backend, group) for group in range(groups)]
 
     def keep(self, group: int, rows: Rows) -> Rows:
-        """The same rows, where they belong."""
+        """Store the rows, and return them as stored."""
         return self._stores[group].keep(rows) if self._stores else rows
 
     def reading(self) -> Sequence[Reading]:
-        """While the result is referenced, no row is deleted."""
+        """Return tokens; while they are referenced, no row is deleted."""
         return [store.reading() for store in self._stores]
 
     @property
     def nbytes(self) -> int:
-        """Bytes in the backend."""
+        """Return the bytes in the backend."""
         return 0 if self._backend is None else self._backend.nbytes()
 
     def close(self) -> None:
@@ -69,7 +70,7 @@ class RowStore:
         self._nulls: set[str] = set()
 
     def keep(self, rows: Rows) -> Rows:
-        """Write rows; returns a reference to them."""
+        """Write rows; return a reference to them."""
         if isinstance(rows, StoredRows):
             return rows
         table = rows.read()
@@ -84,14 +85,14 @@ class RowStore:
         return StoredRows(self, numbers, table.schema)
 
     def read(self, numbers: Numbers, schema: pa.Schema) -> pa.RecordBatch:
-        """The rows of these numbers, in their order. Raises StateBackendError for a row that isn't there."""
+        """Return the rows with these numbers, in their order. Raises StateBackendError for a missing row."""
         there, rows = self.kept(numbers, schema)
         if not there.all():
             raise StateBackendError(f"{np.count_nonzero(~there)} of {len(there)} rows of a join are gone from the state backend")
         return rows
 
     def kept(self, numbers: Numbers, schema: pa.Schema) -> tuple[Mask, pa.RecordBatch]:
-        """Which rows of these numbers are there, and these rows, with the columns of `schema`."""
+        """Return a mask of the numbers whose rows exist, and these rows, with the columns of `schema`."""
         values = self._backend.get_many([self._group] * len(numbers), _keys(numbers))
         there = np.fromiter((value is not None for value in values), np.bool_, len(values))
         packed = [value for value in values if value is not None]
@@ -106,19 +107,19 @@ class RowStore:
         return there, parts[0].with_others(parts[1:]).take(order).read()
 
     def forget(self, numbers: Numbers) -> None:
-        """These rows are needed no more."""
+        """Forget the rows with these numbers."""
         self._forgotten.append(numbers)
         if sum(map(len, self._forgotten)) >= AT_ONCE:
             self._delete()
 
     def reading(self) -> Reading:
-        """While the result is referenced, no row is deleted."""
+        """Return a token; while it is referenced, no row is deleted."""
         reading = Reading()
         self._readers.add(reading)
         return reading
 
     def has_nulls(self, column: str) -> bool:
-        """Whether the column ever had a null."""
+        """Return True if the column has had a null."""
         return column in self._nulls
 
     def _unpacked(self, codec: int, packed: list[bytes], codecs: npt.NDArray[np.integer]) -> pa.RecordBatch:
@@ -160,7 +161,7 @@ class StoredRows(Rows):
         return StoredRows(self._store, np.concatenate(parts), schema)
 
     def reached(self, places: Places) -> Reached:
-        """Rows that are asked for several times are read once."""
+        """Read each requested row once, also if it is requested several times."""
         distinct, where = np.unique(places, return_inverse=True)
         return Reached((self._store.read(self.numbers[distinct], self.schema),), where)
 
@@ -182,10 +183,10 @@ class StoredRows(Rows):
 
 
 def no_rows(schema: pa.Schema) -> pa.RecordBatch:
-    """A record batch without rows."""
+    """Return a record batch without rows."""
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
 def _keys(numbers: Numbers) -> list[bytes]:
-    """Keys that are sorted as the numbers are: new rows come behind all others."""
+    """Return keys in the order of the numbers: new rows are behind all others."""
     return numbers.astype(">u8").view("V8").tolist()  # type: ignore[no-any-return]

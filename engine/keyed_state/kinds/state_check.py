@@ -1,7 +1,8 @@
-"""Refuses states that can't be saved when they are written, so that no program works until its first checkpoint.
+"""The check of states when they are written, so that a program with states that can't be saved fails before its first checkpoint.
 
-The type of each state is checked. What containers hold is checked for some states of a batch, in turn, and the newest of their parts first:
-to look at all would take longer than to process them. So a small batch is checked whole, and the next checkpoint or move packs all states.
+The type of each state is checked. The contents of containers are checked for some states of a batch, in turn, and the newest of
+their parts first: checking all would take longer than processing them. So a small batch is checked completely, and the next
+checkpoint or move packs all states.
 """
 
 from __future__ import annotations
@@ -13,18 +14,20 @@ from ....state.packed_types import CONTAINERS, KNOWN, MADE_OF, ZONED
 from ....state.packing import first_foreign, problem_of
 
 SHALLOW = KNOWN - CONTAINERS - ZONED
-"""Types whose every value can be saved."""
+"""The types all of whose values can be saved."""
 
 LEAST = 256
 """The number of parts of a batch's states that are always checked, at each depth."""
 
-ONE_IN = 64
-"""In a large batch, one part is checked for this many states."""
+ONE_IN = 8
+"""The number of states per checked part in a large batch."""
 
 
 class StateCheck:
-    """Checks the states of one operator instance. `each`: what every single state holds is checked, because the job goes on without a
-    record that is refused, which must be the one that wrote it.
+    """The check of the states of one operator instance.
+
+    `each`: the contents of every single state are checked, because the job continues without a refused record, which must be the
+    one that wrote the state.
     """
 
     def __init__(self, *, each: bool) -> None:
@@ -34,7 +37,10 @@ class StateCheck:
         """True once a state was of a type that has parts or a time zone."""
 
     def accepts(self, state: Any) -> bool:
-        """True if the state may be kept. Called for the first of several states of one type, or for each of a type that `must_see`."""
+        """Return True if the state may be kept.
+
+        Called for the first of several states of one type, or for each of a type that `must_see`.
+        """
         kind = type(state)
         if kind in SHALLOW:
             return True
@@ -42,14 +48,11 @@ class StateCheck:
         return kind in KNOWN and not (self._each and first_foreign([state]) is not None)
 
     def must_see(self, kind: type) -> bool:
-        """True if `accepts` must be called for each state of this type."""
+        """Return True if `accepts` must be called for each state of this type."""
         return self._each and kind not in SHALLOW
 
-    def foreign(self, rows: int, keys: Callable[[int, int], Sequence[Any]], states: Mapping[Any, Any]) -> Any:
-        """Return a key whose state can't be saved; None if none was found.
-
-        `keys(start, length)`: the keys of `length` rows of the batch from the row `start`, whose states were written.
-        """
+    def foreign(self, keys: Sequence[Any], states: Mapping[Any, Any]) -> Any:
+        """Return a key whose state can't be saved; None if none was found. `keys`: those of the states that were written."""
         if not self._deep or self._each:
             return None
         most = max(rows // ONE_IN, LEAST)
@@ -59,11 +62,11 @@ class StateCheck:
         return None if place is None else some[place]
 
     def accepts_values(self, values: Mapping[str, Any]) -> bool:
-        """True if no problem was found in the values of a record; not every value is checked."""
+        """Return True if no problem was found in the values of a record; not every value is checked."""
         return not self._each or first_foreign([values]) is None
 
     def foreign_values(self, records: Sequence[Mapping[str, Any]]) -> int | None:
-        """The place of the first of several records whose values can't be saved; None if none was found."""
+        """Return the index of the first of several records whose values can't be saved; None if none was found."""
         if self._each:
             return None
         self._turn += 1
@@ -71,5 +74,5 @@ class StateCheck:
 
 
 def unsaveable(state: Any, name: str = "state") -> str:
-    """Return what is wrong with a state that can't be saved, and what to store instead."""
+    """Describe why a state can't be saved, and what to store instead."""
     return f"the state can't be saved: {problem_of(state, name)}; a state is made of {MADE_OF}"

@@ -1,7 +1,7 @@
 """An index of times and keys, the earliest time first, and equal times in the order in which they were added.
 
-The keys' records are authoritative: the caller checks a time that it takes out with the record. So a cancelled timer, or one whose key
-moved away, needs no search here; `crowded` says when a clean-up is worth it.
+The keys' records are authoritative: the caller compares a time that it takes out with the record. So a cancelled timer, or one
+whose key moved away, needs no search here; `crowded` tells when a clean-up is worthwhile.
 
 >>> timers = Timers()
 >>> timers.add(20, "a")
@@ -18,11 +18,11 @@ from itertools import count
 from typing import Any
 
 MOST_VOID = 1_024
-"""Times below which a clean-up is not worth it."""
+"""The number of times below which a clean-up is not worthwhile."""
 
 
 class Timers:
-    """Times in microseconds."""
+    """An index of times in microseconds."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Any]] = []
@@ -34,7 +34,7 @@ class Timers:
         heappush(self._heap, (at, next(self._numbers), key))
 
     def due(self, until: int, most: int) -> list[Any]:
-        """The keys of the first `most` times up to `until`, each key once."""
+        """Return the keys of the first `most` times up to `until`, each key once."""
         entries: list[tuple[int, int, Any]] = []
         while self._heap and self._heap[0][0] <= until and len(entries) < most:
             entries.append(heappop(self._heap))
@@ -47,11 +47,11 @@ class Timers:
 
     @property
     def crowded(self) -> bool:
-        """Whether there are twice as many times as after the last `retain`, so that most may be obsolete."""
+        """True if there are twice as many times as after the last `retain`, so that most may be obsolete."""
         return len(self._heap) > self._limit
 
     def keys(self) -> list[Any]:
-        """All keys, each once."""
+        """Return all keys, each once."""
         return list(dict.fromkeys(key for _, _, key in self._heap))
 
     def retain(self, stands: Callable[[int, Any], bool]) -> None:

@@ -1,9 +1,9 @@
-"""Lists of distinct values in numbered slots, for state in memory: adding values costs as much as these, however many are there.
+"""Lists of distinct values in numbered slots, for state in memory: the cost of adding values doesn't depend on the values there.
 
-A value has a number, and an owner, a slot that has a list, has one too. A pair of these in 64 bits says that a value is in a list. Pairs
-lie in sorted runs, each at least a few times as long as the next one, as in a log-structured merge-tree: so to look for a pair takes a few
-binary searches, a slot's list is a stretch of each run, and a pair takes eight bytes. A slot whose list is given up gets a new owner with
-its next list; what the old one had is removed when it has become half of all.
+A value has a number, and an owner, a slot that has a list, has one too. A pair of these in 64 bits means that a value is in a
+list. Pairs are kept in sorted runs, each at least a few times as long as the next one, as in a log-structured merge-tree: so a
+look-up of a pair takes a few binary searches, a slot's list is a stretch of each run, and a pair takes eight bytes. A slot whose
+list is given up gets a new owner with its next list; the pairs of the old one are removed when they are half of all.
 
 >>> slots = DistinctSlots(pa.int64(), 2)
 >>> for values in ([1, 2], [2, 3], [3, 4]):
@@ -35,10 +35,10 @@ _VALUE = (1 << _BITS) - 1
 _NOBODY = -1
 
 _RATIO = 4
-"""How many times as long as the next one a run is, at least."""
+"""The least ratio of the length of a run to that of the next one."""
 
 _SHORT = 1_024
-"""The length of a run that is joined with the one before it, however long that is."""
+"""The length up to which a run is joined with the one before it, regardless of that one's length."""
 
 
 class DistinctSlots:
@@ -65,7 +65,7 @@ class DistinctSlots:
         self._counts = np.concatenate([self._counts, np.zeros(more, np.int64)])
 
     def __getitem__(self, slots: Ints) -> Ragged:
-        """The lists in these slots."""
+        """Return the lists in these slots."""
         rows, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         owners = self._owners[slots]
         for run in self._runs:
@@ -77,7 +77,7 @@ class DistinctSlots:
         return Ragged.of(self._numbers.values(number[order]), self._counts[slots])
 
     def __setitem__(self, slots: Ints, lists: Ragged) -> None:
-        """Put lists, each value of which is in it once, into distinct slots."""
+        """Put lists of distinct values into distinct slots."""
         self.clear(slots)
         self.add(slots, lists)
 
@@ -89,7 +89,7 @@ class DistinctSlots:
             self._compact()
 
     def add(self, slots: Ints, lists: Ragged) -> Lengths:
-        """Add the values of lists, each of which is in it once, to the lists in distinct slots; returns the new lengths."""
+        """Add the values of lists of distinct values to the lists in distinct slots; return the new lengths."""
         if len(lists.values):
             self._own(slots[(lists.counts > 0) & (self._owners[slots] == _NOBODY)])
             pairs = np.sort((lists.codes(self._owners[slots]) << _BITS) | self._numbers.of(lists.values))
@@ -110,7 +110,7 @@ class DistinctSlots:
         self._slots = np.concatenate([self._slots, slots])
 
     def _missing(self, pairs: Ints) -> Ints:
-        """Those of the sorted pairs that are in no run."""
+        """Return the sorted pairs that are in no run."""
         for run in self._runs:
             at = np.searchsorted(run, pairs)
             at[at == len(run)] = 0
@@ -128,7 +128,7 @@ class DistinctSlots:
         return sum(map(len, self._runs))
 
     def _compact(self) -> None:
-        """Remove what owners without a slot have, and values that nobody has; number both anew."""
+        """Remove pairs of owners without a slot, and unused values; renumber both."""
         used = np.flatnonzero(self._owners != _NOBODY)
         lists = self[used]
         self._forget_all()
@@ -143,7 +143,7 @@ class DistinctSlots:
 
 
 class Numbers:
-    """Numbers of values of one type, none of them null: 0, 1, 2 and so on, as they come.
+    """The numbers of values of one type, none of them null: 0, 1, 2 and so on, in order of arrival.
 
     >>> numbers = Numbers(pa.string())
     >>> numbers.of(pa.array(["a", "b", "a"])).tolist(), numbers.values(np.array([1])).to_pylist()
@@ -160,7 +160,7 @@ class Numbers:
         return self._index.nbytes
 
     def of(self, values: pa.Array) -> Ints:
-        """The number of each value; new values get one."""
+        """Return the number of each value; new values get one."""
         keys = self._keys(values)
         numbers = self._index.find(keys)
         missing = np.flatnonzero(numbers < 0)
@@ -173,7 +173,7 @@ class Numbers:
         return numbers
 
     def values(self, numbers: Ints) -> pa.Array:
-        """The values with these numbers."""
+        """Return the values with these numbers."""
         keys = self._index.keys(numbers)
         if self._storage is None:
             return pa.array(keys, self._kind)
@@ -188,7 +188,7 @@ class Numbers:
 
 
 def _storage(kind: pa.DataType) -> pa.DataType | None:
-    """The integers that have the bits of values of this type, None if there are none."""
+    """Return the integers with the bits of values of this type, None if there are none."""
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)) or pa.types.is_interval(kind):
         return None
     return {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[kind.bit_width]

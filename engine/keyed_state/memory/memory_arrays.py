@@ -1,4 +1,4 @@
-"""State in arrays in memory: arrays in which every key has a slot."""
+"""State in arrays in memory: every key has a slot in growing arrays."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from ..base import StateTransfer
 from ..key_transfer import KeyTransfer
 
 CHUNK = 16_384
-"""Keys of a chunk of a snapshot."""
+"""The keys of a chunk of a snapshot."""
 
 
 class MemoryArrays(StateArrays):
-    """`keys` names the key columns, `state` the state's with their types."""
+    """State arrays in memory. `keys` names the key columns, `state` the state's with their types."""
 
     def __init__(self, context: Context, keys: tuple[str, ...], state: Mapping[str, np.dtype[Any]]) -> None:
         self._context, self._keys, self.types = context, keys, state
@@ -81,7 +81,7 @@ class MemoryArrays(StateArrays):
         return sum(array.nbytes for array in self._arrays.values()) + self._slots.nbytes
 
     def _take(self, keys: Sequence[pa.Array]) -> Batch | None:
-        """Remove and return the states of the keys, as far as they are here."""
+        """Remove and return the states of the keys that are still here."""
         where = self._slots.known(keys)
         if not len(where):
             return None
@@ -91,7 +91,7 @@ class MemoryArrays(StateArrays):
         return batch
 
     def _find(self, columns: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
-        """The slots of the keys' states; new keys get a slot with zeros."""
+        """Return the slots of the keys' states; new keys get a slot with zeros."""
         where = self._slots.of(columns)
         for name, array in self._arrays.items():
             if self._slots.capacity > len(array):

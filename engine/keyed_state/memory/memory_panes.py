@@ -21,11 +21,11 @@ from ..panes import Panes
 from .pane import Pane
 
 CHUNK = 32_768
-"""Keys of a chunk of a snapshot."""
+"""The keys of a chunk of a snapshot."""
 
 
 class MemoryPanes(Panes):
-    """The pieces of a log are never changed in place."""
+    """Panes in memory. The pieces of a log are never changed in place."""
 
     def __init__(self, aggregator: PartialAggregator, context: Context) -> None:
         self.aggregator, self._context = aggregator, context
@@ -59,7 +59,7 @@ class MemoryPanes(Panes):
         return self._chunks([(start, list(pane.log)) for start, pane in self._panes.items()], self.aggregator.binding)
 
     def depart(self, move: Move) -> StateTransfer:
-        """The keys are cut out at once, so that the remaining windows can go on."""
+        """Cut the keys out at once, so that the remaining windows can continue."""
         left: list[tuple[int, PartialAggregates]] = []
         for start, pane in list(self._panes.items()):
             settled, fresh = pane.cut_out(lambda partial: split(partial, move, *self._hashing), self.aggregator)
@@ -82,7 +82,7 @@ class MemoryPanes(Panes):
         return chain(self._gone(changes), self._chunks(list(changes.came.items()), self.aggregator.binding))
 
     def _carry_over(self, carry: Carry) -> None:
-        """Changes that were noted before have the previous binding, and are dropped."""
+        """Convert to a new binding, and drop the noted changes, which have the previous one."""
         self._noting = False
         for pane in self._panes.values():
             pane.carry(carry)

@@ -1,4 +1,4 @@
-"""The state of sessions and count windows in memory: rows are slots of growing arrays, those of a key are linked.
+"""The state of sessions and count windows in memory: rows are slots of growing arrays, and the rows of a key are linked.
 
 Invariant: a key has a slot in `_slots` if it has rows; `_heads` leads to its first row, and `_next` from row to row.
 """
@@ -28,14 +28,14 @@ from ..series import NOWHERE, Codes, Found, Positions, Rows, Series
 from .part_slots import clear, grown, new_slots
 
 CHUNK = 16_384
-"""Rows of a chunk of a snapshot."""
+"""The rows of a chunk of a snapshot."""
 
 _NONE = -1
 _Piece = tuple[PartialAggregates, Positions]
 
 
 class MemorySeries(Series):
-    """A batch costs as much as the series of its keys, however many keys there are in all."""
+    """Series in memory. A batch costs as much as the series of its keys, independent of the number of all keys."""
 
     def __init__(self, aggregator: PartialAggregator, context: Context) -> None:
         self.aggregator, self._context = aggregator, context
@@ -43,7 +43,7 @@ class MemorySeries(Series):
         self._heads = np.zeros(0, np.int64)
         self._next = np.zeros(0, np.int64)
         self._keys = np.zeros(0, np.int64)
-        """By row, the slot of its key."""
+        """The slot of each row's key."""
         self._positions = np.zeros(0, np.int64)
         self._rows = np.zeros(0, np.int64)
         self._parts: tuple[Parts, ...] = ()
@@ -52,7 +52,7 @@ class MemorySeries(Series):
         """The free slots of rows are the first `_frees` of these."""
         self._frees = 0
         self._lowest = MAX_TIME
-        """No row is at a lower position."""
+        """A lower bound of the positions of all rows."""
         self._frozen = LastSnapshot[_Piece]()
         self._read: tuple[Where, Codes, Where] = NOWHERE, NOWHERE, NOWHERE
         """The slots of the keys that were read; of their rows, the places of their keys among these, and the slots."""
@@ -85,7 +85,7 @@ class MemorySeries(Series):
         self._forget(of[self._heads[of] == _NONE])
 
     def _replace(self, rows: Rows, of: Where) -> Mask:
-        """Put the new row of each key that had one row, and has one now, in the place of the old one. Returns which keys are others."""
+        """Replace the row of each key that had one row and has one now. Return a mask of the other keys."""
         heads = self._heads[of]
         once = (heads != _NONE) & (self._next[heads] == _NONE) & (np.bincount(rows.codes, minlength=len(of)) == 1)
         mine = np.flatnonzero(once[rows.codes])
@@ -126,7 +126,7 @@ class MemorySeries(Series):
         return changed(self.aggregator.keys, changes.removed, self._chunks(those), CHUNK)
 
     def depart(self, move: Move) -> StateTransfer:
-        """The keys are cut out at once, so that the other series can go on."""
+        """Cut the keys out at once, so that the other series can continue."""
         away = MemorySeries(self.aggregator, self._context)
         found = self._cut_out(self._slots.leaving(move, self._context.key_groups))
         if found is not None:
@@ -150,7 +150,7 @@ class MemorySeries(Series):
         return found
 
     def _linked(self, of: Where) -> tuple[Codes, Where]:
-        """The rows of the keys at these slots, and for each row the place of its key in `of`."""
+        """Return the rows of the keys at these slots, and for each row the index of its key in `of`."""
         codes, found = [np.arange(len(of))], [self._heads[of]]
         while True:
             there = found[-1] != _NONE
@@ -161,7 +161,7 @@ class MemorySeries(Series):
             found.append(self._next[found[-1]])
 
     def _add(self, of: Where, rows: Rows) -> Where:
-        """Add rows of the keys at the slots `of`, not linked yet. Returns their slots."""
+        """Add rows of the keys at the slots `of`, not linked yet. Return their slots."""
         if not len(rows.codes):
             return NOWHERE
         where = self._take_free(len(rows.codes))
@@ -180,13 +180,13 @@ class MemorySeries(Series):
         self._lowest = min(self._lowest, int(positions.min()))
 
     def _link(self, where: Where, keys: Where) -> None:
-        """Link these rows, which are all that the keys at the slots `keys` have, those of a key in this order."""
+        """Link these rows, all rows of the keys at the slots `keys`; those of a key in this order."""
         self._heads[keys] = _NONE
         while len(where):
             of = self._keys[where]
             behind = self._heads[of]
             self._heads[of] = where
-            last = self._heads[of] == where  # of a key's rows, the last of those that are left
+            last = self._heads[of] == where  # the last remaining row of each key
             self._next[where[last]] = behind[last]
             where = where[~last]
 
@@ -229,12 +229,12 @@ class MemorySeries(Series):
         return self._partial(where, tuple(self._slots.keys(self._keys[where]))), self._positions[where]
 
     def _chunks(self, those: Mask) -> Iterator[Batch]:
-        """A snapshot of these rows."""
+        """Return a snapshot of these rows."""
         aggregator, binding, pieces = self.aggregator, self.aggregator.binding, self._frozen.begin(those, self._at, CHUNK)
         return (aggregator.to_batch(partial, None, positions, binding) for partial, positions in pieces)
 
     def carry_over(self, carry: Carry) -> None:
-        """Hold the same in a new binding."""
+        """Convert the content to a new binding."""
         where = np.flatnonzero(self._live)
         self._frozen.before(where)
         kept = carry(self._partial(where))

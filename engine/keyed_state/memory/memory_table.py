@@ -23,11 +23,11 @@ from ..table import Table
 from .part_slots import clear, grown, merge_into, new_slots
 
 CHUNK = 16_384
-"""Keys of a chunk of a snapshot."""
+"""The keys of a chunk of a snapshot."""
 
 
 class MemoryTable(Table):
-    """Rows are slots of growing arrays."""
+    """A table in memory, whose rows are slots of growing arrays."""
 
     def __init__(self, aggregator: PartialAggregator, key_groups: int) -> None:
         self.aggregator, self._key_groups = aggregator, key_groups
@@ -71,7 +71,7 @@ class MemoryTable(Table):
         return changed(self.aggregator.keys, changes.removed, self._chunks(self._slots.in_use(changes.those)), CHUNK)
 
     def _chunks(self, those: Mask) -> Iterator[Batch]:
-        """A snapshot of the rows at these slots."""
+        """Return a snapshot of the rows at these slots."""
         aggregator, binding = self.aggregator, self.aggregator.binding
         return (aggregator.to_batch(partial, None, None, binding) for partial in self._frozen.begin(those, self._at, CHUNK))
 
@@ -80,7 +80,7 @@ class MemoryTable(Table):
         return KeyTransfer(keys, self._take)
 
     def _carry_over(self, carry: Carry) -> None:
-        """Rebuilds the table, at the cost of merging all its keys once."""
+        """Rebuild the table, at the cost of merging all its keys once."""
         self._frozen.before(self._slots.everything())
         kept = list(self.everything())
         self._forget()
@@ -88,7 +88,7 @@ class MemoryTable(Table):
             self.merge(carry(partial))
 
     def _take(self, keys: Sequence[pa.Array]) -> Batch | None:
-        """Remove and return the rows of the keys, as far as they are here."""
+        """Remove and return the rows of the keys that are still here."""
         where = self._slots.known(keys)
         if not len(where):
             return None

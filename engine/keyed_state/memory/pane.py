@@ -1,7 +1,7 @@
 """A pane in memory: partial aggregates as logs, which are combined when they have doubled.
 
-Appending costs nothing per key; combining is vectorised and amortised, so that no Python runs per key. The log-structured merge is after
-O'Neil et al., "The log-structured merge-tree" (1996), with one level; where changes are noted, they are a second level.
+Appending costs nothing per key; combining is vectorised and amortised, so that no Python runs per key. The log-structured merge
+is after O'Neil et al., "The log-structured merge-tree" (1996), with one level; noted changes are a second level.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SMALLEST = 32_768
 
 
 class Log:
-    """Holds at most about twice the rows of its distinct keys, plus a constant."""
+    """A log of partial aggregates, at most about twice the rows of its distinct keys, plus a constant."""
 
     def __init__(self) -> None:
         self.partials: list[PartialAggregates] = []
@@ -34,7 +34,7 @@ class Log:
             self._limit = max(_SMALLEST, 2 * self._rows)
 
     def combined(self, aggregator: PartialAggregator) -> PartialAggregates:
-        """All of it, every key once."""
+        """Return all of it, every key once."""
         self.partials = [aggregator.combine(self.partials)]
         return self.partials[0]
 
@@ -51,32 +51,32 @@ class Log:
 
 
 class Pane:
-    """Two logs: rows that came since the last `settle`, and all earlier ones (none if `settle` is never called)."""
+    """The rows since the last `settle`, and all earlier ones (none if `settle` is never called), in a log each."""
 
     def __init__(self) -> None:
         self._settled, self._fresh = Log(), Log()
 
     def append(self, partial: PartialAggregates, aggregator: PartialAggregator) -> None:
-        """Add partial aggregates; their keys may repeat ones that are there."""
+        """Add partial aggregates; their keys may repeat existing ones."""
         self._fresh.append(partial, aggregator)
 
     def combined(self, aggregator: PartialAggregator) -> PartialAggregates:
-        """Everything in it, every key once."""
+        """Return all rows, every key once."""
         return aggregator.combine(self.log) if len(self._settled) else self._fresh.combined(aggregator)
 
     def settle(self, aggregator: PartialAggregator) -> tuple[PartialAggregates, ...]:
-        """The rows that came since the last call; keys may repeat."""
+        """Return the rows since the last call; keys may repeat."""
         fresh, self._fresh = tuple(self._fresh.partials), Log()
         for partial in fresh:
             self._settled.append(partial, aggregator)
         return fresh
 
     def cut_out(self, split: Split, aggregator: PartialAggregator) -> tuple[PartialAggregates | None, PartialAggregates | None]:
-        """Remove and return what `split` selects, of the settled rows and of those that came since; None for no rows."""
+        """Remove and return the rows that `split` selects, of the settled and of the newer ones; None for no rows."""
         return _cut_out(self._settled, split, aggregator), _cut_out(self._fresh, split, aggregator)
 
     def carry(self, carry: Carry) -> None:
-        """Hold the same in a new binding."""
+        """Convert the content to a new binding."""
         self._settled.carry(carry)
         self._fresh.carry(carry)
 
@@ -85,16 +85,16 @@ class Pane:
 
     @property
     def settled(self) -> bool:
-        """Whether any of its rows are settled."""
+        """True if some of its rows are settled."""
         return len(self._settled) > 0
 
     @property
     def log(self) -> list[PartialAggregates]:
-        """The pieces as stored; keys may repeat."""
+        """Return the pieces as stored; keys may repeat."""
         return [*self._settled.partials, *self._fresh.partials]
 
     def nbytes(self, aggregator: PartialAggregator) -> int:
-        """Estimate of its bytes."""
+        """Return an estimate of its bytes."""
         return sum(aggregator.nbytes(partial) for partial in self.log)
 
 

@@ -1,4 +1,4 @@
-"""Parts of an aggregate's state in numbered slots, which can be written into: arrays, or lists of values."""
+"""Mutable parts of an aggregate's state in numbered slots: arrays, or lists of values."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .ragged_slots import Ints, RaggedSlots
 
 
 def new_slots(accumulators: Iterable[Accumulator], rows: int, *, merged_into: bool = False) -> tuple[Parts, ...]:
-    """The parts of empty rows. `merged_into`: rows change by `merge_into`, not by new values in place of the old ones."""
+    """Return the parts of empty rows. `merged_into`: rows change by `merge_into`, not by replacing their values."""
     return tuple(
         tuple(_slots(part, accumulator.distinct and merged_into) for part in accumulator.empty(rows)) for accumulator in accumulators
     )
 
 
 def grown(accumulators: Iterable[Accumulator], parts: Iterable[Parts], more: int) -> tuple[Parts, ...]:
-    """Parts that are longer by `more` empty rows."""
+    """Return parts that are longer by `more` empty rows."""
     pairs = zip(parts, accumulators, strict=True)
     return tuple(tuple(_longer(old, new) for old, new in zip(olds, a.empty(more), strict=True)) for olds, a in pairs)
 
@@ -40,7 +40,7 @@ def _longer(column: Any, more: Any) -> Any:
 
 
 def merge_into(accumulator: Accumulator, parts: Parts, slots: Ints, new: Parts) -> Parts:
-    """Merge `new` into the rows of these distinct slots; returns what `finish` needs of these rows."""
+    """Merge `new` into the rows of these distinct slots; return the parts that `finish` needs of these rows."""
     if accumulator.distinct:
         return (parts[0].add(slots, new[0]),)
     merged = accumulator.merge(tuple(column[slots] for column in parts), new)

@@ -1,7 +1,8 @@
 """Lists of values in numbered slots, for state in memory: a write costs as much as the lists written, not as all there are.
 
-Lists that are written together lie in one generation. A slot knows its generation and its place there. Generations are merged when there
-are a few of similar length, as in a log-structured merge-tree, and rewritten when more than half of their values were replaced.
+Lists that are written together are stored in one generation. A slot knows its generation and its offset there. Generations are
+merged when there are a few of similar length, as in a log-structured merge-tree, and rewritten when more than half of their
+values were replaced.
 
 >>> slots = RaggedSlots(pa.int64(), 3)
 >>> slots[np.array([0, 2])] = Ragged.of(pa.array([1, 2, 3]), np.array([2, 1]))
@@ -20,13 +21,13 @@ from ...aggregates.ragged import Ragged, stretches
 Ints = npt.NDArray[np.int64]
 
 _SMALLEST = 1_024
-"""Values of a generation that counts as short; there are few of those at any time."""
+"""The number of values up to which a generation counts as short; there are few of those at any time."""
 
 _ALIKE = 4
-"""So many generations of similar length are merged."""
+"""The number of generations of similar length that are merged."""
 
 _MOST_DEAD = 1.25
-"""A generation with more values than so many times those that are left is not copied whole."""
+"""The most values per live value of a generation that is copied as a unit."""
 
 
 class RaggedSlots:
@@ -37,7 +38,7 @@ class RaggedSlots:
         self._generations: dict[int, pa.Array] = {}
         self._live: dict[int, int] = {}
         self._written: dict[int, Ints] = {}
-        """By generation, the slots of its lists; some may be in another one by now."""
+        """The slots of each generation's lists; some may be in another generation by now."""
         self._next = 0
         self._of = np.full(slots, -1, np.int64)
         self._starts = np.zeros(slots, np.int64)
@@ -58,7 +59,7 @@ class RaggedSlots:
         self._counts = np.concatenate([self._counts, np.zeros(more, np.int64)])
 
     def __getitem__(self, slots: Ints) -> Ragged:
-        """The lists in these slots."""
+        """Return the lists in these slots."""
         of, starts, counts = self._of[slots], self._starts[slots], self._counts[slots]
         used = np.unique(of[counts > 0]).tolist()
         if len(used) == 1:
@@ -108,7 +109,10 @@ class RaggedSlots:
             self._rewrite(sparse)
 
     def _rewrite(self, generations: list[int]) -> None:
-        """Join generations into one, without what was replaced. One that has few such values is copied whole, many times as fast."""
+        """Join generations into one, without replaced values.
+
+        One that has few of them is copied as a unit, many times as fast.
+        """
         pieces, written, base, lived = list[pa.Array](), list[Ints](), 0, 0
         for generation in generations:
             slots = self._written.pop(generation)

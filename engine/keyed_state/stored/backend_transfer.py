@@ -1,5 +1,7 @@
-"""State transfer out of a backend. Keys are looked up a group at a time, so that no batch waits for a list of all keys. If the backend can
-hand over whole groups, only their keys' names are sent.
+"""State transfer out of a backend.
+
+Keys are looked up a group at a time, so that no batch waits for a list of all keys. If the backend can hand over complete
+groups, only their keys' names are sent.
 """
 
 from __future__ import annotations
@@ -25,29 +27,29 @@ class InBackend(Protocol):
     backend: StateBackend
 
     def backend_groups(self, key_groups: Sequence[int]) -> list[int]:
-        """The backend's groups that may have keys of these key groups."""
+        """Return the backend's groups that may have keys of these key groups."""
 
     def places(self, columns: Sequence[pa.Array]) -> tuple[list[int], list[Any]]:
-        """The groups and keys of the backend for key columns."""
+        """Return the groups and keys of the backend for key columns."""
 
     def hashes(self, keys: Sequence[Any]) -> npt.NDArray[np.uint64]:
-        """The hashes of keys of the backend."""
+        """Return the hashes of keys of the backend."""
 
     def take(self, groups: Sequence[int], keys: Sequence[Any]) -> Batch | None:
-        """Remove and return the state of the keys, as far as they are here."""
+        """Remove and return the state of the keys that are still here."""
 
     def named(self, keys: Sequence[Any]) -> Batch:
-        """Keys without their state, which the new owner finds in the backend."""
+        """Return keys without their state, which the new owner finds in the backend."""
 
     def introduced(self, keys: Sequence[Any]) -> Batch | None:
-        """The message, if any, that the new owner needs before it reads the state of these keys."""
+        """Return the message, if any, that the new owner needs before it reads the state of these keys."""
 
 
 class BackendTransfer(StateTransfer):
-    """State leaves chunk by chunk. Groups that are handed over whole have left at once."""
+    """A transfer of state chunk by chunk. Groups that are handed over completely have departed at once."""
 
     whole: frozenset[int]
-    """The key groups that leave whole."""
+    """The key groups that are handed over completely."""
 
     def __init__(self, states: InBackend, move: Move) -> None:
         self._states, self.move = states, move
@@ -70,7 +72,7 @@ class BackendTransfer(StateTransfer):
         return batch
 
     def next_chunk_here(self, keys: int) -> Batch | None:
-        """As `next_chunk`, for state that must be read and sent."""
+        """Return what `next_chunk` does, for state that must be read and sent."""
         groups, names = self._left
         while names or self._groups:
             while len(names) < keys and self._groups:
@@ -86,7 +88,7 @@ class BackendTransfer(StateTransfer):
 
     @property
     def passes(self) -> bool:
-        """Whether whole groups were handed over at once."""
+        """True if complete groups were handed over at once."""
         return self._passed is not None
 
     def fetch(self, columns: Sequence[pa.Array]) -> Sequence[Batch]:
@@ -106,7 +108,7 @@ class BackendTransfer(StateTransfer):
         return self._states.named(named) if named else None
 
     def _keys_of(self, group: int) -> list[Any]:
-        """The keys of a group that move."""
+        """Return the keys of a group that move."""
         states = self._states
         keys = states.backend.listed(group)
         if keys and group not in self._whole:

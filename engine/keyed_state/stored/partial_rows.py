@@ -1,6 +1,8 @@
-"""Partial aggregates as bytes for a backend, a row for each key: fixed-width parts as in memory, then all others as msgpack.
+"""Encoding of partial aggregates as bytes for a backend, a row for each key: fixed-width parts as in memory, then the rest as
+msgpack.
 
-Invariant: a row names its binding. So rows stay as they are when a type comes late or widens, and are converted when they are next read.
+Invariant: a row names its binding. So rows stay unchanged when a type becomes known or widens, and are converted when they are
+next read.
 """
 
 from __future__ import annotations
@@ -27,11 +29,11 @@ from .ragged_bytes import from_stored, stored, stored_types
 from .stored_rows import StoredRows
 
 BINDINGS = b"evenflow.bindings"
-"""Schema metadata of partial aggregates sent to another worker: the bindings of the sender's rows."""
+"""The schema metadata of partial aggregates sent to another worker: the bindings of the sender's rows."""
 
 
 class PartialRows:
-    """The rows of one operator's aggregates. `learned` must get another worker's bindings before its rows are read."""
+    """The codec of one operator's rows. `learned` must get another worker's bindings before its rows are read."""
 
     def __init__(self, aggregator: PartialAggregator) -> None:
         self._aggregator = aggregator
@@ -39,11 +41,14 @@ class PartialRows:
         self._newest: _Layout | None = None
 
     def pack(self, partial: PartialAggregates) -> list[bytes]:
-        """The rows of partial aggregates of the newest binding."""
+        """Return the rows of partial aggregates of the newest binding."""
         return self._layout().pack(partial)
 
     def unpack(self, keys: Sequence[pa.Array], rows: Sequence[bytes], binding: Binding | None = None) -> PartialAggregates:
-        """The inverse of `pack`, with the types of `binding`, which holds those of all rows, or of the newest one."""
+        """Return the partial aggregates of rows; the inverse of `pack`.
+
+        They have the types of `binding`, which holds those of all rows, or of the newest binding.
+        """
         wanted = self._layout() if binding is None else self._of(binding)
         found = wanted.unpack(rows)
         if found is None:
@@ -69,18 +74,19 @@ class PartialRows:
         return PartialAggregates(partial.keys, rows, tuple(parts))
 
     def sent(self, partial: PartialAggregates, panes: npt.NDArray[np.int64] | None) -> Batch:
-        """Partial aggregates for another worker, which may also find rows of older bindings in the backend."""
+        """Return partial aggregates for another worker, which may also find rows of older bindings in the backend."""
         batch = self._aggregator.to_batch(partial, None, panes)
         return Batch(batch.rows.replace_schema_metadata({**batch.rows.schema.metadata, BINDINGS: self.about()}))
 
     def about(self) -> bytes:
-        """The bindings that another worker needs to read these rows."""
+        """Return the bindings that another worker needs to read these rows."""
         packed: bytes = msgpack.packb([layout.binding.written for layout in self._layouts.values()])
         return packed
 
     def learned(self, state: Batch, stored: StoredRows) -> bool:
-        """Learn the bindings from another worker's batch. Returns whether the batch has no rows of its own, because they changed owners
-        without being sent.
+        """Learn the bindings from another worker's batch. Return True if the batch only names rows.
+
+        Such rows changed owners without being sent.
         """
         about = stored.take_over(state)
         known = about if about is not None else (state.rows.schema.metadata or {}).get(BINDINGS)
@@ -162,7 +168,7 @@ class _Layout:
         return [row + other for row, other in zip(rows, self._codec.pack(others), strict=True)]
 
     def unpack(self, rows: Sequence[bytes]) -> tuple[npt.NDArray[np.int64], tuple[Parts, ...]] | None:
-        """The counts and the parts; None if some rows are of another layout."""
+        """Return the counts and the parts; None if some rows are of another layout."""
         width = self._dtype.itemsize
         joined = b"".join(rows) if self._codec is None else b"".join([row[:width] for row in rows])
         if len(joined) != width * len(rows):
@@ -187,5 +193,5 @@ class _Layout:
 
 
 def _number(binding: Binding) -> int:
-    """A number for these types, the same in every worker."""
+    """Return a number for these types, the same in every worker."""
     return xxhash.xxh3_64_intdigest(binding.written)

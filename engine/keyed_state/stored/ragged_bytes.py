@@ -1,6 +1,6 @@
 r"""Lists of values as columns of bytes, one row per group, for state backends: no Python runs per value.
 
-Every column of the values becomes up to three: which values there are (no bytes if the whole column has all), the length of each value
+Every column of the values becomes up to three: the validity of each value (no bytes if all are valid), the length of each value
 (strings and bytes), and the values themselves.
 
 >>> lists = pa.array([["a", None], [], ["bcd"]], pa.large_list(pa.string()))
@@ -28,14 +28,14 @@ _BYTES = pa.large_binary()
 
 
 def stored_types(kind: pa.DataType) -> list[pa.DataType]:
-    """The types of the columns that a part of type `kind` becomes; only lists become others."""
+    """Return the types of the stored columns of a part of type `kind`; only lists differ."""
     if not pa.types.is_large_list(kind):
         return [kind]
     return [_BYTES] * sum(map(_columns_of, _fields(kind.value_type)))
 
 
 def stored(part: pa.Array) -> list[pa.Array]:
-    """A part, in which no list is null, as columns of `stored_types`."""
+    """Return a part, in which no list is null, as columns of `stored_types`."""
     if not pa.types.is_large_list(part.type):
         return [part]
     lists = Ragged.from_arrow(part)
@@ -43,7 +43,7 @@ def stored(part: pa.Array) -> list[pa.Array]:
 
 
 def from_stored(columns: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
-    """The inverse of `stored`."""
+    """Return a part of type `kind` from its stored columns; the inverse of `stored`."""
     if not pa.types.is_large_list(kind):
         return columns[0]
     at, children = 0, []
@@ -70,7 +70,7 @@ def _columns_of(kind: pa.DataType) -> int:
 
 
 def _offset_type(kind: pa.DataType) -> Any:
-    """The type of the offsets of strings and bytes, None for values of one width."""
+    """Return the type of the offsets of strings and bytes, None for values of one width."""
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return np.int32
     return np.int64 if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind) else None
@@ -102,14 +102,14 @@ def _window(buffer: pa.Buffer | None, kind: Any, offset: int, length: int) -> np
 
 
 def _bytes(values: npt.NDArray[Any], offsets: Ints) -> pa.LargeBinaryArray:
-    """The bytes of each stretch of `values`."""
+    """Return the bytes of each stretch of `values`."""
     size = values.dtype.itemsize
     buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets * size)), pa.py_buffer(values.tobytes())]
     return pa.LargeBinaryArray.from_buffers(_BYTES, len(offsets) - 1, buffers)
 
 
 def _from_stored(columns: Sequence[pa.LargeBinaryArray], kind: pa.DataType) -> tuple[pa.Array, Ints]:
-    """The values end to end, and how many there are in each group."""
+    """Return the values end to end, and the number in each group."""
     validity, counts = _content(columns[0])
     if pa.types.is_null(kind):
         return pa.nulls(len(validity)), counts
@@ -128,7 +128,7 @@ def _from_stored(columns: Sequence[pa.LargeBinaryArray], kind: pa.DataType) -> t
 
 
 def _there(validity: npt.NDArray[np.uint8], sizes: Ints, counts: Ints) -> npt.NDArray[np.uint8] | None:
-    """Which values there are; a group whose values are all there may have no bytes to say so."""
+    """Return the validity of each value, None if all are valid; a group of valid values may have no bytes."""
     if not len(validity):
         return None
     there = np.ones(int(counts.sum()), np.uint8)
@@ -137,7 +137,7 @@ def _there(validity: npt.NDArray[np.uint8], sizes: Ints, counts: Ints) -> npt.ND
 
 
 def _content(column: pa.LargeBinaryArray) -> tuple[npt.NDArray[np.uint8], Ints]:
-    """All bytes end to end, and the number of each row's."""
+    """Return all bytes end to end, and the number of each row's."""
     ends = _window(column.buffers()[1], np.int64, column.offset, len(column) + 1)
     data = column.buffers()[2]
     content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]

@@ -18,7 +18,10 @@ from .stored_state import StoredState
 
 
 class StoredArrays(StoredState, StateArrays):
-    """`keys` names the key columns, `state` the state's with their types. It writes nothing unless all of it fits."""
+    """State arrays in a backend. `keys` names the key columns, `state` the state's with their types.
+
+    A batch is written only if all of it fits.
+    """
 
     def __init__(self, context: Context, keys: tuple[str, ...], state: Mapping[str, np.dtype[Any]]) -> None:
         self._keys, self.types = keys, state
@@ -35,7 +38,7 @@ class StoredArrays(StoredState, StateArrays):
         self._put(self._read, state)
 
     def undo(self) -> None:
-        """Nothing to do: the backend has not changed."""
+        """Do nothing: the backend has not changed."""
 
     def sweep(self, part: int, parts: int, expired: Callable[[Mapping[str, Array]], npt.NDArray[np.bool_]]) -> None:
         for group in self._rows.part(part, parts):

@@ -22,7 +22,7 @@ from .stored_state import StoredState
 
 
 class StoredPanes(StoredState, Panes):
-    """A batch costs as much as its distinct keys in each pane; a window is emitted group by group."""
+    """Panes in a backend. A batch costs as much as its distinct keys in each pane; a window is emitted group by group."""
 
     def __init__(self, aggregator: PartialAggregator, context: Context) -> None:
         self.aggregator = aggregator
@@ -92,7 +92,7 @@ class _CutOut(StateTransfer):
         return batch
 
     def fetch(self, columns: Sequence[pa.Array]) -> Sequence[Batch]:
-        """The bindings that the new owner needs to read the rows it finds; rows that are cut out are merged when they come."""
+        """Return the bindings that the new owner needs to read the rows it finds; cut-out rows are merged on arrival."""
         if not self._transfer.passes or not self._panes:
             return ()
         return (self._rows.naming([*(column[:1] for column in columns), pa.array(self._panes[:1])]),)

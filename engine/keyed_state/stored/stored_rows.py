@@ -1,4 +1,5 @@
-"""Rows of bytes by key in a backend, for aggregates and `stateful_map_columns`: finds, moves and saves them without knowing their meaning.
+"""Rows of bytes by key in a backend, for aggregates and `stateful_map_columns`: stored, moved and saved independent of their
+content.
 
 A row's key is its key columns. For windows the pane is the last of the columns, and part of the backend's group.
 """
@@ -28,17 +29,22 @@ from ..pane_changes import panes_gone
 from .backend_transfer import BackendTransfer
 
 ABOUT = b"evenflow.rows"
-"""Schema metadata of a batch that names rows which changed their owner without being sent: the information needed to read them."""
+"""The schema metadata of a batch that names rows which changed their owner without being sent: the information needed to read
+them.
+"""
 
 Places = tuple[list[int], list[bytes]]
 """Groups and keys of the backend."""
 
 ToBatch: TypeAlias = Callable[[list[pa.Array], list[bytes]], Batch]
-"""Makes a batch of key columns and their rows."""
+"""A function that makes a batch of key columns and their rows."""
 
 
 class StoredRows:
-    """`to_batch(columns, rows)` makes batches of rows; `about()` describes rows that change their owner without being sent."""
+    """The rows of one operator in a backend. `to_batch(columns, rows)` makes batches of rows.
+
+    `about()` describes rows that change their owner without being sent.
+    """
 
     def __init__(
         self,
@@ -56,34 +62,37 @@ class StoredRows:
         self._codec = KeyCodec(self._types)
         self.backend = open_backend(context.state, context.name, context.index, context.key_groups)
         self._panes: dict[int, set[int]] = {}
-        """For each pane, the key groups that may have keys."""
+        """The key groups that may have keys, by pane."""
         self._forgotten: set[int] | None = None
         """The panes dropped since changes are noted: one row of a delta for each, however many keys it had."""
 
     @property
     def panes(self) -> Collection[int]:
-        """The panes that may have keys."""
+        """Return the panes that may have keys."""
         return self._panes.keys()
 
     def places(self, columns: Sequence[pa.Array]) -> Places:
-        """The places of the rows of these key columns (and panes). Raises RecordError for a key of another type than before."""
+        """Return the groups and keys of these key columns (and panes).
+
+        Raises RecordError for a key of another type than before.
+        """
         self._types.learn(columns)
         return self._groups(columns), self._codec.pack(columns)
 
     def columns(self, keys: Sequence[bytes]) -> list[pa.Array]:
-        """The key columns of keys of the backend."""
+        """Return the key columns of keys of the backend."""
         return self._codec.columns(keys)
 
     def get(self, places: Places) -> list[bytes | None]:
-        """The rows, None for a place without one."""
+        """Return the rows, None for a key without one."""
         return self.backend.get_many(*places)
 
     def put(self, places: Places, rows: Sequence[bytes]) -> None:
-        """Write rows, at most one for each place."""
+        """Write rows, at most one for each key."""
         self.backend.put_many(*places, rows)
 
     def read(self, panes: Collection[int] = ()) -> Iterator[tuple[list[pa.Array], list[bytes]]]:
-        """All rows, or those of these panes, group by group and about SNAPSHOT_CHUNK at a time: key columns and rows."""
+        """Yield all rows, or those of these panes, group by group, about SNAPSHOT_CHUNK at a time: key columns and rows."""
         left = sorted(set().union(*(self._panes[pane] for pane in panes))) if self._paned else list(range(self.context.key_groups))
         at_once = 1
         while left:
@@ -94,7 +103,7 @@ class StoredRows:
                 yield self._codec.columns(keys), rows
 
     def part(self, part: int, parts: int) -> range:
-        """The key groups of one of `parts` parts."""
+        """Return the key groups of one of `parts` parts."""
         return range(self.context.key_groups * part // parts, self.context.key_groups * (part + 1) // parts)
 
     def drop(self, panes: Collection[int]) -> None:
@@ -105,17 +114,17 @@ class StoredRows:
             self._forgotten.update(panes)
 
     def snapshot(self) -> Iterator[tuple[list[pa.Array], list[bytes]]]:
-        """A snapshot of all rows."""
+        """Return a snapshot of all rows."""
         return ((self._codec.columns(keys), rows) for keys, rows in self.backend.snapshot())
 
     def changes(self) -> Changes | None:
-        """The changes since the last call, or None if they are not known; from then on changes are noted."""
+        """Return the changes since the last call, None if they are not known; from then on changes are noted."""
         noted, forgotten = self.backend.changes(), self._forgotten
         self._forgotten = set()
         return None if noted is None or forgotten is None else KeyChanges(noted, frozenset(forgotten))
 
     def delta(self, changes: Changes, to_batch: ToBatch) -> Iterator[Batch]:
-        """The changed rows as they are now, and the deleted ones, in chunks that replace older rows."""
+        """Return the changed rows as they are now, and the deleted ones, in chunks that replace older rows."""
         assert isinstance(changes, KeyChanges)
         found = self.backend.delta(changes.keys)
         there = (batch for keys, rows in found for batch in self._replacing(keys, rows, changes.forgotten, to_batch))
@@ -130,7 +139,10 @@ class StoredRows:
         self._panes = {pane: left for pane, there in self._panes.items() if (left := there.difference(groups))}
 
     def take_over(self, named: Batch) -> bytes | None:
-        """If a batch names rows that changed their owner without being sent, take them over. Returns the sender's `about`."""
+        """Take over the rows that a batch names because they were not sent.
+
+        Return the sender's `about`, None for another batch.
+        """
         about: bytes | None = (named.rows.schema.metadata or {}).get(ABOUT)
         if about is not None:
             places = self.places(named.rows.columns)
@@ -185,7 +197,7 @@ class StoredRows:
         return list(columns[:-1] if self._paned else columns)
 
     def _groups(self, columns: Sequence[pa.Array]) -> list[int]:
-        """The backend's groups; groups of panes are noted."""
+        """Return the backend's groups; note groups of panes."""
         groups: list[int] = key_groups(self._by_key(columns), self.context.key_groups, self.context.name).tolist()
         if not self._paned:
             return groups
@@ -200,7 +212,7 @@ class StoredRows:
         return [pane_group(pane, group) for pane, group in zip(panes.tolist(), groups, strict=True)]
 
     def _in(self, panes: Collection[int], key_groups: Sequence[int]) -> list[int]:
-        """The backend's groups of these key groups in these panes."""
+        """Return the backend's groups of these key groups in these panes."""
         if not self._paned:
             return list(key_groups)
         return [pane_group(pane, group) for pane in sorted(panes) for group in key_groups if group in self._panes[pane]]

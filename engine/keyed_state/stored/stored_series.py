@@ -1,7 +1,7 @@
-"""The state of sessions and count windows in a backend: a key's whole series is one value, read and written by the batch.
+"""The state of sessions and count windows in a backend: a key's complete series is one value, read and written by the batch.
 
-An index in memory holds for each key a lower bound of its positions, so that `take_before` reads no other keys. A key whose state changed
-its owner without being sent has the lowest bound until it is read.
+An index in memory holds a lower bound of the positions of each key, so that `take_before` reads no other keys. A key whose state
+changed its owner without being sent has the lowest bound until it is read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NO_ROWS = Rows(NOWHERE, NOWHERE, PartialAggregates((), NOWHERE, ()))
 
 
 class StoredSeries(StoredState, Series):
-    """A batch costs as much as the series of its distinct keys, however many keys there are in all."""
+    """Series in a backend. A batch costs as much as the series of its distinct keys, independent of the number of all keys."""
 
     def __init__(self, aggregator: PartialAggregator, context: Context, *, falls_due: bool) -> None:
         self.aggregator = aggregator
@@ -76,7 +76,7 @@ class StoredSeries(StoredState, Series):
         for first in range(0, len(due), SNAPSHOT_CHUNK):
             some = due[first : first + SNAPSHOT_CHUNK]
             found = self._read_at(([group for group, _ in some], [key for _, key in some]))
-            if not len(found):  # of keys whose bounds came with another worker's names, before their state was read and forgotten
+            if not len(found):  # the keys' bounds arrived with another worker's names, but their state is gone
                 self._bounds.drop(some)
                 continue
             taken = found.positions < position
@@ -119,14 +119,14 @@ class StoredSeries(StoredState, Series):
         return self._form.sent(*self._unpacked(columns, values))
 
     def _unpacked(self, columns: list[pa.Array], values: list[bytes], binding: Binding | None = None) -> _Piece:
-        """The rows of the series of these keys."""
+        """Return the rows of the series of these keys."""
         codes, positions, rows = _taken_apart(values)
         of = pa.array(codes)
         return self._form.unpack([column.take(of) for column in columns], rows, binding), positions
 
 
 class Bounds:
-    """Lower bounds of the positions of the keys that are here, by their place in the backend."""
+    """Lower bounds of the positions of the keys that are here, by their group and key in the backend."""
 
     def __init__(self, rows: StoredRows) -> None:
         self._rows = rows
@@ -134,7 +134,7 @@ class Bounds:
         self._bounds: npt.NDArray[np.int64] = np.zeros(0, np.int64)
 
     def set(self, places: list[Any], bounds: npt.NDArray[np.int64]) -> None:
-        """The bounds of these keys, which are different from one another."""
+        """Set the bounds of these distinct keys."""
         where = self._slots.find(places, lambda fresh: self._rows.hashes([places[place][1] for place in fresh.tolist()]))
         more = self._slots.capacity - len(self._bounds)
         if more > 0:
@@ -155,14 +155,14 @@ class Bounds:
             self._slots.remove(where)
 
     def below(self, position: int) -> list[Any]:
-        """The keys whose bound is lower."""
+        """Return the keys with a lower bound than `position`."""
         where: Where = np.flatnonzero(self._slots.live & (self._bounds < position))
         places: list[Any] = self._slots.keys(where)
         return places
 
 
 def _taken_apart(values: Sequence[bytes | None]) -> tuple[Codes, Positions, list[bytes]]:
-    """For each row of these series the number of its series, its position, and the row."""
+    """Return, for each row of these series, the number of its series, its position, and the row."""
     codes, positions, rows = list[int](), list[bytes](), list[bytes]()
     for code, value in enumerate(values):
         if value is not None:

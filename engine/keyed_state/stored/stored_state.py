@@ -1,4 +1,4 @@
-"""The base of the state whose rows lie in a backend: they are moved, saved and measured without knowing what they mean."""
+"""The base of state with rows in a backend: they are moved, saved and measured independent of their content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .stored_rows import StoredRows, ToBatch
 
 
 class StoredState(KeyedState):
-    """A subclass reads and writes `_rows`."""
+    """The base of state kept in `_rows`, which a subclass reads and writes."""
 
     def __init__(self, rows: StoredRows) -> None:
         self._rows = rows
@@ -21,7 +21,7 @@ class StoredState(KeyedState):
 
     @abstractmethod
     def _saving(self) -> ToBatch:
-        """How chunks of a snapshot that begins now are made."""
+        """Return the function that makes chunks of a snapshot that begins now."""
 
     def snapshot(self) -> Iterator[Batch]:
         saved = self._saving()

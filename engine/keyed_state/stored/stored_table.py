@@ -16,7 +16,7 @@ from .stored_state import StoredState
 
 
 class StoredTable(StoredState, Table):
-    """A batch costs as much as its distinct keys, however many keys there are in all."""
+    """A table in a backend. A batch costs as much as its distinct keys, independent of the number of all keys."""
 
     def __init__(self, aggregator: PartialAggregator, context: Context) -> None:
         self.aggregator = aggregator

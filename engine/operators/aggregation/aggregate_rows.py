@@ -1,6 +1,6 @@
 """Aggregates per key and count window: every `every` rows of a key, over the last `size`.
 
-Rows count in the order in which they arrive, which is kept per key and channel. Invariant: a key's series has its count of rows, at
+Rows count in the order of their arrival, which is kept per key and channel. Invariant: a key's series has its count of rows, at
 position `_COUNT`, and without a gap the panes that a later window needs, each at its number.
 """
 
@@ -36,14 +36,17 @@ _COUNT = -1
 """The position of a row without values, whose count of records is the key's."""
 
 _AT_ONCE = 1 << 20
-"""Panes that are combined at once."""
+"""The number of panes that are combined at once."""
 
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class AggregateRows(KeyedOperator):
-    """Emits key columns, `window_end_row` and the aggregates. A result has the event time of its window's last row."""
+    """An aggregation in count windows, with key columns, `window_end_row` and the aggregates as results.
+
+    A result has the event time of its window's last row.
+    """
 
     keys: tuple[str, ...]
     functions: Mapping[str, AggregateFunction]
@@ -69,9 +72,9 @@ class AggregateRows(KeyedOperator):
 
 @dataclass(frozen=True, slots=True)
 class _Came:
-    """The rows of a batch by key: `order` are their places, key after key, and a key's begin at `begins`.
+    """The rows of a batch by key: `order` has their indices, key after key, and a key's begin at `begins`.
 
-    `before`, `after`: the key's rows before this batch and with it.
+    `before`, `after`: the number of the key's rows before this batch and with it.
     """
 
     order: npt.NDArray[np.intp]
@@ -81,7 +84,7 @@ class _Came:
 
 
 class AggregateRowsInstance(KeyedInstance):
-    """Its state is a series of panes per key. Which pane a row is in depends on the key's rows before it, so it needs the state."""
+    """An instance with a series of panes per key. A row's pane depends on the key's earlier rows, so it needs the state."""
 
     state: Series
 
@@ -110,7 +113,7 @@ class AggregateRowsInstance(KeyedInstance):
         self._write(panes, found, came)
 
     def _partial(self, batch: Batch, codes: Codes, came: _Came) -> Rows:
-        """The rows of the batch as panes."""
+        """Return the rows of the batch as panes."""
         number = np.empty(len(codes), np.int64)
         of = codes[came.order]
         number[came.order] = np.arange(len(codes)) - came.begins[of] + came.before[of]
@@ -122,14 +125,14 @@ class AggregateRowsInstance(KeyedInstance):
         return Rows(present // span, first[present // span] + present % span, partial)
 
     def _with_found(self, panes: Rows, found: Found, came: _Came) -> Rows:
-        """The panes of the batch with those that were found, as far as they change or a window ends with this batch."""
+        """Return the panes of the batch with the found ones that change or whose window ends with this batch."""
         ends = came.after // self.every > came.before // self.every
         changes = found.positions == came.before[found.codes] // self.pane
         needed = np.flatnonzero((found.positions != _COUNT) & (changes | ends[found.codes]))
         return self._merged(joined(found.at(needed), panes)) if len(needed) else panes
 
     def _merged(self, rows: Rows) -> Rows:
-        """Panes by key and number, each once; of equal ones the first in `rows` has the earlier records."""
+        """Return panes by key and number, each once; of equal ones the first in `rows` has the earlier records."""
         order = np.argsort(rows.positions, kind="stable")
         order = order[in_groups(rows.codes[order], int(rows.codes.max()) + 1)]
         codes, positions = rows.codes[order], rows.positions[order]
@@ -141,7 +144,10 @@ class AggregateRowsInstance(KeyedInstance):
         return Rows(codes[firsts], positions[firsts], self.aggregator.grouped([rows.partial], (), groups, len(firsts)))
 
     def _windows(self, came: _Came) -> tuple[Codes, Ints]:
-        """The windows that this batch completes, in the order of their last rows' arrival: their keys' codes, and their end rows."""
+        """Return the keys' codes and the end rows of the windows that this batch completes.
+
+        They are in the order of their last rows' arrival.
+        """
         first, last = came.before // self.every + 1, came.after // self.every
         counts = last - first + 1
         codes = np.repeat(np.arange(len(counts)), counts)
@@ -150,7 +156,7 @@ class AggregateRowsInstance(KeyedInstance):
         return codes[order], ends[order]
 
     def _places(self, codes: Codes, ends: Ints, came: _Came) -> npt.NDArray[np.intp]:
-        """The places of windows' last rows in the batch."""
+        """Return the indices of windows' last rows in the batch."""
         places: npt.NDArray[np.intp] = came.order[came.begins[codes] + ends - came.before[codes] - 1]
         return places
 
@@ -162,7 +168,7 @@ class AggregateRowsInstance(KeyedInstance):
             emit(Batch(rows, None if batch.times is None else batch.times[self._places(codes, ends, came)]))
 
     def _results(self, codes: Codes, ends: Ints, panes: Rows, keys: int) -> Iterator[tuple[Codes, Ints, PartialAggregates]]:
-        """The windows' keys, end rows and partial aggregates, some windows at a time."""
+        """Yield the windows' keys, end rows and partial aggregates, some windows at a time."""
         begins = np.searchsorted(panes.codes, np.arange(keys))
         last = ends // self.pane
         first = np.maximum(last - self.size // self.pane, 0)
@@ -178,7 +184,7 @@ class AggregateRowsInstance(KeyedInstance):
             yield codes[some], ends[some], self.aggregator.grouped([panes.partial.take(where)], (), window, len(number))
 
     def _write(self, panes: Rows, found: Found, came: _Came) -> None:
-        """Write the panes that changed and that the next windows need, and the counts; what else they need stays as it is."""
+        """Write the changed panes that the next windows need, and the counts; unchanged panes stay."""
         needed = ((came.after // self.every + 1) * self.every - self.size) // self.pane
         changed = came.before // self.pane
         written = _taken(panes, np.flatnonzero(panes.positions >= np.maximum(needed, changed)[panes.codes]))

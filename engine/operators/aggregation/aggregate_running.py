@@ -29,7 +29,10 @@ from .combine import BatchAggregator, Combine, latest
 
 @dataclass(frozen=True, eq=False)
 class AggregateRunning(KeyedOperator):
-    """Emits key columns and aggregates: with `updates`, a row per changed key and batch; without, a row per key at the end."""
+    """An aggregation without windows, with key columns and aggregates as results.
+
+    With `updates` it emits a row per changed key and batch; without, a row per key at the end.
+    """
 
     keys: tuple[str, ...]
     functions: Mapping[str, AggregateFunction]
@@ -59,7 +62,7 @@ class AggregateRunning(KeyedOperator):
 
 
 class AggregateRunningInstance(KeyedInstance):
-    """Its state is a row per key."""
+    """An instance whose state is a row per key."""
 
     state: Table
 

@@ -1,7 +1,8 @@
 """Aggregates per key and session.
 
-A session's result is emitted once, when the watermark is *greater* than the session's end: a row at the end itself would still join it. A
-record is late if the session that it makes or joins ends before the watermark; it is counted, and leaves by the port `late`.
+A session's result is emitted once, when the watermark is *greater* than the session's end: a row at the end itself would still
+join it. A record is late if the session that it makes or joins ends before the watermark; it is counted, and goes to the side
+output `late`.
 
 Invariant: the sessions of a key in the state are further apart than the gap, and none ends before the watermark.
 """
@@ -36,12 +37,15 @@ from .combine import BatchAggregator, Combine
 from .window_bounds import END, START, TIMESTAMP, described_windows, timestamps
 
 _BOUNDS: Mapping[str, AggregateFunction] = {"__first": EventTimeBound(latest=False), "__last": EventTimeBound(latest=True)}
-"""The times of a session's first and last row, which are aggregates like the user's."""
+"""The times of a session's first and last row, as aggregates like the user's."""
 
 
 @dataclass(frozen=True, eq=False)
 class AggregateSessions(KeyedOperator):
-    """Emits key columns, `window_start`, `window_end` (timestamps, UTC) and the aggregates. The event time of a result is its end."""
+    """An aggregation in sessions, with key columns, `window_start`, `window_end` (timestamps, UTC) and aggregates as results.
+
+    The event time of a result is its end.
+    """
 
     keys: tuple[str, ...]
     functions: Mapping[str, AggregateFunction]
@@ -69,7 +73,7 @@ class AggregateSessions(KeyedOperator):
 
 
 class AggregateSessionsInstance(KeyedInstance):
-    """Its state is a series of sessions per key, each at the time of its last row.
+    """An instance whose state is a series of sessions per key, each at the time of its last row.
 
     Whether a record is late depends on the sessions that it joins, so it needs its key's state.
     """
@@ -106,7 +110,7 @@ class AggregateSessionsInstance(KeyedInstance):
         self.watermark = watermark
 
     def _sessions(self, rows: Rows) -> tuple[Codes, PartialAggregates, Codes]:
-        """Merge rows that belong together. Returns the key's code of each session, the sessions, and for each row its session."""
+        """Merge rows of one session. Return the key's code of each session, the sessions, and each row's session."""
         order, session_of_ordered = sessions_of(rows.codes, _first(rows.partial), _last(rows.partial), self.gap)
         session_of = np.empty(len(order), np.int64)
         session_of[order] = session_of_ordered
@@ -119,7 +123,6 @@ class AggregateSessionsInstance(KeyedInstance):
         return _last(sessions) + self.gap
 
     def _note_keys(self, columns: list[pa.Array], codes: Codes, partial: PartialAggregates) -> None:
-        """Note the load, if it is due."""
         if self.context.load.due():
             counts = np.zeros(len(columns[0]), np.int64)
             np.add.at(counts, codes, partial.rows)
@@ -139,7 +142,7 @@ class AggregateSessionsInstance(KeyedInstance):
 
 
 def sessions_of(codes: Codes, first: Positions, last: Positions, gap: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
-    """The rows in order of their key and `first`, and the number of each ordered row's session, rising.
+    """Return the rows in order of their key and `first`, and the number of each ordered row's session, rising.
 
     A row begins a session if it begins more than `gap` after all earlier rows of its key have ended.
 
@@ -153,7 +156,7 @@ def sessions_of(codes: Codes, first: Positions, last: Positions, gap: int) -> tu
         starts, ends, span = places[: len(starts)], places[len(starts) :], len(bounds)
     before = codes.astype(np.int64) * span
     starts, ends = before + starts, before + ends
-    order = np.argsort(starts)  # the order of equal ones tells nothing: they are of one session
+    order = np.argsort(starts)  # equal ones are in one session, so their order doesn't matter
     reached = np.maximum.accumulate(ends[order])
     begins = np.ones(len(order), np.int64)
     begins[1:] = starts[order][1:] > reached[:-1]

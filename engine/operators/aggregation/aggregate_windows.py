@@ -1,7 +1,7 @@
 """Aggregates per key and event-time window.
 
-A window's result is emitted once, when the watermark has passed its end, or as its `Emission` says. A record that comes after all of its
-windows, and the lateness that is allowed, have passed is late: it is counted, and leaves by the port `late`.
+A window's result is emitted once, when the watermark has passed its end, or as its `Emission` says. A record that arrives after
+all of its windows and the allowed lateness have passed is late: it is counted, and goes to the side output `late`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from .window_bounds import END, START, TIMESTAMP, bounds_of, described_windows
 
 @dataclass(frozen=True, eq=False)
 class AggregateWindows(KeyedOperator):
-    """Emits key columns, `window_start`, `window_end` (timestamps, UTC) and the aggregates."""
+    """An aggregation in windows, with key columns, `window_start`, `window_end` (timestamps, UTC) and aggregates as results."""
 
     keys: tuple[str, ...]
     functions: Mapping[str, AggregateFunction]
@@ -73,7 +73,7 @@ class AggregateWindows(KeyedOperator):
 
 
 class AggregateWindowsInstance(KeyedInstance):
-    """Its state is the panes that some window still needs, also for corrections."""
+    """An instance whose state is the panes that some window still needs, also for corrections."""
 
     state: Panes
     merges_state = True
@@ -90,7 +90,7 @@ class AggregateWindowsInstance(KeyedInstance):
     def process(self, batch: Batch, emit: Emit) -> None:
         partial, codes, panes = self.batch_aggregator.received(batch)
         if panes is None:
-            raise ValueError("partial aggregates for windows came without panes")
+            raise ValueError("partial aggregates for windows arrived without panes")
         self._note_panes(partial, panes)
         late = np.array([pane for pane in distinct(panes) if self._closed(pane, self.watermark)], np.int64)
         if len(late):
@@ -114,11 +114,11 @@ class AggregateWindowsInstance(KeyedInstance):
         self._changed.drop(closed)
 
     def _closed(self, pane: int, watermark: int) -> bool:
-        """Whether a record in this pane is too late for all its windows."""
+        """Return True if a record in this pane is too late for all its windows."""
         return self.windows.last_end(pane) + self.emission.lateness <= watermark
 
     def _emit_changed(self, before: int, watermark: int, emit: Emit) -> None:
-        """Emit windows that end, that close, or that may be emitted now, as far as they changed since they were last emitted."""
+        """Emit windows that end, close or may be emitted now, if they changed since they were last emitted."""
         updates, lateness = self.emission.updates, self.emission.lateness
         due = self.emission.due(before, watermark)
         for end in sorted({*self._ends(before, watermark), *self._changed_ends(before - lateness)}):
@@ -135,14 +135,14 @@ class AggregateWindowsInstance(KeyedInstance):
         self._changed.next()
 
     def _changed_ends(self, after: int) -> set[int]:
-        """The ends after `after` of windows with panes that changed."""
+        """Return the ends after `after` of windows with panes that changed."""
         slide, ends = self.windows.slide, set[int]()
         for pane in self._changed.panes:
             ends.update(end for end in range(self.windows.first_end(pane), self.windows.last_end(pane) + 1, slide) if end > after)
         return ends
 
     def _note_changes(self, partial: PartialAggregates, panes: npt.NDArray[np.int64]) -> None:
-        """Note the keys of windows that are emitted more often than in full at their end."""
+        """Note the changed keys, if windows are emitted more than once."""
         if self.emission.once:
             return
         starts = distinct(panes)
@@ -152,7 +152,7 @@ class AggregateWindowsInstance(KeyedInstance):
                 self._changed.note(start, partial.keys if where is None else [column.filter(where) for column in partial.keys])
 
     def _note_installed(self, partial: PartialAggregates | None, panes: npt.NDArray[np.int64] | None) -> None:
-        """State that came counts as changed, since nobody knows what was emitted of it."""
+        """Count installed state as changed, since it is unknown what was emitted of it."""
         if partial is not None and panes is not None:
             self._note_changes(partial, panes)
         elif not self.emission.once:
@@ -179,7 +179,7 @@ class AggregateWindowsInstance(KeyedInstance):
             emit(batch.filter(rows[codes]), "late")
 
     def _ends(self, after: int, until: int) -> list[int]:
-        """The ends in (after, until] of windows that have panes, rising."""
+        """Return the ends in (after, until] of windows that have panes, rising."""
         slide = self.windows.slide
         ends: set[int] = set()
         for pane in self.state.starts():
@@ -198,13 +198,16 @@ class AggregateWindowsInstance(KeyedInstance):
         for partial in self.state.window(panes) if keys is None else self.state.of_keys(panes, keys):
             n = len(partial)
             if not n:
-                continue  # all of the keys have left
+                continue  # all keys have departed
             columns = [*partial.keys[: len(shown(self.keys))], *bounds_of(start, end, n), *self.aggregator.results(partial)]
             rows = pa.RecordBatch.from_arrays(columns, names=self._names)
             emit(Batch(rows, np.full(n, end - 1, np.int64)))
 
     def _panes_between(self, start: int, end: int) -> list[int]:
-        """The panes with keys in [start, end), rising. It scans the window's panes or those with keys, whichever are fewer."""
+        """Return the panes with keys in [start, end), rising.
+
+        It scans the window's panes or those with keys, whichever are fewer.
+        """
         there, width = self.state.starts(), self.windows.pane
         if len(there) < (end - start) // width:
             return sorted(pane for pane in there if start <= pane < end)

@@ -1,7 +1,7 @@
 """The keys of panes that changed since the windows with these panes were last emitted.
 
-It is no state: after a restore or a move everything that came counts as changed, so a window may be emitted again with the same result, and
-none is forgotten.
+It is no state: after a restore or a move all arrived state counts as changed, so a window may be emitted again with the same
+result, and none is forgotten.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ KeyColumns = Sequence[pa.Array] | None
 """The key columns of some keys, None for all keys of a pane."""
 
 _PIECES = 64
-"""Pieces of a pane's keys that are joined, so that a key in many batches is kept once."""
+"""The number of pieces of a pane's keys that are joined, so that a key in many batches is kept once."""
 
 
 class ChangedKeys:
-    """Changes are numbered by the advance of the watermark before which they came."""
+    """The changes of keys, numbered by the advance of the watermark before which they arrived."""
 
     def __init__(self, aggregator: PartialAggregator) -> None:
         self._aggregator = aggregator
@@ -30,37 +30,40 @@ class ChangedKeys:
 
     @property
     def panes(self) -> list[int]:
-        """The starts of panes with changes."""
+        """Return the starts of panes with changes."""
         return list(self._changes)
 
     def note(self, pane: int, keys: KeyColumns) -> None:
-        """Keys of this pane changed."""
+        """Note that keys of this pane changed."""
         changes = self._changes.setdefault(pane, [])
         changes.append((self._now, keys))
         if len(changes) >= _PIECES:
             changes[:] = [(self._now, self._distinct([keys for _, keys in changes]))]
 
     def since_emitted(self, end: int, panes: Sequence[int]) -> KeyColumns:
-        """The distinct keys of these panes that changed since the window that ends at `end` was emitted; no columns if there are none."""
+        """Return the distinct keys of these panes that changed since the window that ends at `end` was emitted.
+
+        Without any it returns no columns.
+        """
         emitted = self._emitted.get(end, -1)
         found = [keys for pane in panes for when, keys in self._changes.get(pane, ()) if when > emitted]
         return self._distinct(found) if found else ()
 
     def emitted(self, end: int) -> None:
-        """The window that ends at `end` was emitted with all changes so far."""
+        """Note that the window that ends at `end` was emitted with all changes so far."""
         self._emitted[end] = self._now
 
     def next(self) -> None:
-        """Changes from now on come after the windows that were emitted."""
+        """Begin a new number: later changes follow the windows that were emitted."""
         self._now += 1
 
     def forget(self) -> None:
-        """Every window that may be emitted again was emitted."""
+        """Forget all changes, once every window that may be emitted again was emitted."""
         self._changes.clear()
         self._emitted.clear()
 
     def drop(self, panes: Sequence[int]) -> None:
-        """No window needs these panes."""
+        """Forget panes that no window needs."""
         for pane in panes:
             self._changes.pop(pane, None)
 

@@ -1,7 +1,6 @@
-"""`.window(...).process(...)`: a user's function per key and complete window, with all its rows.
+"""The operator of `.window(...).process(...)`: a user's function per key and complete window, with all its rows.
 
-The rows are kept by the operator of such windows, as an aggregate of theirs. So late rows, moves and checkpoints are as with any other
-aggregate.
+An aggregating operator of such windows keeps the rows. So late rows, moves and checkpoints work as with any other aggregate.
 """
 
 from __future__ import annotations
@@ -39,7 +38,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, eq=False)
 class ProcessWindows(FunctionOperator, KeyedOperator):
-    """`keeps`: the operator of the windows, with the aggregates `ROWS`. A result has the event time of its window's results."""
+    """An operator that calls a function for each window. `keeps`: the operator of the windows, with the aggregates `ROWS`.
+
+    A result has the event time of its window's results.
+    """
 
     keeps: AggregateWindows | AggregateSessions
     function: WindowFunction
@@ -61,7 +63,7 @@ class ProcessWindows(FunctionOperator, KeyedOperator):
 
 
 class ProcessWindowsInstance(WindowCalls):
-    """Its state is that of the windows."""
+    """An instance whose state is that of the windows."""
 
     def __init__(self, operator: ProcessWindows, context: Context) -> None:
         self._keeps = operator.keeps.open(context)
@@ -80,7 +82,7 @@ class ProcessWindowsInstance(WindowCalls):
         self._keeps.advance(watermark, self._taking(emit))
 
     def _check(self, schema: pa.Schema) -> None:
-        """Raises RecordError for columns that a backend outside memory can't keep."""
+        """Raise RecordError for columns that a backend outside memory can't keep."""
         nested = [field.name for field in schema if pa.types.is_nested(field.type)]
         if nested:
             problem = f"whole rows with nested columns ({', '.join(nested)}) can be kept in memory only"
@@ -88,7 +90,7 @@ class ProcessWindowsInstance(WindowCalls):
         self._checked = True
 
     def _taking(self, emit: Emit) -> Emit:
-        """Calls the function for the windows' results, in place of emitting them."""
+        """Return an `emit` that calls the function for the windows' results."""
 
         def take(batch: Batch, port: str = "out") -> None:
             if port == "out":

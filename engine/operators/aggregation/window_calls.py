@@ -1,4 +1,6 @@
-"""Calls a user's function for complete windows, which come as a batch: key columns, the bounds, and a column of lists of rows per input."""
+"""Calls of a user's function for complete windows, given as a batch: key columns, the bounds, and a column of lists of rows per
+input.
+"""
 
 from __future__ import annotations
 
@@ -28,16 +30,19 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class WindowCalls(FunctionInstance, KeyedInstance):
-    """A window that the function refuses is left out as a whole. The results have their window's event time."""
+    """The base of instances that call a function per window.
+
+    A refused window is skipped. Results have their window's event time.
+    """
 
     def open_calls(self, context: Context, function: Any, schema: pa.Schema | None, on_error: OnError) -> None:
-        """Call this when the instance is made."""
+        """Prepare the calls; called when the instance is created."""
         self.function = self.made(function)
         self.errors = ErrorPolicy(context.name, on_error, keyed=True)
         self.encoder = RowsEncoder(context.name, schema, function=function_name(function))
 
     def call(self, windows: Batch, emit: Emit) -> None:
-        """Call the function for each window, and emit what it yields."""
+        """Call the function for each window, and emit the rows it yields."""
         results: list[Any] = []
         counts = np.zeros(windows.num_rows, np.int64)
         for place, (key, window, rows) in enumerate(self._windows(windows)):
@@ -51,7 +56,7 @@ class WindowCalls(FunctionInstance, KeyedInstance):
         self._emit(results, counts, windows, emit)
 
     def _emit(self, results: list[Any], counts: npt.NDArray[np.int64], windows: Batch, emit: Emit) -> None:
-        """Emit all results, `counts` of each window, at once, or window by window if some don't fit: their windows are refused."""
+        """Emit all results, `counts` of each window, at once; if some don't fit, window by window: their windows are refused."""
         if not results:
             return
         try:
@@ -70,7 +75,7 @@ class WindowCalls(FunctionInstance, KeyedInstance):
             emit(Batch(rows, np.repeat(windows.times, counts)))
 
     def _windows(self, batch: Batch) -> Iterator[tuple[Any, Window, tuple[list[dict[str, Any]], ...]]]:
-        """The key, the window and its rows of each input, for each window."""
+        """Yield the key, the window and its rows of each input, for each window."""
         rows, count = batch.rows, batch.num_rows
         names = shown(self.keys)
         keys = key_values(rows.columns[: len(names)]) if names else repeat(None, count)
@@ -90,7 +95,7 @@ class WindowCalls(FunctionInstance, KeyedInstance):
         return list(results)
 
     def _refuse(self, refused: Refused, window: Batch, emit: Emit) -> None:
-        """One window is refused. Its rows are made anew: the function may have changed those that it got."""
+        """Handle the refusal of one window. Its rows are created again: the function may have changed those that it got."""
         assert window.times is not None
         ((_, bounds, rows),) = self._windows(window)
         names = window.rows.schema.names[-len(rows) :]
@@ -99,7 +104,7 @@ class WindowCalls(FunctionInstance, KeyedInstance):
 
 
 def _rows_of(lists: Ragged) -> Iterator[list[dict[str, Any]]]:
-    """The rows of each list as dicts; those of some lists are made at once."""
+    """Yield the rows of each list as dicts; those of some lists are created at once."""
     first, offsets = 0, lists.offsets.tolist()
     while first < len(lists):
         last = max(first + 1, int(np.searchsorted(lists.offsets, offsets[first] + PIECE, side="right")) - 1)

@@ -1,7 +1,7 @@
-"""`co_group`: a user's function per key and complete window, with the rows of both streams, of which one may have none.
+"""The operator `co_group`: a user's function per key and complete window, with the rows of both streams; one may have none.
 
-Rows come in the order of event time, those of one time in the order of their values, so the result doesn't depend on their arrival. A null
-in a key is a key like any other.
+Rows are in the order of event time, those of one time in the order of their values, so the result doesn't depend on their
+arrival. A null in a key is a key like any other.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CoGroupFunction = Callable[[Any, Window, list[dict[str, Any]], list[dict[str, An
 
 @dataclass(frozen=True, eq=False)
 class CoGroup(FunctionOperator, TwoInputs):
-    """Calls `function` once for each key and complete window with rows on either side."""
+    """An operator that calls `function` once for each key and complete window with rows on either side."""
 
     windows: Windows | SessionWindows
     function: CoGroupFunction
@@ -55,7 +55,7 @@ class CoGroup(FunctionOperator, TwoInputs):
 
 
 class CoGroupInstance(WindowCalls, WindowsOfTwo):
-    """Keeps the rows of both sides as a join within windows does."""
+    """An instance that keeps the rows of both sides as a join within windows does."""
 
     nulls_meet = True
 
@@ -71,7 +71,7 @@ class CoGroupInstance(WindowCalls, WindowsOfTwo):
         self.call(Batch(pa.RecordBatch.from_arrays(columns, names=names), groups.times), emit)
 
     def _lists(self, side: Side, windows: Complete) -> pa.Array:
-        """The side's rows of each window, as a column of lists."""
+        """Return the side's rows of each window, as a column of lists."""
         parts, count = windows.sides.get(side, ()), len(windows.times)
         if not parts:
             return pa.array([[]] * count, pa.large_list(pa.struct([])))
@@ -79,7 +79,7 @@ class CoGroupInstance(WindowCalls, WindowsOfTwo):
             rows = Block.concat([block for block, _ in parts]).rows
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             which = "left" if side is LEFT else "right"
-            problem = f"the columns of its {which} stream have other types in turn ({error}): give them one, for example by schema="
+            problem = f"the columns of its {which} stream have varying types ({error}): give them one, for example by schema="
             raise RecordError(self.context.name, problem) from error
         numbers = np.concatenate([numbers for _, numbers in parts])
         times = np.concatenate([block.times for block, _ in parts])

@@ -1,8 +1,9 @@
-"""Joins two streams by key, and by time: pairs leave at once, rows without a partner when no partner can come any more.
+"""The join of two streams by key, and by time: pairs are emitted at once, rows without a partner when no partner can arrive any
+more.
 
-A pair leaves when its second row comes, and has the later of both times. Whether a row has a partner is looked up when it is due; so a row
-carries no mark that would have to move with it. A row that comes late (its time is before the watermark) leaves by `late_left` or
-`late_right`, so that nothing that was decided is contradicted.
+A pair is emitted when its second row arrives, and has the later of both times. The partner of a row is looked up when the row is
+due; so a row carries no mark that would have to move with it. A late row (its time is before the watermark) goes to `late_left`
+or `late_right`, so that no decision is contradicted.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ NEVER = MAX_TIME - 1
 
 @dataclass(frozen=True, eq=False)
 class Join(Pairing):
-    """`within`: which times go together; `how`: which rows leave."""
+    """A join. `within`: the condition on times; `how`: the rows that are emitted."""
 
     within: Between | Always
     how: How
@@ -65,7 +66,7 @@ class Join(Pairing):
 
 
 class JoinInstance(TwoInputsInstance):
-    """Its state is the rows of both sides that may still have a partner, or are not decided."""
+    """An instance whose state is the rows of both sides that may still have a partner, or are not decided."""
 
     def __init__(self, operator: Join, context: Context) -> None:
         super().__init__(operator, context)
@@ -86,7 +87,10 @@ class JoinInstance(TwoInputsInstance):
 
     @property
     def awaits(self) -> tuple[Side, ...]:
-        """The sides whose columns it needs: none without bounds, as nothing is decided before the end, when all columns are known."""
+        """Return the sides whose columns it needs.
+
+        Without bounds nothing is decided before the end, when all columns are known, so it needs none.
+        """
         return () if isinstance(self._within, Always) else self.awaited(*NULLS_OF.get(self._how, ()))
 
     def take(self, side: Side, block: Block, emit: Emit) -> None:
@@ -134,7 +138,7 @@ class JoinInstance(TwoInputsInstance):
         return np.maximum(times, self._upper(within, times, rows))
 
     def _upper(self, within: Between, times: Times, rows: pa.RecordBatch) -> Times:
-        """The latest time of right that each row of left matches."""
+        """Return the latest time of right that each row of left matches."""
         if not isinstance(within.upper, str):
             return times + within.upper
         problem = bound_problem(within.upper, Columns.of(rows.schema))
@@ -156,7 +160,10 @@ class JoinInstance(TwoInputsInstance):
                 emit(self._columns.pairs(left.rows, right.rows, self._times(later_times(left, right))))
 
     def _met(self, side: Side, block: Block, emit: Emit) -> Block:
-        """A semi join without bounds: rows of left leave when they meet the first row of right. Returns the rows to keep."""
+        """Process a semi join without bounds: emit rows of left when they meet the first row of right.
+
+        Return the rows to keep.
+        """
         if side is LEFT:
             matched = self._to_right.matched(block, self.state.logs[RIGHT], ANY_TIME)
             if matched.any():
@@ -187,7 +194,7 @@ class JoinInstance(TwoInputsInstance):
         return None if isinstance(within.upper, str) else block.times - within.upper, block.times - within.lower
 
     def _not_too_late(self, right: Block, found: Found, times: Times, left: Reached) -> npt.NDArray[np.bool_]:
-        """Whether right's time is at most that in left's column."""
+        """Return a mask of the pairs in which right's time is at most that in left's column."""
         assert isinstance(self._within, Between)
         assert isinstance(self._within.upper, str)
         upper = self._upper(self._within, times, left.rows(self._within.upper))
@@ -195,7 +202,7 @@ class JoinInstance(TwoInputsInstance):
         return mask
 
     def _alone(self, side: Side, block: Block) -> Batch:
-        """Rows of one side with nulls for the other's, or rows of left by themselves, with the time at which they were due."""
+        """Return rows of one side with nulls for the other's, or rows of left alone, with the time at which they were due."""
         times = self._times(block.times if isinstance(self._within, Always) else block.due)
         if not self._gives_pairs:
             return Batch(block.rows, times)
@@ -207,7 +214,7 @@ class JoinInstance(TwoInputsInstance):
         return times if self._timed else None
 
     def _forget(self, within: Between, watermark: int) -> None:
-        """Forget what no row can match any more, and what no undecided row needs."""
+        """Forget rows that no row can match any more and no undecided row needs."""
         left, right = self.state.logs[LEFT], self.state.logs[RIGHT]
         left.forget(_less(watermark, max(-within.lower, 0) if self._decides_right else 0))
         if not self._decides_left:
@@ -223,7 +230,7 @@ def _less(time: int, slack: int) -> int:
 
 
 def bound_problem(name: str, left: Columns) -> str | None:
-    """Why left's column can't be the upper bound of between(), as far as it is known."""
+    """Describe why left's column can't be the upper bound of between(), by its known type; None if it can."""
     if left.lacks(name):
         return f"left has no column `{name}`, the upper bound of between(); there are: {left.listed()}"
     kind = left.type_of(name)

@@ -1,6 +1,7 @@
-"""Joins each row of left with the newest row of right of its key that is not later: a row of left waits until the watermark has passed it.
+"""The as-of join: each row of left with the newest row of right of its key that is not later.
 
-Of rows of right with equal times the greatest one counts, compared column by column, so that the result doesn't depend on their arrival.
+A row of left waits until the watermark has passed it. Among rows of right with equal times the greatest one counts, compared
+column by column, so that the result doesn't depend on their arrival.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from .pairing import NULLS_OF, Pairing
 
 @dataclass(frozen=True, eq=False)
 class JoinAsof(Pairing):
-    """`max_age`: how much earlier right's row may be, in microseconds, None for any."""
+    """An as-of join. `max_age`: how much earlier right's row may be, in microseconds, None for any."""
 
     how: Literal["left", "inner"]
     max_age: int | None
@@ -49,7 +50,7 @@ class JoinAsof(Pairing):
 
 
 class JoinAsofInstance(TwoInputsInstance):
-    """Its state is the rows of left that wait, and the rows of right that a later row of left may join."""
+    """An instance whose state is the rows of left that wait, and the rows of right that a later row of left may join."""
 
     def __init__(self, operator: JoinAsof, context: Context) -> None:
         super().__init__(operator, context)
@@ -69,7 +70,7 @@ class JoinAsofInstance(TwoInputsInstance):
         return batch.times
 
     def due(self, side: Side, times: Times, rows: pa.RecordBatch) -> Times:
-        """A row of right can be joined for sure until then; a newer row may supersede it before."""
+        """Return the time until which a row of right can be joined; a newer row may supersede it before."""
         if side is LEFT:
             return times
         return np.full(len(times), MAX_TIME - 1) if self._operator.max_age is None else times + self._operator.max_age

@@ -1,4 +1,4 @@
-"""The last step of an input of a join before the exchange: brings its rows into the common form of both inputs."""
+"""The last step of an input of a join before the exchange: it converts rows to the common form of both inputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..base import Operator, OperatorInstance
 
 @dataclass(frozen=True, eq=False)
 class JoinSide(Operator):
-    """`keys`: the key columns of this input; `side`: which input it is."""
+    """The conversion of one input. `keys`: its key columns; `side`: the input."""
 
     side: Side
     keys: tuple[str, ...]
@@ -40,7 +40,7 @@ class JoinSide(Operator):
 
 
 class JoinSideInstance(OperatorInstance):
-    """Copies no rows."""
+    """An instance that converts batches without copying rows."""
 
     def __init__(self, operator: JoinSide, context: Context) -> None:
         super().__init__(context)

@@ -1,8 +1,8 @@
-"""`lookup`: adds the columns of a table to the rows of a stream, by keys that both have. Each worker has the whole table.
+"""The operator `lookup`: it adds the columns of a table to the rows of a stream, by keys that both have.
 
-A key with a null matches nothing. A row with several matches gives a row for each, in the order of the table, with the same event time.
-Invariant: a row's results depend on the row and the table alone, and all rows of a batch meet one table. The table is no state: it is in no
-checkpoint, and is read anew by every attempt.
+Each worker has the whole table. A key with a null matches nothing. A row with several matches gives a row for each, in the order
+of the table, with the same event time. Invariant: a row's results depend on the row and the table alone, and all rows of a batch
+meet one table. The table is no state: it is in no checkpoint, and every attempt reads it again.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from .lookup_table import LookupTable, TableOrigin, TableShape, loaded
 from .refresh import Refresh
 
 How = Literal["left", "inner"]
-"""What becomes of a row without a match: it stays, with nulls, or is left out."""
+"""The treatment of a row without a match: "left" keeps it, with nulls, "inner" drops it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lookup(Operator):
-    """`table`: the table, or what each worker reads it from: a source, or a function. `on` maps the stream's key columns to the table's.
+    """A lookup. `table`: the table, or its origin for each worker: a source, or a function.
 
-    `columns` are those that are added, None for all but the table's keys; one whose name the stream has already gets `suffix`. `refresh`:
-    seconds after which the table is read again; None: never.
+    `on` maps the stream's key columns to the table's. `columns` are those that are added, None for all but the table's keys; one
+    whose name the stream has already gets `suffix`. `refresh`: seconds after which the table is read again; None: never.
     """
 
     table: TableOrigin
@@ -58,7 +58,7 @@ class Lookup(Operator):
 
     @property
     def shape(self) -> TableShape:
-        """What it wants of its table."""
+        """Return the requirements on its table."""
         return TableShape(tuple(self.on.values()), self.columns, self.unique)
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
@@ -94,7 +94,7 @@ class Lookup(Operator):
         return self.table.known_columns() if isinstance(self.table, Source) else UNKNOWN
 
     def _beside(self, stream: Columns) -> dict[str, str]:
-        """The names in the results of the table's columns, as far as they are certain."""
+        """Return the certain names in the results of the table's columns."""
         table = self._known_table.types
         added = self.columns if self.columns is not None else [name for name in table if name not in self.on.values()]
         certain = [name for name in added if stream.complete or name in stream.types]
@@ -108,7 +108,7 @@ class Lookup(Operator):
 
 
 class LookupInstance(OperatorInstance):
-    """Finds the rows of each distinct key of a batch once. Asks for its table again when that is due, and takes it between two batches."""
+    """An instance that looks each distinct key of a batch up once. It replaces its table between two batches."""
 
     def __init__(self, operator: Lookup, table: LookupTable, context: Context) -> None:
         super().__init__(context)
@@ -126,7 +126,7 @@ class LookupInstance(OperatorInstance):
         self._table = result
 
     def failed(self, error: BaseException) -> str:
-        return f"the table could not be read again, so the one before stays: {shown(error)}"
+        return f"the table could not be read again, so the previous one remains in use: {shown(error)}"
 
     def returned(self) -> None:
         if self._refresh is not None:
@@ -135,7 +135,7 @@ class LookupInstance(OperatorInstance):
     def overdue(self) -> str | None:
         if self._refresh is None or not self._refresh.overdue(self.context.now()):
             return None
-        return f"the table is being read for longer than refresh={self._refresh.every:g} s, so the one before stays until it is there"
+        return f"reading the table takes longer than refresh={self._refresh.every:g} s, so the previous one remains in use until it is read"
 
     def process(self, batch: Batch, emit: Emit) -> None:
         self._check_types(batch.rows)
@@ -156,7 +156,7 @@ class LookupInstance(OperatorInstance):
     def _each_match(
         self, batch: Batch, codes: npt.NDArray[np.intp], counts: npt.NDArray[np.intp], places: npt.NDArray[np.intp]
     ) -> tuple[Batch, npt.NDArray[np.intp]]:
-        """The batch with each row as often as it has matches, and the places of these in the table, -1 for none."""
+        """Return the batch with each row as often as it has matches, and the indices of these in the table, -1 for none."""
         often = counts[codes]
         if not self._inner:
             often = np.maximum(often, 1)
@@ -186,13 +186,16 @@ class LookupInstance(OperatorInstance):
 
 
 def never_equal(mine: str, kind: pa.DataType | None, theirs: str, other: pa.DataType | None) -> str | None:
-    """The problem of a key column of the stream and one of the table whose types are never equal. A type may be unknown (None)."""
+    """Describe a key column of the stream and one of the table whose types are never equal; None otherwise.
+
+    A type may be unknown (None).
+    """
     if kind is None or other is None or comparable(kind, other):
         return None
     return f"the stream's column `{mine}` is {kind} and the table's `{theirs}` is {other}, which are never equal: cast one of them"
 
 
 def named_twice(names: list[str]) -> str | None:
-    """The problem of results of which two columns have one of these names."""
+    """Describe the problem of results with duplicate names; None without one."""
     twice = next((name for name in names if names.count(name) > 1), None)
     return twice and f"two columns would be named `{twice}`: give another suffix=, or rename a column"

@@ -1,6 +1,6 @@
-"""The table of a `lookup`: read whole from where it comes, checked, and found in by its keys.
+"""The table of a `lookup`: read completely from its origin, checked, and indexed by its keys.
 
-Invariant: a table that takes another one's place has its keys and columns, of the same types, so that no result changes its columns.
+Invariant: a table that replaces another one has its keys and columns, of the same types, so that no result changes its columns.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ...keys.table_index import TableIndex
 from ...source import Source
 
 TableOrigin: TypeAlias = pa.Table | Source | Callable[[], pa.Table]
-"""A table, or what each worker reads it from."""
+"""A table, or the origin that each worker reads it from."""
 
 POLL_ROWS = 65_536
 MOST_EMPTY_POLLS = 10_000
-"""A source that has nothing to give this often, and doesn't end, is no table."""
+"""The number of polls without rows after which a source that doesn't end is refused."""
 
 MOST_ROWS = 100_000_000
 """The most rows of a table that is read from a source: one without an end would fill the memory."""
@@ -29,7 +29,7 @@ MOST_ROWS = 100_000_000
 
 @dataclass(frozen=True, eq=False)
 class TableShape:
-    """What a lookup wants of a table. `keys`: its key columns; `columns`: those to add, None for all but the keys."""
+    """The requirements of a lookup on a table. `keys`: its key columns; `columns`: those to add, None for all but the keys."""
 
     keys: tuple[str, ...]
     columns: tuple[str, ...] | None = None
@@ -38,7 +38,7 @@ class TableShape:
 
 @dataclass(frozen=True, eq=False)
 class LookupTable:
-    """`columns`: what is added to rows; `keys`: the key columns, in the order of the lookup's; `index` finds rows by them."""
+    """A table in memory. `columns`: those added to rows; `keys`: the key columns; `index` finds rows by them."""
 
     columns: Mapping[str, pa.Array]
     keys: tuple[pa.Array, ...]
@@ -46,9 +46,9 @@ class LookupTable:
 
 
 def loaded(origin: TableOrigin, shape: TableShape, operator: str, before: LookupTable | None = None) -> LookupTable:
-    """The table, read and checked; `before` is the one whose place it takes.
+    """Read and check the table; `before` is the one that it replaces.
 
-    Raises ConnectorError, naming the operator, if it can't be read, RecordError for a table that isn't what the lookup wants.
+    Raises ConnectorError, naming the operator, if it can't be read, RecordError for a table that doesn't meet the requirements.
     """
     table = read(origin, operator)
     problem = table_problem(table, shape)
@@ -71,7 +71,7 @@ def loaded(origin: TableOrigin, shape: TableShape, operator: str, before: Lookup
 
 
 def read(origin: TableOrigin, operator: str) -> pa.Table:
-    """The whole table. Raises ConnectorError, naming the operator, if it can't be had."""
+    """Return the whole table. Raises ConnectorError, naming the operator, if it can't be read."""
     if isinstance(origin, pa.Table):
         return origin
     try:
@@ -83,7 +83,7 @@ def read(origin: TableOrigin, operator: str) -> pa.Table:
 
 
 def table_problem(table: pa.Table, shape: TableShape) -> str | None:
-    """What is wrong with the table; None if it can be looked up in."""
+    """Describe the problem of a table that can't be looked up; None without one."""
     names = table.column_names
     if len(set(names)) < len(names):
         return f"two columns of the table have one name: {', '.join(names)}"
@@ -94,20 +94,24 @@ def table_problem(table: pa.Table, shape: TableShape) -> str | None:
 
 
 def repeated_key(table: pa.Table, keys: tuple[str, ...], place: int) -> str:
-    """What to say of a table with unique=True in which the key of row `place` comes twice."""
+    """Describe the problem of a table with unique=True in which the key of row `place` is repeated."""
     key = {name: table[name][place].as_py() for name in keys}
-    return f"unique=True, and the table has several rows with {key}: leave the others out, or unique=True for a row of results for each"
+    advice = "remove the others, or omit unique=True to get a row of results for each"
+    return f"unique=True, and the table has several rows with {key}: {advice}"
 
 
 def plain(column: pa.ChunkedArray) -> pa.Array:
-    """The column as one array, and a dictionary as its values."""
+    """Return the column as one array, and a dictionary as its values."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def _read_whole(source: Source) -> pa.Table:
-    """All rows of a finite source, in the order of one reader. Raises ConnectorError for one that doesn't end, or that has no rows."""
+    """Return all rows of a finite source, in the order of one reader.
+
+    Raises ConnectorError for one that doesn't end, or that has no rows.
+    """
     reader = source.reader(0, 1)
     batches, rows, empty = list[pa.RecordBatch](), 0, 0
     try:
@@ -118,7 +122,7 @@ def _read_whole(source: Source) -> pa.Table:
                 rows += batch.num_rows
             empty = empty + 1 if batch is None else 0
             if rows > MOST_ROWS or empty > MOST_EMPTY_POLLS:
-                problem = f"which gave {rows:,} rows and has not ended: give a source with an end"
+                problem = f"which gave {rows:,} rows and has not ended: use a bounded source"
                 raise ConnectorError(f"the table is read from `{source.name}`, {problem}")
     finally:
         reader.close()
@@ -131,7 +135,7 @@ def _read_whole(source: Source) -> pa.Table:
 
 
 def _as_before(name: str, column: pa.Array, before: pa.Array, operator: str) -> pa.Array:
-    """The column, if it has the type that it had; nulls alone are of any type."""
+    """Return the column if it has its former type; nulls alone are of any type."""
     if column.type.equals(before.type) or pa.types.is_null(before.type):
         return column
     if pa.types.is_null(column.type):

@@ -1,4 +1,4 @@
-"""The base of joins: what is known of the columns of their results before the job runs."""
+"""The base of joins: the known columns of their results before the job runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NULLS_OF: Mapping[How, tuple[Side, ...]] = {"left": (RIGHT,), "right": (LEFT,), 
 
 
 class Pairing(TwoInputs):
-    """`how`: which rows leave; `suffix`: what is added to columns of right whose name is taken."""
+    """A join. `how`: the rows that are emitted; `suffix`: added to columns of right whose name is taken."""
 
     how: How
     suffix: str
@@ -35,13 +35,13 @@ class Pairing(TwoInputs):
         return super().problem(inputs) or (clash(left.types, self._right_names(left, right)) if pairs else None)
 
     def _key_types(self, left: Columns, right: Columns) -> dict[str, pa.DataType | None]:
-        """The types of key columns of both sides in results that may have right's keys alone."""
+        """Return the types of key columns of both sides in results that may have right's keys alone."""
         if self.how not in ("right", "full"):
             return {}
         kinds = {name: (left.type_of(name), right.type_of(name)) for name in shared_keys(self.left_keys, self.right_keys)}
         return {name: None if one is None or other is None else common_type(one, other) for name, (one, other) in kinds.items()}
 
     def _right_names(self, left: Columns, right: Columns) -> dict[str, str]:
-        """The result's names of right's columns, as far as they are certain."""
+        """Return the certain names in the result of right's columns."""
         certain = [name for name in right.types if left.complete or name in left.types]
         return right_names(left.types, certain, shared_keys(self.left_keys, self.right_keys), self.suffix)

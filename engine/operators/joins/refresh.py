@@ -1,4 +1,4 @@
-"""When something is to be read again: a state machine over the times at which it is asked.
+"""The schedule of a table that is read again and again: a state machine over times.
 
 Invariant: at most one reading is under way, and from the end of one to the beginning of the next it takes `every` seconds.
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 
 class Refresh:
-    """`every`: seconds. Times are microseconds that don't go back."""
+    """A schedule with a pause of `every` seconds. Times are microseconds that don't go back."""
 
     def __init__(self, every: float) -> None:
         self.every = every
@@ -22,7 +22,7 @@ class Refresh:
         self._reading = self._told = False
 
     def due(self, now: int) -> bool:
-        """Whether to begin to read now; it counts as begun then."""
+        """Return True to begin to read now; the reading counts as begun then."""
         if self._since is None:
             self._since = now
         if self._reading or now - self._since < self.every * 1_000_000:
@@ -31,12 +31,12 @@ class Refresh:
         return True
 
     def overdue(self, now: int) -> bool:
-        """Whether the reading has been under way for longer than `every`; True once for each."""
+        """Return True, once for each reading, if it has been under way for longer than `every`."""
         if not self._reading or self._told or self._since is None or now - self._since < self.every * 1_000_000:
             return False
         self._told = True
         return True
 
     def returned(self) -> None:
-        """The reading is over, however it ended."""
+        """Note that the reading has ended, with or without success."""
         self._reading, self._since = False, None

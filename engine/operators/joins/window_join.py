@@ -1,7 +1,7 @@
-"""Joins two streams by key within event-time windows: all results of a window leave at its end.
+"""The join of two streams by key within event-time windows: all results of a window are emitted at its end.
 
-A pair appears once for each window that both rows are in. The results of a tumbling or sliding window have its last microsecond as event
-time, those of a session its end.
+A pair appears once for each window that both rows are in. The results of a tumbling or sliding window have its last microsecond
+as event time, those of a session its end.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .windows_of_two import WindowsOfTwo
 
 @dataclass(frozen=True, eq=False)
 class WindowJoin(Pairing):
-    """`how`: which rows leave."""
+    """A join in windows. `how`: the rows that are emitted."""
 
     windows: Windows | SessionWindows
     how: How
@@ -40,7 +40,7 @@ class WindowJoin(Pairing):
 
     @property
     def dealable(self) -> tuple[Dealt, ...]:
-        """A session takes all rows of its key to tell where it ends, so none of them can be dealt."""
+        """Return the sides whose rows may be dealt: none in sessions, whose ends depend on all rows of a key."""
         return () if isinstance(self.windows, SessionWindows) else DEALABLE[self.how]
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
@@ -60,7 +60,7 @@ class WindowJoin(Pairing):
 
 
 class WindowJoinInstance(WindowsOfTwo):
-    """Pairs rows of both sides that have the number of one window."""
+    """An instance that pairs rows of both sides that have the number of one window."""
 
     def __init__(self, operator: WindowJoin, context: Context) -> None:
         super().__init__(operator, context, operator.windows)
@@ -97,7 +97,7 @@ class WindowJoinInstance(WindowsOfTwo):
         return self._columns.right_only(self.state.columns.get(LEFT), block.rows, None)
 
     def _emit(self, batch: Batch, windows: Complete, numbers: Groups, emit: Emit) -> None:
-        """Emit rows of the results of the windows with these numbers, with the bounds as the last columns."""
+        """Emit result rows of the windows with these numbers, with the bounds as the last columns."""
         if not batch.num_rows:
             return
         names = batch.rows.schema.names
@@ -109,11 +109,11 @@ class WindowJoinInstance(WindowsOfTwo):
 
 
 def bounds_problem(names: Container[str]) -> str | None:
-    """The problem of results that have a column named as one of a window's bounds."""
+    """Describe the problem of results with a column named like one of a window's bounds; None without one."""
     taken = next((name for name in (START, END) if name in names), None)
     return taken and f"its results would have two columns `{taken}`: rename or drop that of the input"
 
 
 def _numbered(block: Block, numbers: Groups) -> Block:
-    """The block with the numbers of its rows' windows in place of event times: rows of one window have equal ones."""
+    """Return the block with the windows' numbers in place of event times: rows of one window have equal ones."""
     return Block(block.held, block.hashes, numbers, block.due)

@@ -1,4 +1,4 @@
-"""The base of operators that take the windows of two streams: they keep the rows of both sides until their windows are complete."""
+"""The base of operators with windows over two streams: they keep the rows of both sides until their windows are complete."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..two_inputs import TwoInputs, TwoInputsInstance
 
 
 class WindowsOfTwo(TwoInputsInstance):
-    """Its state is the rows of both sides whose windows are not complete."""
+    """An instance whose state is the rows of both sides whose windows are not complete."""
 
     nulls_meet: ClassVar[bool] = False
     """True if nulls in keys are equal."""

@@ -1,6 +1,6 @@
-"""`co_process`: a user's `CoKeyedFunction` of two streams, with states and timers per key that both share.
+"""The operator `co_process`: a user's `CoKeyedFunction` of two streams, with states and timers per key that both share.
 
-The inputs come in their common form, one side per batch; but for which method gets a row it is `process`.
+The inputs arrive in their common form, one side per batch; except for the method that is called for a row it is `process`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from .process import Process, ProcessInstance
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CoProcess(Process):
-    """`left_keys`, `right_keys`: the key columns of the inputs, in pairs; `keys`: their names in the inputs' common form."""
+    """An operator over two inputs.
+
+    `left_keys`, `right_keys`: their key columns, in pairs; `keys`: the names in the common form.
+    """
 
     left_keys: tuple[str, ...]
     right_keys: tuple[str, ...]
@@ -42,7 +45,7 @@ class CoProcess(Process):
 
 
 class CoProcessInstance(ProcessInstance):
-    """Its state is a record per key, as that of `process`."""
+    """An instance whose state is a record per key, like that of `process`."""
 
     def __init__(self, operator: CoProcess, context: Context) -> None:
         super().__init__(operator, context)

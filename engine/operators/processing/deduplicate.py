@@ -1,8 +1,9 @@
-"""`deduplicate`: the first row of each combination of values, and with a time to live the first of each that long.
+"""The operator `deduplicate`: the first row of each combination of values, and with a time to live the first of each such period.
 
-The state is a row per combination: until when its rows are left out. After a row that passes at time t, those of its combination with times
-before t + ttl are left out, also if they are earlier than t. Invariant: unless a row is late, whether it passes depends only on the rows of
-its combination before it. A combination is forgotten once the watermark has come to its end, so a late row may pass again.
+The state is a row per combination: the time until which its rows are dropped. After a row that passes at time t, those of its
+combination with times before t + ttl are dropped, also if they are earlier than t. Invariant: unless a row is late, whether it
+passes depends only on the rows of its combination before it. A combination is forgotten once the watermark has reached its end,
+so a late row may pass again.
 """
 
 from __future__ import annotations
@@ -30,15 +31,21 @@ SEEN, UNTIL = "seen", "until"
 """The columns of the state: whether a row has passed, and the first time at which the next one passes."""
 
 PARTS = 64
-"""Expired combinations are looked for in parts of the keys, all of them twice in a time to live, so that no look takes long."""
+"""The number of parts of the keys in which expired combinations are searched, all parts twice in a time to live.
+
+So no search takes long.
+"""
 
 ROUNDS = 32
-"""Rows of a batch that pass for one combination are found in rounds over all combinations; what is left then, row by row."""
+"""The number of rounds over all combinations that find passing rows; the rest of a batch is processed row by row."""
 
 
 @dataclass(frozen=True, eq=False)
 class Deduplicate(KeyedOperator):
-    """Passes the first row for each value of the columns `keys`, by arrival; again after `ttl` microseconds of event time, if given."""
+    """An operator that passes the first row for each value of the columns `keys`, by arrival.
+
+    After `ttl` microseconds of event time, if set, it passes another.
+    """
 
     keys: tuple[str, ...]
     ttl: int | None = None
@@ -61,7 +68,7 @@ class Deduplicate(KeyedOperator):
 
 
 class DeduplicateInstance(KeyedInstance):
-    """Reads and writes the states of a batch's keys at once."""
+    """An instance that reads and writes the states of a batch's keys at once."""
 
     state: StateArrays
 
@@ -110,7 +117,8 @@ class DeduplicateInstance(KeyedInstance):
 
 
 def passing_rows(codes: npt.NDArray[np.intp], times: Times, until: npt.NDArray[np.int64], ttl: int) -> npt.NDArray[np.intp]:
-    """The places of the rows that pass, in any order. `codes`: each row's combination; `until`, by combination, is brought up to date.
+    """Return the indices of the rows that pass, in any order, and update `until`, by combination; `codes`: each row's
+    combination.
 
     >>> until = np.array([MIN_TIME, 25])
     >>> passing_rows(np.array([0, 0, 0, 1]), np.array([10, 15, 20, 20]), until, 10).tolist(), until.tolist()
@@ -134,7 +142,7 @@ def passing_rows(codes: npt.NDArray[np.intp], times: Times, until: npt.NDArray[n
 
 
 def _firsts(codes: npt.NDArray[np.intp], count: int) -> npt.NDArray[np.intp]:
-    """The place of the first row of each code, -1 for a code without one."""
+    """Return the index of the first row of each code, -1 for a code without one."""
     firsts = np.full(count, -1, np.intp)
     firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     return firsts

@@ -1,4 +1,4 @@
-"""`process`: a user's `KeyedFunction` with states and timers per key. `co_process` builds on it."""
+"""The operator `process`: a user's `KeyedFunction` with states and timers per key. `co_process` builds on it."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ from ..keyed import KeyedOperator
 from .stateful import StatefulInstance
 
 MOST_AT_END = 100_000
-"""The most timers of one key that fire at the end of the stream; a function that sets more would set them for ever."""
+"""The most timers of one key that fire at the end of the stream; a function that sets more would set them forever."""
 
 
 @dataclass(frozen=True, eq=False)
 class Process(FunctionOperator, KeyedOperator):
-    """Rows come in arrival order, timers by their time. Rows from `on_row` have the input row's event time, rows from `on_timer` the
-    timer's.
+    """An operator that calls a `KeyedFunction`: rows in arrival order, timers by their time.
+
+    Rows from `on_row` have the input row's event time, rows from `on_timer` the timer's.
     """
 
     keys: tuple[str, ...]
@@ -60,7 +61,7 @@ class Process(FunctionOperator, KeyedOperator):
 
 
 class ProcessInstance(StatefulInstance):
-    """Its state is a record per key, with the states that the function declares and the timers that it has set."""
+    """An instance whose state is a record per key, with the states that the function declares and the timers that it has set."""
 
     state: StateRecords
 
@@ -77,7 +78,7 @@ class ProcessInstance(StatefulInstance):
         self._times: list[int | None] = []
 
     def method_for(self, batch: Batch) -> str:
-        """The function's method for the rows of a batch."""
+        """Return the function's method for the rows of a batch."""
         return "on_row"
 
     def attempt(self, batch: Batch) -> list[Batch]:
@@ -139,12 +140,11 @@ class ProcessInstance(StatefulInstance):
         self.watermark = watermark
 
     def _bind(self, key: Any, record: KeyRecord, time: int | None) -> None:
-        """Bind the function to the key's record."""
         self.function.current = record, time
         self._context.bind(key, record, time)
 
     def _fire(self, states: dict[Any, Any], at: int, key: Any, emit: Emit) -> bool:
-        """Call `on_timer` if the timer is still set. Returns whether its key was forgotten."""
+        """Call `on_timer` if the timer is still set. Return True if its key was forgotten."""
         record = states.get(key)
         if record is None or at not in record.timers:
             return False
@@ -167,7 +167,7 @@ class ProcessInstance(StatefulInstance):
         return self.state.settle(states, key, record)
 
     def _check(self, touched: list[KeyRecord], batch: Batch) -> None:
-        """Raises Refused if a state that was written can't be saved."""
+        """Raise Refused if a state that was written can't be saved."""
         place = self.check.foreign_values([record.values for record in touched])
         if place is None:
             return
@@ -178,16 +178,16 @@ class ProcessInstance(StatefulInstance):
             raise Refused(place, error, key=key_values(self.key_columns(batch.slice(place, 1).rows))[0]) from error
 
     def _refuse_state(self, record: KeyRecord) -> NoReturn:
-        """Raises RecordError for a record with a state that can't be saved."""
+        """Raise RecordError for a record with a state that can't be saved."""
         name, value = next((item for item in record.values.items() if first_foreign([item[1]]) is not None), ("states", record.values))
         raise RecordError(self.context.name, f"{type(self.function).__name__}: {unsaveable(value, f'self.{name}')}")
 
     def _timer(self, at: int) -> Any:
-        """A refused timer, as a record for its dead letter."""
+        """Return a refused timer as a record for its dead letter."""
         return f"the timer at {at}" if self.errors.stops else {"timer": at}
 
     def _count(self, fired: dict[Any, int], key: Any) -> None:
-        """Raises RecordError for a key whose timers set one another for ever."""
+        """Raise RecordError for a key whose timers set one another forever."""
         fired[key] = fired.get(key, 0) + 1
         if fired[key] > MOST_AT_END:
             problem = f"more than {MOST_AT_END:,} timers of one key have fired since the stream ended, each set by one before it"
@@ -202,7 +202,7 @@ class ProcessInstance(StatefulInstance):
             self._times += repeat(time, len(self._results) - len(self._times))
 
     def _taken(self, like: pa.Schema | None = None) -> list[Batch]:
-        """The rows that the function yielded, as a batch; `like`: the schema of the rows that it got.
+        """Return the rows that the function yielded, as a batch; `like`: the schema of the rows that it got.
 
         Raises RecordError for a value that fits no column type.
         """

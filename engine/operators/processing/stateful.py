@@ -13,16 +13,19 @@ from ..keyed import KeyedInstance
 
 
 class StatefulInstance(FunctionInstance, KeyedInstance):
-    """`attempt` processes a batch, and is repeated after each refused record."""
+    """An instance that processes batches by `attempt`, which is repeated after each refused record."""
 
     state: StateObjects
 
     @abstractmethod
     def attempt(self, batch: Batch) -> list[Batch]:
-        """Process the batch and return its results. Raises Refused for the first refused row; the caller then restores the states."""
+        """Process the batch and return its results.
+
+        Raises Refused for the first refused row; the caller then restores the states.
+        """
 
     def given(self, batch: Batch) -> Batch:
-        """The rows of a batch as the user's function gets them."""
+        """Return the rows of a batch as the user's function gets them."""
         return batch
 
     def process(self, batch: Batch, emit: Emit) -> None:

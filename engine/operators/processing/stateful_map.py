@@ -1,4 +1,4 @@
-"""`stateful_map`: a user's function per record with a state per key.
+"""The operator `stateful_map`: a user's function per record with a state per key.
 
 In this loop a user's Python runs once per record: everything around the call is done per batch.
 """
@@ -33,7 +33,7 @@ StatefulFunction = Callable[[Any, dict[str, Any]], tuple[Any, Any]]
 
 @dataclass(frozen=True, eq=False)
 class StatefulMap(FunctionOperator, KeyedOperator):
-    """Rows come in arrival order; a result has its row's event time."""
+    """An operator that calls a function for each row in arrival order; a result has its row's event time."""
 
     keys: tuple[str, ...]
     function: StatefulFunction
@@ -56,7 +56,7 @@ class StatefulMap(FunctionOperator, KeyedOperator):
 
 
 class StatefulMapInstance(StatefulInstance):
-    """Its state is a Python object per key."""
+    """An instance whose state is a Python object per key."""
 
     def __init__(self, operator: StatefulMap, context: Context) -> None:
         self.function = operator.function
@@ -91,8 +91,8 @@ class StatefulMapInstance(StatefulInstance):
     def _keys(self, batch: Batch) -> list[Any]:
         return key_values(self.key_columns(batch.rows))
 
-    def _call(self, batch: Batch, states: dict[Any, Any]) -> tuple[list[Any], list[int] | None, int]:
-        """Return the results that are not None, the places of their rows (None for all), and the number of new keys."""
+    def _call(self, batch: Batch, keys: list[Any], states: dict[Any, Any]) -> tuple[list[Any], list[int] | None, int]:
+        """Return the results that are not None, the indices of their rows (None for all), and the number of new keys."""
         function, get = self.function, states.get
         results: list[Any] = []
         places: list[int] | None = None
@@ -123,7 +123,7 @@ class StatefulMapInstance(StatefulInstance):
         return results, places, len(states) - before + forgotten
 
     def _checked_type(self, state: Any) -> type | None:
-        """The type of a state, None if each state of it must be checked. Raises RecordError if it can't be saved."""
+        """Return the type of a state, None if each state of it must be checked. Raises RecordError if it can't be saved."""
         if not self.check.accepts(state):
             raise self._unsaveable(state)
         return None if self.check.must_see(type(state)) else type(state)

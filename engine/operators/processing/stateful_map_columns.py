@@ -1,4 +1,5 @@
-"""`stateful_map_columns`: a user's function on all of a batch's rows, sorted by key, with the states of the keys as columns too.
+"""The operator `stateful_map_columns`: a user's function on all of a batch's rows, sorted by key, with the keys' states as
+columns too.
 
 One call per batch instead of one per record: the function's numpy runs over all keys at once.
 """
@@ -35,9 +36,10 @@ ColumnsFunction = Callable[[dict[str, Array], KeyRows], tuple[Mapping[str, Array
 
 @dataclass(frozen=True, eq=False)
 class StatefulMapColumns(FunctionOperator, KeyedOperator):
-    """Output columns have a row per input row, or per row that a mask selects; see `KeyRows.where`.
+    """An operator that calls a function per batch; its output has a row per input row, or per row that a mask selects.
 
-    `state`: the columns of the state, with their types; `columns`: those of the input that the function reads, None for all.
+    See `KeyRows.where` for masks. `state`: the columns of the state, with their types; `columns`: those of the input that the
+    function reads, None for all.
     """
 
     keys: tuple[str, ...]
@@ -63,7 +65,7 @@ class StatefulMapColumns(FunctionOperator, KeyedOperator):
 
 
 class StatefulMapColumnsInstance(FunctionInstance, KeyedInstance):
-    """Its state is a row per key, whose columns have the types that the user gave."""
+    """An instance whose state is a row per key, in columns of the types that the user chose."""
 
     state: StateArrays
 
@@ -82,7 +84,7 @@ class StatefulMapColumnsInstance(FunctionInstance, KeyedInstance):
             emit(result)
 
     def _attempt(self, batch: Batch, encoded: Keys | None) -> list[Batch]:
-        """The function's result. Raises Refused for a batch that it refuses; the states are then as before."""
+        """Return the function's result. Raises Refused for a batch that it refuses; the states are then as before."""
         keys = encoded if encoded is not None else encode_keys(batch.rows, self.keys, self.context.name)
         order = np.argsort(keys.codes.astype(np.uint16) if keys.count < 2**16 else keys.codes, kind="stable")
         rows = KeyRows(self._sorted(batch, order), np.bincount(keys.codes, minlength=keys.count))
@@ -97,7 +99,7 @@ class StatefulMapColumnsInstance(FunctionInstance, KeyedInstance):
         return results
 
     def _checked(self, returned: Any, keys: int) -> tuple[Mapping[str, Array], Mapping[str, Array] | None]:
-        """The function's result, checked: a state and columns."""
+        """Return the function's result. Raises RecordError unless it is a state and columns."""
         wrong = None
         if not isinstance(returned, tuple) or len(returned) != 2:
             wrong = f"{type(returned).__name__}: return a tuple (state, columns), with None as columns for no rows"
@@ -117,7 +119,7 @@ class StatefulMapColumnsInstance(FunctionInstance, KeyedInstance):
         return {name: self._fitting(name, values) for name, values in state.items()}, output
 
     def _fitting(self, name: str, values: Any) -> Array:
-        """A state's array, of the type that the user gave. Raises RecordError for a value that would change."""
+        """Return a state's array in the type that the user chose. Raises RecordError for a value that would change."""
         dtype = self._types[name]
         given = np.asarray(values)
         fitting = given if given.dtype == dtype else exactly_as(given, dtype)
@@ -134,12 +136,12 @@ class StatefulMapColumnsInstance(FunctionInstance, KeyedInstance):
         return {name: self._numbers(name, batch.rows.column(name))[order] for name in names}
 
     def _numbers(self, name: str, column: pa.Array) -> Array:
-        """A column as numpy has it: integers with nulls as floats. Raises RecordError for one that a float can't hold."""
+        """Return a column as numpy has it: integers with nulls as floats. Raises RecordError for one that a float can't hold."""
         if column.null_count and pa.types.is_integer(column.type):
             try:
                 column = exactly(column, pa.float64())
             except Inexact as error:
-                problem = f"column `{name}` has nulls, so numpy has its integers as floats, and {error}: fill the nulls by map_batches"
+                problem = f"column `{name}` has nulls, so its integers become floats in numpy, and {error}: fill the nulls by map_batches"
                 raise RecordError(self.context.name, problem) from error
         numbers: Array = column.to_numpy(zero_copy_only=False)
         return numbers

@@ -1,1 +1,1 @@
-"""Operators that look at one row or batch at a time."""
+"""Operators that process one row or batch at a time."""

@@ -1,4 +1,4 @@
-"""`branch`: the rows for which a predicate is true on one port, all others on another."""
+"""The operator `branch`: the rows for which a predicate is true on one port, all others on another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OTHERWISE = "false"
 
 @dataclass(frozen=True, eq=False)
 class Branch(Filter):
-    """As `Filter`, but loses no rows: those for which the predicate is false, or an expression is null, leave on the port "false"."""
+    """A `Filter` that loses no rows: those for which the predicate is false, or an expression is null, go to the port "false"."""
 
     ports = ("out", OTHERWISE)
 
@@ -23,7 +23,7 @@ class Branch(Filter):
 
 
 class BranchInstance(FilterInstance):
-    """Evaluates the predicate once for both ports."""
+    """An instance that evaluates the predicate once for both ports."""
 
     def pass_on(self, batch: Batch, mask: Mask, emit: Emit) -> None:
         super().pass_on(batch, mask, emit)

@@ -1,4 +1,4 @@
-"""`cast`: other types for some columns."""
+"""The operator `cast`: other types for some columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..base import Operator, OperatorInstance
 
 @dataclass(frozen=True, eq=False)
 class Cast(Operator):
-    """Converts the columns in `types` to their types there; all other columns, and the order, stay."""
+    """An operator that converts the columns in `types` to their types there; all other columns, and the order, stay."""
 
     types: Mapping[str, pa.DataType]
 
@@ -40,7 +40,7 @@ class Cast(Operator):
 
 
 class CastInstance(OperatorInstance):
-    """Has no state."""
+    """An instance without state."""
 
     def __init__(self, operator: Cast, context: Context) -> None:
         super().__init__(context)

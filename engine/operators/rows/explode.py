@@ -1,4 +1,4 @@
-"""`explode`: a row for each element of a list column."""
+"""The operator `explode`: a row for each element of a list column."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..base import Operator, OperatorInstance
 
 @dataclass(frozen=True, eq=False)
 class Explode(Operator):
-    """The elements of `column` take its place, structs as their fields; `position`: a column that numbers a list's elements from 1."""
+    """An operator that replaces `column` by its elements, structs by their fields; `position`: a column that numbers them from 1."""
 
     column: str
     position: str | None = None
@@ -59,7 +59,7 @@ class Explode(Operator):
 
 
 class ExplodeInstance(OperatorInstance):
-    """Has no state. A row keeps its event time in each of its copies; a row without elements leaves nothing."""
+    """An instance without state. A row keeps its event time in each of its copies; a row without elements is dropped."""
 
     def __init__(self, operator: Explode, context: Context) -> None:
         super().__init__(context)
@@ -96,7 +96,7 @@ class ExplodeInstance(OperatorInstance):
         emit(Batch(pa.RecordBatch.from_arrays(columns, names=names), None if batch.times is None else batch.times[parents]))
 
     def _lists(self, rows: pa.RecordBatch) -> pa.Array | None:
-        """The list column; None if it holds only nulls and has no type. Raises RecordError if there is none."""
+        """Return the list column; None if it holds only nulls and has no type. Raises RecordError if it is missing."""
         schema = rows.schema
         if schema.get_field_index(self.column) < 0:
             raise RecordError(self.context.name, f"no column `{self.column}`; there are: {', '.join(schema.names)}")
@@ -110,7 +110,7 @@ class ExplodeInstance(OperatorInstance):
 
 
 def twice_problem(column: str, names: list[str]) -> str | None:
-    """The problem of results of which two columns have one of these names."""
+    """Describe the problem of results with duplicate names; None without one."""
     twice = next((name for name in names if names.count(name) > 1), None)
     return twice and (
         f"explode(`{column}`): two columns would have the name `{twice}`: rename or drop one in front of it, or choose "
@@ -119,7 +119,7 @@ def twice_problem(column: str, names: list[str]) -> str | None:
 
 
 def _numbered(parents: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The place of each element in its list, from 1."""
+    """Return the number of each element in its list, from 1."""
     first = np.flatnonzero(np.diff(parents, prepend=-1))
     numbers: npt.NDArray[np.int64] = np.arange(1, len(parents) + 1) - np.repeat(first, np.diff(first, append=len(parents)))
     return numbers

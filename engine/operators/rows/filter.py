@@ -1,4 +1,4 @@
-"""`filter`: the rows for which a predicate is true, a Python function or an Arrow expression."""
+"""The operator `filter`: the rows for which a predicate is true, a Python function or an Arrow expression."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ Predicate: TypeAlias = Callable[[dict[str, Any]], Any] | pc.Expression
 """`function(row) -> bool`, or an Arrow expression such as `pc.field("delay") > 0`, which is vectorised."""
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
-"""Whether the predicate is true, by row."""
+"""The value of the predicate for each row."""
 
 
 @dataclass(frozen=True, eq=False)
 class Filter(FunctionOperator):
-    """Passes the rows for which the predicate is true. Null as the result of an expression counts as false, as in SQL."""
+    """An operator that passes rows for which the predicate is true.
+
+    Null as the result of an expression counts as false, as in SQL.
+    """
 
     predicate: Predicate
     on_error: OnError = "stop"
@@ -55,7 +58,7 @@ class Filter(FunctionOperator):
 
 
 class FilterInstance(FunctionInstance):
-    """Evaluates an expression on a whole batch, calls a function row by row."""
+    """An instance that evaluates an expression on a batch, or calls a function row by row."""
 
     def __init__(self, operator: Filter, context: Context) -> None:
         super().__init__(context)
@@ -74,12 +77,12 @@ class FilterInstance(FunctionInstance):
             self.pass_on(rows, mask, emit)
 
     def pass_on(self, batch: Batch, mask: Mask, emit: Emit) -> None:
-        """Emit the rows of `batch` by what the predicate says of each."""
+        """Emit the rows of `batch` according to the predicate's `mask`."""
         if mask.any():
             emit(batch if mask.all() else batch.filter(mask))
 
     def _mask(self, kept: list[Any], batch: Batch) -> Mask:
-        """The predicate's results. Raises RecordError for the first row whose result is not true or false."""
+        """Return the predicate's results. Raises RecordError for the first row whose result is not true or false."""
         try:
             mask = pa.array(kept, pa.bool_())
         except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError):
@@ -100,7 +103,7 @@ class FilterInstance(FunctionInstance):
 
 
 def _checked(predicate: Callable[[dict[str, Any]], Any], operator: str) -> Callable[[dict[str, Any]], bool]:
-    """The predicate, which now raises for a row whose result is not true or false, so that only this row is refused."""
+    """Return the predicate, which then raises for a row whose result is not true or false, so that only this row is refused."""
 
     def checked(row: dict[str, Any]) -> bool:
         truth = predicate(row)
@@ -113,5 +116,5 @@ def _checked(predicate: Callable[[dict[str, Any]], Any], operator: str) -> Calla
 
 
 def _no_truth(predicate: Any, value: Any) -> str:
-    got = "None, perhaps for want of a `return`" if value is None else f"{value!r:.200} ({type(value).__name__})"
+    got = "None, perhaps because of a missing `return`" if value is None else f"{value!r:.200} ({type(value).__name__})"
     return f"{function_name(predicate)} returned {got}: return True or False, for example with bool(...)"

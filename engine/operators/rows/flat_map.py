@@ -1,4 +1,4 @@
-"""`flat_map`: any number of rows for every row, by a user's function."""
+"""The operator `flat_map`: any number of rows for every row, by a user's function."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..function import FunctionInstance, FunctionOperator
 
 @dataclass(frozen=True, eq=False)
 class FlatMap(FunctionOperator):
-    """Applies `function(row) -> iterable of rows`; each result has the event time of the row that it came from."""
+    """An operator that applies `function(row) -> iterable of rows`; each result has the event time of the row that it came from."""
 
     function: Callable[[dict[str, Any]], Iterable[Any]]
     schema: pa.Schema | None = None
@@ -38,7 +38,7 @@ class FlatMap(FunctionOperator):
 
 
 class FlatMapInstance(FunctionInstance):
-    """Learns the types of its columns from the first rows."""
+    """An instance that learns the types of its columns from the first rows."""
 
     def __init__(self, operator: FlatMap, context: Context) -> None:
         super().__init__(context)
@@ -54,7 +54,7 @@ class FlatMapInstance(FunctionInstance):
             if isinstance(results, list):
                 return results
             if isinstance(results, (str, bytes, dict)) or not isinstance(results, Iterable):
-                problem = f"flat_map must return a list (or another iterable) of rows, got {results!r:.200}; [] leaves the record out"
+                problem = f"flat_map must return a list (or another iterable) of rows, got {results!r:.200}; [] drops the record"
                 raise RecordError(name, problem, record=row)
             return list(results)
 

@@ -1,4 +1,4 @@
-"""`key_by` with a function: a column with each row's key."""
+"""The operator `key_by` with a function: a column with each row's key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CONTAINERS = {list, dict, set, tuple}
 
 @dataclass(frozen=True, eq=False)
 class KeyBy(FunctionOperator):
-    """Adds the column `column` with `function(row)`, a value that Arrow has a type for."""
+    """An operator that adds the column `column` with `function(row)`, a value that Arrow has a type for."""
 
     function: Callable[[dict[str, Any]], Any]
     column: str
@@ -45,7 +45,7 @@ class KeyBy(FunctionOperator):
 
 
 class KeyByInstance(FunctionInstance):
-    """Learns the type of the keys from the first rows."""
+    """An instance that learns the type of the keys from the first rows."""
 
     def __init__(self, operator: KeyBy, context: Context) -> None:
         super().__init__(context)
@@ -74,5 +74,5 @@ class KeyByInstance(FunctionInstance):
 
 
 def column_taken(column: str) -> str:
-    """The problem of rows that have a column of the key's name already."""
+    """Describe the problem of rows that already have a column with the key's name."""
     return f"rows already have a column `{column}`: name the key's column with key_by(..., column='...')"

@@ -1,4 +1,4 @@
-"""`map`: a row for every row, by a user's function."""
+"""The operator `map`: a row for every row, by a user's function."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..function import FunctionInstance, FunctionOperator
 
 @dataclass(frozen=True, eq=False)
 class Map(FunctionOperator):
-    """Applies `function(row) -> row` (a dict, or a plain value that becomes the column `item`)."""
+    """An operator that applies `function(row) -> row` (a dict, or a plain value that becomes the column `item`)."""
 
     function: Callable[[dict[str, Any]], Any]
     schema: pa.Schema | None = None
@@ -37,7 +37,7 @@ class Map(FunctionOperator):
 
 
 class MapInstance(FunctionInstance):
-    """Learns the types of its columns from the first rows."""
+    """An instance that learns the types of its columns from the first rows."""
 
     def __init__(self, operator: Map, context: Context) -> None:
         super().__init__(context)

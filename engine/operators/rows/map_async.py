@@ -1,6 +1,6 @@
-"""`map_async`: a row for every row, by a user's coroutine; many of them wait at the same time.
+"""The operator `map_async`: a row for every row, by a user's coroutine; many of them wait at the same time.
 
-A batch is processed when all of its coroutines have ended, so nothing is under way at a barrier: a record that was, is read again.
+A batch is processed when all of its coroutines have ended, so none is running at a barrier.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from ..function import FunctionInstance, FunctionOperator
 
 @dataclass(frozen=True, eq=False)
 class MapAsync(FunctionOperator):
-    """Awaits `function(row)`, for up to `concurrency` rows at a time. `timeout` in seconds. Unless `ordered`, rows leave as they end."""
+    """An operator that awaits `function(row)`, for up to `concurrency` rows at a time. `timeout` in seconds.
+
+    Unless `ordered`, rows are emitted as their calls end.
+    """
 
     function: Callable[[dict[str, Any]], Awaitable[Any]]
     concurrency: int = 100
@@ -42,7 +45,7 @@ class MapAsync(FunctionOperator):
 
 
 class MapAsyncInstance(FunctionInstance):
-    """Has an event loop of its own, which runs while a batch is processed."""
+    """An instance with an event loop of its own, which runs while a batch is processed."""
 
     def __init__(self, operator: MapAsync, context: Context) -> None:
         from ...functions.event_loop import EventLoop  # asyncio takes as long to load as all operators together

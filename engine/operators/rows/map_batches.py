@@ -1,4 +1,4 @@
-"""`map_batches`: a user's function on whole Arrow batches, for vectorised work."""
+"""The operator `map_batches`: a user's function on Arrow batches, for vectorised work."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ..function import FunctionInstance, FunctionOperator
 
 @dataclass(frozen=True, eq=False)
 class MapBatches(FunctionOperator):
-    """Applies `function(record batch) -> record batch, table, or dict of columns` with as many rows as it got.
+    """An operator that applies `function(record batch) -> record batch, table, or dict of columns` with as many rows as it got.
 
-    A stream without event time may change the number of rows; with event time, use filter or flat_map for that. Users can't choose how the
-    stream is cut into batches, so a refused batch is tried again in halves, until the refused row is alone.
+    A stream without event time may change the number of rows; with event time, use filter or flat_map for that. Users can't
+    choose how the stream is cut into batches, so a refused batch is tried again in halves, until the refused row is alone.
     """
 
     function: Callable[[pa.RecordBatch], Any]
@@ -35,7 +35,7 @@ class MapBatches(FunctionOperator):
 
 
 class MapBatchesInstance(FunctionInstance):
-    """Has no state."""
+    """An instance without state."""
 
     def __init__(self, operator: MapBatches, context: Context) -> None:
         super().__init__(context)
@@ -57,7 +57,7 @@ class MapBatchesInstance(FunctionInstance):
         try:
             rows = _record_batch(result)
         except (pa.ArrowException, TypeError, ValueError) as error:
-            problem = f"{function_name(self.function)} returned what is no batch of rows: {error}"
+            problem = f"{function_name(self.function)} returned no batch of rows: {error}"
             raise Refused(0, RecordError(self.context.name, problem)) from error
         if batch.times is not None and rows.num_rows != batch.num_rows:
             problem = f"got {batch.num_rows} rows and returned {rows.num_rows}: with event time use filter or flat_map to change the number"
@@ -66,7 +66,7 @@ class MapBatchesInstance(FunctionInstance):
 
 
 def _record_batch(result: Any) -> pa.RecordBatch:
-    """The result as a record batch. Raises TypeError or ValueError that describes any other result."""
+    """Return the result as a record batch. Raises TypeError or ValueError that describes any other result."""
     if isinstance(result, dict):
         for name, column in result.items():
             if not isinstance(name, str) or isinstance(column, (str, bytes)) or not hasattr(column, "__len__"):
@@ -87,5 +87,5 @@ def _record_batch(result: Any) -> pa.RecordBatch:
     if len(set(names)) < len(names):
         raise ValueError(f"two of its columns have one name: {', '.join(names)}")
     if not names:
-        raise ValueError("it has no columns; to leave all rows out, return batch.slice(0, 0)")
+        raise ValueError("it has no columns; to drop all rows, return batch.slice(0, 0)")
     return rows

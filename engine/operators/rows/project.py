@@ -1,4 +1,4 @@
-"""`select`, `drop` and `rename`: choose and name columns without touching values."""
+"""The operators `select`, `drop` and `rename`: they choose and name columns without touching values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..base import Operator, OperatorInstance
 
 @dataclass(frozen=True, eq=False)
 class Project(Operator):
-    """Keeps `select` (in that order, None for all), without `drop`, under the names that `rename` gives."""
+    """An operator that keeps `select` (in that order, None for all), without `drop`, under the names in `rename`."""
 
     select: tuple[str, ...] | None = None
     drop: frozenset[str] = frozenset()
@@ -65,7 +65,7 @@ class Project(Operator):
         gone = checked.difference(before)
         if wanted is None or not gone.isdisjoint(wanted.names):
             return None
-        taken = frozenset(before)  # it is an error if there is a column of such a name already
+        taken = frozenset(before)  # an existing column with such a name is an error
         return Needed(checked.union(before.get(name, name) for name in wanted.names), wanted.if_there | taken)
 
     def describe(self) -> str:
@@ -78,7 +78,7 @@ class Project(Operator):
 
 
 class ProjectInstance(OperatorInstance):
-    """Has no state."""
+    """An instance without state."""
 
     def __init__(self, operator: Project, context: Context) -> None:
         super().__init__(context)

@@ -1,4 +1,4 @@
-"""The first operator of a stream: passes on the batches that the worker's reader polled."""
+"""The first operator of a stream: it passes on the batches that the worker's reader polled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..base import Operator, OperatorInstance
 
 @dataclass(frozen=True, eq=False)
 class Read(Operator):
-    """Stands for the source in the chain; the worker makes the reader and polls it."""
+    """The source in the chain; the worker creates the reader and polls it."""
 
     source: Source
 
@@ -24,7 +24,7 @@ class Read(Operator):
 
 
 class ReadInstance(OperatorInstance):
-    """Has no state: the reader knows its position."""
+    """An instance without state: the reader knows its position."""
 
     def process(self, batch: Batch, emit: Emit) -> None:
         emit(batch)

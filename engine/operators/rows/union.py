@@ -1,4 +1,4 @@
-"""`union`: the records of several streams as one."""
+"""The operator `union`: the records of several streams as one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from ..base import Operator, OperatorInstance
 
 
 class Union(Operator):
-    """Passes all records on, with the columns in the order of the first batch. The task takes the minimum of the inputs' watermarks."""
+    """An operator that passes all records on, with the columns in the order of the first batch.
+
+    The task takes the minimum of the inputs' watermarks.
+    """
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
         names = dict.fromkeys(name for known in inputs for name in known.types)
@@ -25,7 +28,7 @@ class Union(Operator):
 
 
 class UnionInstance(OperatorInstance):
-    """Knows the columns of the first batch, and whether it had event times."""
+    """An instance that remembers the columns of the first batch, and whether it had event times."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)

@@ -1,7 +1,7 @@
-"""`with_arrival_time`: the event time of a row is the time at which it comes to this operator.
+"""The operator `with_arrival_time`: the event time of a row is the time at which it arrives here.
 
-The watermark is the present, also while no rows come. Results aren't repeatable: a row that is read again after a recovery has another
-time.
+The watermark is the present, also while no rows arrive. Results aren't repeatable: a row that is read again after a recovery has
+another time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..own_time import OwnTime, OwnTimeInstance
 
 @dataclass(frozen=True, eq=False)
 class WithArrivalTime(OwnTime):
-    """All rows of a batch have one time."""
+    """An operator that assigns the present to all rows of a batch."""
 
     ticks = True
 
@@ -34,7 +34,7 @@ class WithArrivalTime(OwnTime):
 
 
 class WithArrivalTimeInstance(OwnTimeInstance):
-    """Knows the time of its last row, or of the last look at the clock."""
+    """An instance that remembers the time of its last row or tick."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)

@@ -1,7 +1,7 @@
-"""`with_time`: event time from a column or a user's function, assigned in mid-stream, and watermarks from there.
+"""The operator `with_time`: event time from a column or a user's function, assigned in mid-stream, and watermarks from there.
 
-The watermark of an instance is the newest time that it has given less `max_delay`. Invariant: a row whose time is at most `max_delay`
-before the newest one that came to its worker is not late by the watermark of that worker.
+The watermark of an instance is the newest time that it has assigned less `max_delay`. Invariant: a row whose time is at most
+`max_delay` before the newest one that arrived at its worker is not late by the watermark of that worker.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ _TIME = "time"
 
 @dataclass(frozen=True, eq=False)
 class WithTime(FunctionOperator, OwnTime):
-    """`time`: a column, or `function(row)`; numbers count `unit` since the Unix epoch. `max_delay` in microseconds."""
+    """An operator that assigns event times. `time`: a column, or `function(row)`; numbers count `unit` since the Unix epoch.
+
+    `max_delay` is in microseconds.
+    """
 
     time: str | Callable[[dict[str, Any]], Any]
     unit: str = "ms"
@@ -50,7 +53,7 @@ class WithTime(FunctionOperator, OwnTime):
 
 
 class WithTimeInstance(FunctionInstance, OwnTimeInstance):
-    """Knows the newest time that it has given."""
+    """An instance that remembers the newest time that it has assigned."""
 
     def __init__(self, operator: WithTime, context: Context) -> None:
         super().__init__(context)
@@ -94,7 +97,7 @@ class WithTimeInstance(FunctionInstance, OwnTimeInstance):
             emit(Batch(batch.rows, times))
 
     def _called(self, function: Callable[[dict[str, Any]], Any], batch: Batch, emit: Emit) -> tuple[pa.Array, Batch]:
-        """What the function gives for each row as a column, and the batch without the refused rows."""
+        """Return the function's results for the rows as a column, and the batch without the refused rows."""
         results, batch = call_rows(function, batch, self.errors, emit)
         offsets = np.arange(len(results) + 1)
         named = [{_TIME: result} for result in results]
@@ -109,7 +112,7 @@ class WithTimeInstance(FunctionInstance, OwnTimeInstance):
         return column, batch.take(np.concatenate(kept))
 
     def _times(self, column: pa.Array) -> tuple[Times, npt.NDArray[np.bool_]]:
-        """The times in microseconds, and which rows have none, or one outside of the years 1 to 9999."""
+        """Return the times in microseconds, and a mask of rows without a time in the years 1 to 9999."""
         try:
             return self._spec.times(column)
         except TypeError as error:
@@ -128,5 +131,5 @@ class WithTimeInstance(FunctionInstance, OwnTimeInstance):
 def _text(value: pa.Scalar) -> str:
     try:
         return str(value)
-    except (ValueError, OverflowError):  # it is outside of the years that Python has
+    except (ValueError, OverflowError):  # it is outside Python's range of years
         return f"{value.value} {value.type}"

@@ -1,4 +1,4 @@
-"""The last operator of a stream: hands batches to a sink's writer."""
+"""The last operator of a stream: it passes batches to a sink's writer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..base import Operator, OperatorInstance
 
 @dataclass(frozen=True, eq=False)
 class Write(Operator):
-    """Stands for the sink in the chain."""
+    """The sink in the chain."""
 
     sink: Sink
 
@@ -25,7 +25,7 @@ class Write(Operator):
 
 
 class WriteInstance(OperatorInstance):
-    """Writes to the writer that the sink made for this worker; nothing is emitted."""
+    """An instance that writes to the sink's writer for this worker; nothing is emitted."""
 
     def __init__(self, context: Context, writer: SinkWriter) -> None:
         super().__init__(context)
@@ -35,7 +35,7 @@ class WriteInstance(OperatorInstance):
         self.writer.write(batch)
 
     def prepare(self, checkpoint: int) -> list[Any]:
-        """Make the written rows durable; returns the committables of `checkpoint`."""
+        """Make the written rows durable; return the committables of `checkpoint`."""
         return self.writer.prepare(checkpoint)
 
     def close(self) -> None:

@@ -153,7 +153,7 @@ def test_table_that_can_not_take_its_place_leaves_the_old_one_and_is_reported(wr
     looking.ports.work()
     assert looking.look(11) == [{"v": 1}]
     (said,) = looking.problems
-    assert said.startswith("the table could not be read again, so the one before stays: ")
+    assert said.startswith("the table could not be read again, so the previous one remains in use: ")
     assert problem in said
     looking.look(21.5)
     looking.ports.work()
@@ -186,7 +186,7 @@ def test_reading_that_takes_too_long_is_reported_once_and_no_other_begins():
     looking = Looking(table(1), table(2))
     for time in (0.0, 10.0, 15.0, 21.0, 35.0):
         assert looking.look(time) == [{"v": 1}]
-    assert looking.problems == ["the table is being read for longer than refresh=10 s, so the one before stays until it is there"]
+    assert looking.problems == ["reading the table takes longer than refresh=10 s, so the previous one remains in use until it is read"]
     assert len(looking.ports.wanted) == 1
     looking.ports.work()
     assert looking.look(36) == [{"v": 2}]

@@ -31,7 +31,7 @@ class Driven:
         weakref.finalize(self, self.operator.close)
 
     def process(self, rows: Any, times: list[int] | None = None) -> list[dict[str, Any]]:
-        """Process rows (dicts, or columns by name); returns what came out on the port `out` since the last call."""
+        """Process rows (dicts, or columns by name); return the rows emitted on the port `out` since the last call."""
         table = pa.record_batch(rows) if isinstance(rows, dict) else pa.RecordBatch.from_pylist(rows)
         return self.process_batch(Batch(table, None if times is None else np.array(times, np.int64)))
 
@@ -45,7 +45,7 @@ class Driven:
         return self._new(lambda: self.operator.finish(self._emit))
 
     def into(self, other: Driven) -> Driven:
-        """This one's batches go to `other` from now on."""
+        """Send later batches to `other`."""
         self._emit = lambda batch, port="out": other.process_batch(batch)  # type: ignore[method-assign]
         return self
 
@@ -68,7 +68,7 @@ def drive():
 
 @pytest.fixture(scope="module")
 def drive_in(request: Any) -> Callable[[str], Callable[[Operator], Driven]]:
-    """A factory of factories: operators whose state lies in this place, each in a server under the name of a job of its own."""
+    """Return a factory of factories: operators with their state in this backend, each in a server under its own job name."""
 
     def make(place: str) -> Callable[[Operator], Driven]:
         backend = request.getfixturevalue("state_server") if place == "server" else place

@@ -1,4 +1,4 @@
-"""Batches and what is cut from them."""
+"""Batches and their pieces."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_values_of_a_column_are_python_values(values):
 
 
 def test_batches_with_and_without_times_do_not_go_together():
-    with pytest.raises(ValueError, match="a batch with event times met one without"):
+    with pytest.raises(ValueError, match="batches with and without event times can't be concatenated"):
         Batch.concat([timed([1]), Batch(timed([2]).rows)])
 
 

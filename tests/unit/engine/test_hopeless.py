@@ -1,4 +1,4 @@
-"""Errors that another attempt would meet again, and what to do about each."""
+"""Errors that another attempt would meet again, and their remedies."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def caused(error, cause):
     [
         pytest.param(RecordError("parse", "ValueError"), "correct the function or the data", id="a refused record"),
         pytest.param(FlowError("no column `x`"), "correct the program", id="a wrong flow"),
-        pytest.param(StateFolderError("count", "/srv/s", "gone", errno.ENOENT), "make /srv/s on every node", id="no folder for state"),
-        pytest.param(StateFolderError("count", "/srv/s", "denied", errno.EACCES), "make /srv/s on every node", id="a closed folder"),
+        pytest.param(StateFolderError("count", "/srv/s", "gone", errno.ENOENT), "create /srv/s on every node", id="no folder for state"),
+        pytest.param(StateFolderError("count", "/srv/s", "denied", errno.EACCES), "create /srv/s on every node", id="a closed folder"),
         pytest.param(
             caused(JobFailedError("worker a-0 failed"), ModuleNotFoundError("No module named 'polars'", name="polars")),
             "install the module `polars` on every node",
@@ -31,11 +31,11 @@ def caused(error, cause):
         ),
         pytest.param(
             caused(ConnectorError("sink `out`"), PermissionError(errno.EACCES, "Permission denied", "/srv/out")),
-            "let the user that Ray runs as use /srv/out on every node",
+            "give the user that runs Ray access to /srv/out on every node",
             id="a permission",
         ),
-        pytest.param(OSError(errno.EROFS, "Read-only", "/srv/out"), "choose another place than /srv/out", id="a read-only disk"),
-        pytest.param(OSError(errno.ENOTDIR, "Not a directory", "/a/b"), "part of which is a file", id="a file in place of a folder"),
+        pytest.param(OSError(errno.EROFS, "Read-only", "/srv/out"), "choose another location than /srv/out", id="a read-only disk"),
+        pytest.param(OSError(errno.ENOTDIR, "Not a directory", "/a/b"), "a part of this path is a file", id="a file in place of a folder"),
     ],
 )
 def test_what_another_attempt_would_meet_again_has_a_remedy(error, remedy):
@@ -53,7 +53,7 @@ def test_what_another_attempt_would_meet_again_has_a_remedy(error, remedy):
         pytest.param(StateFolderError("count", "/srv/s", "MDB_PANIC"), id="an error of LMDB"),
         pytest.param(FileNotFoundError(errno.ENOENT, "No such file", "/mnt/in/1.csv"), id="a file of a mount that may come back"),
         pytest.param(StateBackendError("the server can't be reached"), id="a server"),
-        pytest.param(CorruptStateError("truncated"), id="a damaged file, in place of which there may be an older one"),
+        pytest.param(CorruptStateError("truncated"), id="a damaged file, which an older one may replace"),
         pytest.param(caused(ConnectorError("source"), TimeoutError("30 s")), id="a timeout"),
     ],
 )
@@ -65,7 +65,7 @@ def test_the_verdict_survives_the_way_to_another_process():
     error = caused(ConnectorError("sink `out`"), PermissionError(errno.EACCES, "Permission denied", "/srv/out"))
     there = pickle.loads(pickle.dumps(judged(error)))
     assert there.__cause__ is None
-    assert hopeless(there) == "let the user that Ray runs as use /srv/out on every node"
+    assert hopeless(there) == "give the user that runs Ray access to /srv/out on every node"
 
 
 def test_causes_in_a_circle_end():

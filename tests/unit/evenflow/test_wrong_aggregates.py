@@ -65,7 +65,7 @@ def of(**aggregates):
 
 FAILING = {
     "a condition of a column that isn't there": (of(n=ef.count(where=pc.field("w") > 1)), "`aggregate`", "where= (w > 1) fails"),
-    "a condition that is a number": (of(n=ef.count(where=pc.field("v"))), "`aggregate`", "where= v gives int64, expected true or false"),
+    "a condition that is a number": (of(n=ef.count(where=pc.field("v"))), "`aggregate`", "where= v has the type int64, expected booleans"),
     "a condition of text and a number": (of(n=ef.count(where=pc.field("k") > 1)), "`aggregate`", "where= (k > 1) fails"),
     "a column that isn't there": (of(n=ef.sum("v", where="w")), "`aggregate`", "where='w': there is no column `w`; there are: k"),
     "a column that is no truth": (of(n=ef.sum("v", where="v")), "`aggregate`", "where='v': the column is of type int64, expected booleans"),

@@ -45,7 +45,7 @@ WRONG = {
     ),
     "a sum of text": (lambda s: s.key_by("v").aggregate(n=ef.sum("k")), "`aggregate`", "sum(`k`)", "string", "convert it"),
     "an expression of a column that isn't there": (lambda s: s.filter(pc.field("w") > 1), "`filter`", "(w > 1) fails"),
-    "an expression that is no truth": (lambda s: s.filter(pc.field("v")), "`filter`", "gives int64, expected true or false"),
+    "an expression that is no truth": (lambda s: s.filter(pc.field("v")), "`filter`", "has the type int64, expected booleans"),
     "select of a column that isn't there": (lambda s: s.select("w"), "`select`", "no column `w`; there are: k, v, t"),
     "drop of a column that isn't there": (lambda s: s.drop("w"), "`drop`", "no column `w`; there are: k, v, t"),
     "drop of all columns": (lambda s: s.drop("k", "v", "t"), "`drop`", "no column is left of k, v, t"),
@@ -137,7 +137,7 @@ def test_one_row_in_a_long_window_with_many_panes_costs_no_more_than_its_results
 def test_value_that_python_has_none_for_is_named_with_operator_and_column(ended):
     late = pa.array([253_402_300_800], pa.timestamp("s"))
     after_9999 = ended(lambda s: s.map_batches(lambda batch: {"at": late.take([0] * batch.num_rows)}).map(lambda row: row))
-    assert "operator `map`: column `at` (timestamp[s]) holds in row 0 of 2 what has no Python value" in str(after_9999)
+    assert "operator `map`: column `at` (timestamp[s]) has no Python value in row 0 of 2" in str(after_9999)
     in_a_list = ended(lambda s: s.map_batches(lambda batch: {"at": late.take([0] * batch.num_rows)}))
     assert "operator `to_list`: column `at`" in str(in_a_list)
 

@@ -208,7 +208,7 @@ WRONG = {
     ),
     "map returns None for the first row": (lambda s: s.map(lambda row: row if row["v"] == 2 else None), "returned None", "'k': 'a'"),
     "flat_map yields None": (lambda s: s.flat_map(lambda row: [None]), "`flat_map`", "returned None in place of a row", "'k': 'a'"),
-    "flat_map returns None": (lambda s: s.flat_map(lambda row: None), "`flat_map`", "got None; [] leaves the record out", "'v': 1"),
+    "flat_map returns None": (lambda s: s.flat_map(lambda row: None), "`flat_map`", "got None; [] drops the record", "'v': 1"),
     "flat_map returns a row": (lambda s: s.flat_map(lambda row: row), "`flat_map`", "must return a list", "got {'k': 'a'"),
     "flat_map returns text": (lambda s: s.flat_map(lambda row: row["k"]), "`flat_map`", "must return a list", "got 'a'"),
     "flat_map returns a number": (lambda s: s.flat_map(lambda row: 5), "`flat_map`", "must return a list", "got 5"),

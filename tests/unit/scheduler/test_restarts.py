@@ -56,8 +56,8 @@ def test_an_error_that_another_attempt_would_meet_again_ends_the_job_at_once():
     lost = StateFolderError("count", "/srv/state", "[Errno 2] No such file or directory", 2)
     assert restarts.delay(lost, 0.0, progress=True) is None
     assert restarts.ends(lost) == (
-        "another attempt would meet the same error: make /srv/state on every node, for the user that Ray runs as, "
-        "or name another folder in StateConfig(dir=...)"
+        "another attempt would meet the same error: create /srv/state on every node, writable for the user that runs Ray, "
+        "or set another folder by StateConfig(dir=...)"
     )
 
 

@@ -1,4 +1,6 @@
-"""Columns whose types come late or widen: results are those of a stream that had the widest types from the start."""
+"""Aggregates of columns whose type becomes known or widens: results are those of a stream that had the widest types from the
+start.
+"""
 
 from __future__ import annotations
 

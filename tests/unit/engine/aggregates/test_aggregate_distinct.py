@@ -25,7 +25,7 @@ def bound(relative_error: float) -> DistinctAccumulator:
 
 
 def estimates(relative_error: float, distinct: int, groups: int) -> np.ndarray:
-    """The estimates for `groups` groups of `distinct` values each, no two groups with the same ones."""
+    """Return the estimates for `groups` groups of `distinct` values each, no two groups with the same ones."""
     accumulator = bound(relative_error)
     codes = np.repeat(np.arange(groups), distinct)
     return accumulator.finish(accumulator.partial(batch(np.arange(groups * distinct)), codes, groups)).to_numpy()
@@ -90,5 +90,5 @@ def test_all_nan_are_one_value_and_zeros_another() -> None:
 
 @pytest.mark.parametrize("sketch", [b"123", b"\xff" * 4096, bytes(4088 + 16), None], ids=["cut", "ranks", "length", "null"])
 def test_bytes_that_cannot_be_a_sketch_are_refused(sketch: bytes | None) -> None:
-    with pytest.raises(ProtocolError, match=r"operator `op`: approx_distinct\(`x`\): a sketch came in bytes that can't be one"):
+    with pytest.raises(ProtocolError, match=r"operator `op`: approx_distinct\(`x`\): received bytes that are no valid sketch"):
         bound(0.02).from_arrow([pa.array([sketch], pa.large_binary())])

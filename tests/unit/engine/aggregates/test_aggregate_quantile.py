@@ -98,5 +98,5 @@ def test_a_sketch_grows_with_the_range_of_the_values_not_their_number() -> None:
 
 @pytest.mark.parametrize("sketch", [b"123", None], ids=["cut", "null"])
 def test_bytes_that_cannot_be_a_sketch_are_refused(sketch: bytes | None) -> None:
-    with pytest.raises(ProtocolError, match=r"operator `op`: approx_quantile\(`x`\): a sketch came in bytes that can't be one"):
+    with pytest.raises(ProtocolError, match=r"operator `op`: approx_quantile\(`x`\): received bytes that are no valid sketch"):
         bound(0.5).from_arrow([pa.array([sketch], pa.large_binary())])

@@ -1,4 +1,4 @@
-"""The first rows by a column, and where rows are equal in it."""
+"""The first rows by a column, and the order of rows that are equal in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one property of all aggregates: results depend on the rows, not on how they were cut, combined, merged or sent."""
+"""The common property of all aggregates: results depend on the rows, not on how they were cut, combined, merged or sent."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Case:
     kind: pa.DataType
     values: st.SearchStrategy[Any]
     oracle: Callable[[list[Row]], Any] | None
-    """From the rows of a group that have a value to its result; None if it is only approximated."""
+    """A function from the rows of a group that have a value to its result; None if it is only approximated."""
     every_row: bool = False
     ordered: bool = True
-    """Whether equal states are equal on the wire, not only up to the order of the values in a list."""
+    """True if equal states are equal on the wire, not only up to the order of the values in a list."""
 
 
 class Spread(ef.Aggregate):
@@ -107,7 +107,7 @@ def exact_quantile(rows: list[Row]) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """NaN and the zeros as values that equal themselves alone."""
+    """Return NaN and the zeros as values that equal themselves alone."""
     return repr(value + 0.0) if isinstance(value, float) else value
 
 
@@ -240,7 +240,7 @@ def batch_of(rows: list[Row], kind: pa.DataType) -> Batch:
 
 
 class Cutter:
-    """Computes an aggregate of rows in pieces that are cut and put together as the drawn choices say."""
+    """Computes an aggregate of rows in pieces that are cut and combined by drawn choices."""
 
     def __init__(self, case: Case, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
         self.kind, self.draw = case.kind, draw
@@ -259,7 +259,7 @@ class Cutter:
         return [rows[start:end] for start, end in zip([0, *ends], [*ends, len(rows)], strict=True)]
 
     def piece(self, rows: list[Row]) -> Parts:
-        """The state after `rows`: straight away, or in groups numbered by first occurrence that are combined."""
+        """Return the state after `rows`: directly, or in groups numbered by first occurrence that are combined."""
         codes = np.array([group for group, *_ in rows], np.int64)
         if self.draw(st.booleans()):
             return self.accumulator.partial(batch_of(rows, self.kind), codes, GROUPS)
@@ -319,7 +319,7 @@ def agree(result: Any, expected: Any, case: Case) -> None:
 
 
 def same(value: Any) -> Any:
-    """The value so that NaN equals itself, and -0.0 equals 0.0."""
+    """Return the value so that NaN equals itself, and -0.0 equals 0.0."""
     if isinstance(value, list):
         return [same(element) for element in value]
     return {name: same(field) for name, field in value.items()} if isinstance(value, dict) else plain(value)

@@ -1,4 +1,4 @@
-"""Few values that come to many: what a merge adds to the lists is what they have not, for every type."""
+"""A merge of few values into many adds exactly the missing ones, for every type."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_merging_few_values_into_many_gives_the_counts_of_all(kind):
 
 
 def _distinct(values, where):
-    """By what the values print as, so that NaN equals itself; zero has no sign here."""
+    """Return the values by their text, so that NaN equals itself; zero has no sign here."""
     return len(
         {repr(value + 0.0 if isinstance(value, float) else value) for value in values.filter(pa.array(where)).to_pylist()} - {"None"}
     )

@@ -1,4 +1,4 @@
-"""Records that a user's function refuses: what is skipped, what is told of them, and that nothing else is different."""
+"""Records that a user's function refuses: which are skipped, what is reported, and that nothing else changes."""
 
 from __future__ import annotations
 
@@ -122,14 +122,14 @@ def _fits(rows):
 
 
 def gather(state, row):
-    """It changes a state in place before it refuses the row."""
+    """Change a state in place before refusing the row."""
     state = state if state is not None else {"seen": []}
     state["seen"].append(row["n"])
     return state, {"k": row["k"], "seen": list(poison(row) and state["seen"])}
 
 
 class Gather(ef.KeyedFunction):
-    """As `gather`, with timers."""
+    """The function `gather` with timers."""
 
     seen = ef.list_state()
 
@@ -187,7 +187,7 @@ def test_others_are_processed_as_if_the_refused_had_not_come(drive, operator, ro
 
 
 def saved(step):
-    """The state of each key, packed."""
+    """Return the packed state of each key."""
     return {row["k"]: row for chunk in step.operator.state.snapshot() for row in chunk.rows.to_pylist()}
 
 

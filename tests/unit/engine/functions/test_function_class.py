@@ -1,4 +1,4 @@
-"""Classes in place of functions: one object for each instance of an operator, made when it opens and closed with it."""
+"""Classes in place of functions: one object for each instance of an operator, created when it opens and closed with it."""
 
 from __future__ import annotations
 

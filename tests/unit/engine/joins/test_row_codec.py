@@ -1,4 +1,4 @@
-"""Rows as bytes: every Arrow type comes back as it was, with nulls, from slices, and a row at a time."""
+"""Rows as bytes: every Arrow type is restored exactly, with nulls, from slices, and a row at a time."""
 
 from __future__ import annotations
 

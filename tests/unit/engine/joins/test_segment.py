@@ -1,4 +1,4 @@
-"""Segments of a join's rows: how they are sorted, what they find, which are merged, and which are passed over."""
+"""Segments of a join's rows: their order, their matches, which are merged, and which are skipped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State that comes from a savepoint is taken, or refused with an error that names the operator: never a crash, never a state made of it."""
+"""State from a savepoint is installed, or refused with an error that names the operator: never a crash, never a wrong state."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_state_of_another_kind_of_operator_is_refused_by_name(drive, of, into):
 
 
 def taken_or_refused(step, rows):
-    """Whether it was taken; any error but a RecordError that names the operator fails the test."""
+    """Return True if it was installed; any error but a RecordError that names the operator fails the test."""
     try:
         step.operator.state.restore(Batch(rows), "step")
     except RecordError as error:

@@ -1,4 +1,4 @@
-"""A pane stays about as large as its keys are many."""
+"""The size of a pane stays proportional to its number of keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of bytes hold all that partial aggregates do, whatever the types, and are carried over when a type comes late or widens."""
+"""Rows of bytes hold all content of partial aggregates, for all types, and are converted when a type becomes known or widens."""
 
 from __future__ import annotations
 

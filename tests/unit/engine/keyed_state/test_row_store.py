@@ -1,4 +1,4 @@
-"""The rows of a join in a backend: read by number, in the types of their time, and deleted only when nobody reads what was there."""
+"""The rows of a join in a backend: read by number, in the types of their time, and deleted only when no earlier reader is left."""
 
 from __future__ import annotations
 

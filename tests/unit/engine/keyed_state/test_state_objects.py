@@ -1,4 +1,4 @@
-"""States go from any backend into any other: with a snapshot, and with keys that move."""
+"""Python objects as states move from any backend into any other: with a snapshot, and with keys that move."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def collect(state, row):
 
 @pytest.fixture
 def step(drive, request):
-    """A factory of driven operators; those of one test share the name of a job."""
+    """Return a factory of driven operators; those of one test share the name of a job."""
     opened, job = [], f"states-{next(JOBS)}"
 
     def make(place, index=0):

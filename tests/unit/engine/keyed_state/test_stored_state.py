@@ -1,4 +1,4 @@
-"""Columns of state go from any place into any other: with a snapshot, and with keys that move; and they are read in pieces."""
+"""Columns of state move from any backend into any other: with a snapshot, and with keys that move; and they are read in pieces."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ OPERATORS = {
 
 
 def rows_of(first: int, times: int = 1) -> Batch:
-    """A row of each of the 20 keys, `times` times over, at event times from `first` on."""
+    """Return a row of each of the 20 keys, `times` times over, at event times from `first` on."""
     n = len(DAYS) * times
     columns = {"day": pa.array(DAYS * times), "name": pa.array(NAMES * times), "v": pa.array([float(first + i) for i in range(n)])}
     return Batch(pa.record_batch({**columns, "t": pa.array([f"t{first + i}" for i in range(n)])}), np.arange(first, first + n))
@@ -85,7 +85,7 @@ class Worker:
         return self
 
     def end(self):
-        """What comes out from now on, in no order."""
+        """Return the output from now on, in no order."""
         self.out = []
         self.process(rows_of(70)).operator.advance(1_000, self._emit)
         self.operator.finish(self._emit)
@@ -100,7 +100,7 @@ class Worker:
 
 @pytest.fixture
 def worker(request):
-    """A factory of workers; those of one test are of one job."""
+    """Return a factory of workers; those of one test are of one job."""
     made, job = [], f"columns-{next(JOBS)}"
 
     def make(operator, place, index=0):
@@ -217,5 +217,5 @@ def test_pane_that_no_window_needs_leaves_nothing_behind(worker):
 def test_key_of_another_type_than_before_is_refused_by_name(worker):
     step = worker("final", "lmdb").process(rows_of(0))
     other = pa.record_batch({"day": ["monday"], "name": ["ann"], "v": [1.0], "t": ["t"]})
-    with pytest.raises(ef.RecordError, match=r"operator `step`: the key column `day` is of the types date32.* and string in turn"):
+    with pytest.raises(ef.RecordError, match=r"operator `step`: the key column `day` has values of the types date32.* and string"):
         step.process(Batch(other, np.array([1])))

@@ -1,4 +1,4 @@
-"""Which timers are due."""
+"""The index of timers: which are due, and in which order."""
 
 from __future__ import annotations
 

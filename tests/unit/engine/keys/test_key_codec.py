@@ -1,4 +1,4 @@
-"""Keys as bytes: whatever can be a key comes back as it was, and equal keys have equal bytes."""
+"""Keys as bytes: every key type is restored exactly, and equal keys have equal bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever the types of keys are, and whenever they change: every key keeps its slot, and comes back as it was."""
+"""Slots of keys: for all types and all changes of types, every key keeps its slot, and is returned unchanged."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ VALUES = {
 
 
 def values(columns):
-    """Keys as Python values."""
+    """Return keys as Python values."""
     return [tuple(key) for key in zip(*(column.to_pylist() for column in columns), strict=True)]
 
 
@@ -88,7 +88,7 @@ def test_slots_of_several_columns_agree_with_a_dict_of_values(changes):
 
 
 def told(batches, few):
-    """What is found of batches of key columns one after another, if up to `few` keys count as a few."""
+    """Return the slots found for batches of key columns, one after another, if up to `few` keys count as a few."""
     with pytest.MonkeyPatch.context() as patch:
         for module, name in ((words, "FEW"), (encoding, "FEW"), (texts, "FEW"), (hashing, "FEW"), (key_index, "_FEW")):
             patch.setattr(module, name, few)
@@ -181,7 +181,7 @@ def test_the_first_key_of_another_type_ends_it_for_good(columns):
 def test_a_key_of_a_type_that_goes_with_no_number_is_refused():
     slots = KeySlots("count", ["user"])
     slots.of([pa.array([5, 1])])
-    with pytest.raises(RecordError, match="operator `count`: the key column `user` is of the types int64 and string in turn: give it one"):
+    with pytest.raises(RecordError, match="operator `count`: the key column `user` has values of the types int64 and string: give it one"):
         slots.of([pa.array(["a"])])
 
 

@@ -1,4 +1,4 @@
-"""What the load figures promise."""
+"""The promises of the load figures."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def test_keys_that_were_all_null_at_first_may_get_a_type(drive):
 def test_keys_of_two_types_are_refused_by_name(drive):
     step = drive(windows_step(Windows(10, 10)))
     step.process({"k": ["a"]}, [1])
-    with pytest.raises(RecordError, match="operator `step`: the key column `k` is of the types int64 and string in turn"):  # noqa: PT012 -- at the latest when the window ends
+    with pytest.raises(RecordError, match="operator `step`: the key column `k` has values of the types int64 and string"):  # noqa: PT012 -- at the latest when the window ends
         step.process({"k": [1]}, [2])
         step.advance(10)
 

@@ -1,4 +1,4 @@
-"""`branch`: every row leaves on one of two ports, by one evaluation of its predicate."""
+"""`branch`: every row goes to one of two ports, by one evaluation of its predicate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`co_process`: both streams share the states of a key, whatever the types of their key columns, over every backend."""
+"""`co_process`: both streams share the states of a key, for all types of their key columns, over every backend."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def place(request):
 
 @pytest.fixture
 def step(drive, place):
-    """A driven operator, which is closed at the end."""
+    """Return a driven operator, which is closed at the end."""
     operator = CoProcess(("__key0",), Heard(), left_keys=("k",), right_keys=("id",))
     driven = drive(operator, place, 0)
     yield driven

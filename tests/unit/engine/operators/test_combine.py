@@ -72,5 +72,5 @@ def test_results_are_the_same_combined_passed_or_neither(drive, step, batches):
 
 
 def _given(step):
-    """All rows so far in an order of their own, and their times."""
+    """Return all rows so far in an order of their own, and their times."""
     return sorted(map(repr, step.rows["out"])), sorted(step.times["out"])

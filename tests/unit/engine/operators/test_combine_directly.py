@@ -1,4 +1,4 @@
-"""Keys close together are aggregated by a direct-address table: the result is that of the distinct keys."""
+"""Aggregation by a direct-address table: the result equals that of the distinct keys."""
 
 from __future__ import annotations
 

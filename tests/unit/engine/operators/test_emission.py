@@ -1,4 +1,4 @@
-"""Early results of windows and corrections for late records: when they are emitted, and of which keys."""
+"""Early results of windows and corrections for late records: when they are emitted, and for which keys."""
 
 from __future__ import annotations
 

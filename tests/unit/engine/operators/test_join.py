@@ -1,4 +1,4 @@
-"""Joins driven by hand: when rows leave and with what time, late rows, what is forgotten, and keys whose hashes are equal."""
+"""Joins driven by hand: when rows are emitted and with what time, late rows, forgotten rows, and keys whose hashes are equal."""
 
 from __future__ import annotations
 

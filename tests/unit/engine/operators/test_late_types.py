@@ -1,4 +1,4 @@
-"""Aggregates of columns whose type comes late, or differs from worker to worker: after a combiner or not, moved or not."""
+"""Aggregates of columns whose type becomes known late, or differs between workers: after a combiner or not, moved or not."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Workers:
         return self.drive(self.make().combined()[1] if self.combined else self.make())
 
     def give(self, kind, values, key="a", sender=0):
-        """A batch of one key; its values are of `kind`."""
+        """Process a batch of one key; its values are of `kind`."""
         rows = {"k": [key] * len(values), "x": pa.array(values, kind)}
         step = self.step
         if self.combined:
@@ -73,14 +73,14 @@ class Workers:
         step.process(rows, [next(self.clock) for _ in values])
 
     def move(self, step, chunk=100):
-        """All state goes to another worker, `step`, who goes on."""
+        """Move all state to another worker, `step`, which continues."""
         departing = self.step.operator.state.depart(EVERYTHING)
         while (state := departing.next_chunk(chunk)) is not None:
             step.operator.state.install(state)
         self.step = step
 
     def results(self):
-        """The last row of each key."""
+        """Return the last row of each key."""
         self.step.advance(MAX_TIME)
         self.step.finish()
         return {row["k"]: {name: row[name] for name in FUNCTIONS} for row in self.step.rows["out"]}

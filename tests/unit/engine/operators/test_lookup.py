@@ -1,4 +1,4 @@
-"""`lookup`: rows with the columns of a table beside them."""
+"""`lookup`: rows with the columns of a table added."""
 
 from __future__ import annotations
 

@@ -15,7 +15,10 @@ ROWS = [{"n": n} for n in range(6)]
 
 @pytest.fixture
 def drive(drive):
-    """Closes what was opened when the test is over: the collector would do it while a loop of another test runs."""
+    """Return a factory of driven operators that are closed when the test is over.
+
+    Otherwise the garbage collector would close them while a loop of another test runs.
+    """
     opened = []
 
     def driven(operator):
@@ -123,7 +126,7 @@ def test_what_would_end_the_loop_ends_the_job_with_its_row(drive, error):
 
 
 class Client:
-    """Belongs to the loop in which it is made."""
+    """A client that belongs to the loop in which it is created."""
 
     closed = 0
 

@@ -27,7 +27,7 @@ def place(request):
 
 @pytest.fixture
 def step(drive, place):
-    """A factory of driven operators, which are closed at the end."""
+    """Return a factory of driven operators, which are closed at the end."""
     opened = []
 
     def make(function, index=0):
@@ -41,7 +41,7 @@ def step(drive, place):
 
 
 class Everything(ef.KeyedFunction):
-    """Says what it has, then does what the row tells it to."""
+    """A function that yields its states, then does what the row tells it to."""
 
     number = ef.value_state(default=7)
     items = ef.list_state()
@@ -152,7 +152,7 @@ def test_value_that_is_changed_in_place_is_kept(step):
 
 
 class Alarms(ef.KeyedFunction):
-    """Sets the timers that a row asks for, in seconds, and cancels those below zero."""
+    """A function that sets the timers that a row lists, in seconds, and cancels those below zero."""
 
     fired = ef.value_state(default=0)
 
@@ -394,7 +394,7 @@ def test_ttl_must_be_a_duration_longer_than_zero():
 
 
 class Reminder(ef.KeyedFunction):
-    """Puts its timer off with every row, and forgets its key when it is told to."""
+    """A function that postpones its timer with every row, and forgets its key on demand."""
 
     at = ef.value_state(ttl="1d")
 

@@ -1,4 +1,4 @@
-"""Operators without state: what goes in and what comes out, and what a user's mistake looks like."""
+"""Operators without state: their input and output, and the errors for a user's mistakes."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_none_of_a_function_is_refused(drive, on_error, kept):
         assert step.process(ROWS) == kept
         return
     with pytest.raises(
-        RecordError, match=r"(?s)returned None, perhaps for want of a `return`: return True or False.*record: \{'a': 2, 'b': None"
+        RecordError, match=r"(?s)returned None, perhaps because of a missing `return`: return True or False.*record: \{'a': 2, 'b': None"
     ):
         step.process(ROWS)
 
@@ -127,7 +127,7 @@ def test_filter_that_keeps_nothing_emits_nothing(drive, predicate):
     [
         pytest.param(lambda row: row["c"], "raised KeyError: 'c'", id="missing key"),
         pytest.param(pc.field("c") > 1, "fails", id="missing column"),
-        pytest.param(pc.field("a") + 1, "gives int64, expected true or false", id="no truth value"),
+        pytest.param(pc.field("a") + 1, "has the type int64, expected booleans", id="no truth value"),
         pytest.param(pc.field("b") > 1, "fails", id="types that can't be compared"),
     ],
 )

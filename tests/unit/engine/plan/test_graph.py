@@ -1,4 +1,4 @@
-"""What a flow must not be, found when it is written or planned."""
+"""Errors of flows, found when they are written or planned."""
 
 from __future__ import annotations
 

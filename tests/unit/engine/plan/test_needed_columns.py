@@ -1,4 +1,4 @@
-"""Which columns a flow needs of its sources."""
+"""The columns that a flow needs of its sources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PRICE = pc.field("price")
 
 
 def needed(build, **options):
-    """What the flow needs of its source, None for all."""
+    """Return the columns that the flow needs of its source, None for all."""
     flow = ef.Dataflow("f")
     streams = build(flow.read(ef.read_csv("bids.csv", name="bids", **options)))
     for number, stream in enumerate(streams if isinstance(streams, tuple) else (streams,)):

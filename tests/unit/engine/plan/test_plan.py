@@ -1,4 +1,4 @@
-"""Which operators share a worker, and which channels there are."""
+"""Plans: which operators share a worker, and which channels they have."""
 
 from __future__ import annotations
 

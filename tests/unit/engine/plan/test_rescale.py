@@ -1,4 +1,6 @@
-"""Any number of workers of any stage, one change after the other: the plan fits together each time, and no channel's number comes again."""
+"""Rescales to any number of workers of any stage, one after the other: each plan is consistent, and no channel's number is
+reused.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ def plan_of(make_flow, parallelism):
 
 
 def changed(plan, stage, workers):
-    """The rescale, of a stage whose keys have moved away from workers that leave."""
+    """Return the rescale of a stage whose keys have moved away from workers that leave."""
     tables = plan.tables
     if stage.is_keyed:
         tables[stage.name] = RoutingTable((tables[stage.name].groups % workers).astype(np.uint16))
@@ -63,7 +65,7 @@ def changed(plan, stage, workers):
 
 
 def check_fits(plan):
-    """Tasks, channels, exchanges and peers name each other."""
+    """Check that tasks, channels, exchanges and peers name each other."""
     stages = {stage.name: stage for stage in plan.stages}
     assert [task.name for task in plan.tasks] == [f"{stage.name}-{i}" for stage in plan.stages for i in range(stage.parallelism)]
     assert all(task.parallelism == stages[task.stage].parallelism for task in plan.tasks)

@@ -24,7 +24,7 @@ HASHES = np.array([HOT, COLD], np.uint64)
 
 
 def received(table, batches):
-    """The numbers of the rows that each of three workers gets, from batches of (side, keys)."""
+    """Return the numbers of the rows that each of three workers gets, from batches of (side, keys)."""
     exchange, sent, number = HashExchange([0, 1, 2], 1_000, "join", ("__key0",), table), [], 0
     for side, keys in batches:
         rows = pa.record_batch({"key": keys, "n": range(number, number + len(keys))})
@@ -91,7 +91,7 @@ def test_a_group_moves_without_its_split_key():
 
 
 def taken(keys, side, saved_by):
-    """The workers that restore a row of the hot key."""
+    """Return the workers that restore a row of the hot key."""
     return [worker for worker in range(3) if keys.of(worker, saved_by, HASHES[:1], side)[0]]
 
 

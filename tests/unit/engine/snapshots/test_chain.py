@@ -14,7 +14,7 @@ FILES = st.lists(st.dictionaries(KEYS, st.integers(0, 99) | st.none(), max_size=
 
 
 def columns(keys):
-    """Of one type, but a column of nulls has none."""
+    """Return key columns of one type, except that a column of nulls has none."""
     text = [key[0] for key in keys]
     kind = pa.string() if any(word is not None for word in text) else pa.null()
     return [pa.array(text, kind), pa.array([key[1] for key in keys], pa.int64())]

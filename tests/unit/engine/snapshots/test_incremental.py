@@ -1,4 +1,4 @@
-"""A chain of deltas adds up to the state at its last barrier, whatever changed, left, came back, failed and was restored between."""
+"""A chain of deltas adds up to the state at its last barrier, through changes, moves, failures and restores."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KEYS = (None, "a", "b", "c", "d", "e")
 
 
 def remember(state: Any, row: dict[str, Any]) -> Any:
-    """A list that is changed in place, and forgotten now and then."""
+    """Append to a list that is changed in place, and forget it now and then."""
     if row["value"] == 7:
         return None, None
     seen = state if state is not None else []
@@ -87,7 +87,7 @@ STEPS = st.one_of(
 
 @cache
 def planned(operator: str, backend: str) -> Plan:
-    """A job with two workers of the operator. A plan doesn't change, so all worlds share it."""
+    """Plan a job with two workers of the operator. A plan doesn't change, so all worlds share it."""
     flow = ef.Dataflow("f")
     rows = flow.read(ef.from_items([], event_time="ts"))
     OPERATORS[operator](rows.key_by("key")).named("keyed").parallelism(2).write(ef.to_list([], name="out"))
@@ -186,7 +186,7 @@ class World:
 
 
 def nowhere(batch: Batch, port: str = "out") -> None:
-    """What is emitted is of no interest."""
+    """Ignore the output."""
 
 
 def install(operator: Any, now: int, chunks: Any) -> None:
@@ -196,7 +196,7 @@ def install(operator: Any, now: int, chunks: Any) -> None:
 
 
 def content(operator: Any) -> list[str]:
-    """What the operator holds, in no order; windows are emitted for it."""
+    """Return the operator's content, in no order; windows are emitted for it."""
     emitted: list[Batch] = []
     if hasattr(operator, "windows"):
         assert all(operator.windows.last_end(start) > operator.watermark for start in operator.state.starts()), "what was emitted is gone"

@@ -1,4 +1,4 @@
-"""Barriers that come on some channels before others."""
+"""Barriers that arrive on some channels before others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where rows go, and in which batches."""
+"""Exchanges: the target of each row, and the batches that are sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker refuses while state moves; the runs themselves are written down in `tests/unit/scenarios`."""
+"""Elements that a worker refuses while state moves; complete runs are in `tests/unit/scenarios`."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def test_switch_to_a_step_that_was_not_announced_is_refused(job):
 
 
 def test_marker_at_an_operator_without_keyed_state_is_refused(job):
-    with pytest.raises(ProtocolError, match="task sink-0: a marker came, but it has no keyed state"):
+    with pytest.raises(ProtocolError, match="task sink-0: a marker arrived, but it has no keyed state"):
         receive(job, "count-0", "sink-0", Marker(1))
 
 
 def test_state_that_nobody_moves_here_is_refused(job):
     state = Batch(pa.record_batch({"user": ["ann"]}))
-    with pytest.raises(ProtocolError, match="operator `count`: state came from worker 1, from which none is expected"):
+    with pytest.raises(ProtocolError, match="operator `count`: state arrived from worker 1, from which none is expected"):
         receive(job, "count-1", "count-0", state)
 
 

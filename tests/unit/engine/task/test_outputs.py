@@ -1,4 +1,4 @@
-"""What leaves a task, in which order, and when."""
+"""Outputs of a task: which elements are sent, in which order, and when."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rows(*values: int) -> Batch:
 
 
 def left(from_: Outputs) -> list[Element | str]:
-    """What was sent, batches in short; nothing of it is there afterwards."""
+    """Remove the sent elements and return them, batches in short."""
     effects: list[object] = []
     from_.take(effects)
     assert from_.sent == []

@@ -1,4 +1,4 @@
-"""A snapshot is the state as it was at the barrier, whatever is processed while its chunks are made."""
+"""A snapshot is the state at the barrier, unaffected by batches that are processed while its chunks are made."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from evenflow.state.backends import memory
 
 
 class Collected(ef.Aggregate):
-    """All values in order, in a list that is changed in place."""
+    """A list of all values in order, changed in place."""
 
     output_type = "string"
 
@@ -42,7 +42,7 @@ class Collected(ef.Aggregate):
 
 
 def remember(state: Any, row: dict[str, Any]) -> Any:
-    """A state that is changed in place, and forgotten now and then."""
+    """Change a state in place, and forget it now and then."""
     if row["value"] == 7:
         return None, None
     seen = state if state is not None else []
@@ -74,7 +74,7 @@ BATCHES = st.lists(ROWS, max_size=5)
 
 @cache
 def planned(operator: str, combine: bool) -> Plan:
-    """A plan doesn't change, so all jobs share it."""
+    """Return a plan. It doesn't change, so all jobs share it."""
     flow = ef.Dataflow("f")
     rows = flow.read(ef.from_items([], event_time="ts"))
     OPERATORS[operator](rows.key_by("key")).named("keyed").write(ef.to_list([], name="out"))
@@ -95,7 +95,7 @@ class Job:
         self.prepared: Prepared | None = None
 
     def read(self, batches: list[list[Any]]) -> Job:
-        """Every batch is followed by a watermark a little behind its newest row."""
+        """Read batches, each followed by a watermark a little behind its newest row."""
         for rows in batches:
             keys, times, values = ([row[place] for row in rows] for place in range(3))
             columns = {"key": pa.array(keys, pa.string()), "value": pa.array(values, pa.int64()), "ts": pa.array(times, pa.int64())}
@@ -125,7 +125,7 @@ class Job:
         return self
 
     def end(self) -> list[str]:
-        """The rows behind the barrier, in no order."""
+        """Return the rows behind the barrier, in no order."""
         self.out = []
         self._pass_on([*self.source.polled(None, MAX_TIME, 0.0), *self.source.exhausted(0.0)])
         return sorted(map(repr, self.out))

@@ -1,4 +1,4 @@
-"""What a protocol error tells of the task's last events."""
+"""The task's last events in protocol errors."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def shown(effects: list[Any]) -> list[Any]:
 
 
 def two_inputs(write: Any = None, **config: Any) -> Task:
-    """A union with two input channels, and one channel to a stage of its own behind it."""
+    """Return a union with two input channels, and one channel to a stage of its own behind it."""
     flow = ef.Dataflow("f")
     left, right = flow.read(ef.from_items([1])).named("left"), flow.read(ef.from_items([2])).named("right")
     both = left.union(right)

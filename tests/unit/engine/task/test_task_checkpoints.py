@@ -1,4 +1,4 @@
-"""When a checkpoint of a task is prepared."""
+"""Checkpoints of a task: when they are prepared."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evenflow.engine.task.task_checkpoints import TaskCheckpoints
 
 
 class Frozen(KeyedState):
-    """Gives these chunks at every barrier."""
+    """A state that returns these chunks at every barrier."""
 
     nbytes = 0
 

@@ -7,7 +7,7 @@ from evenflow.engine.task.event_time import EventTime
 
 
 def at(**times: int) -> EventTime:
-    """Channels `c1`, `c2`, ... that have said these times."""
+    """Return the event time over channels `c1`, `c2`, ... with these watermarks."""
     time = EventTime([int(name[1:]) for name in times])
     for name, said in times.items():
         time.hear(int(name[1:]), said)

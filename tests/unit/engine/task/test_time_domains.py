@@ -1,5 +1,6 @@
-"""Event time that an operator in the middle of a chain assigns: what is behind it sees that operator's watermark, what is before it the
-task's.
+"""Event time that an operator in the middle of a chain assigns.
+
+Operators behind it see its watermark, those before it the task's.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from evenflow.engine.task.time_domains import TASK, TimeDomains
 
 
 def source_task(build, *, epoch=0):
-    """The task that reads, with an exchange behind what `build` makes of its rows, and one behind the rows themselves."""
+    """Return the task that reads, with an exchange behind the stream that `build` adds, and one behind the rows themselves."""
     flow = ef.Dataflow("times")
     rows = flow.read(ef.from_items([{"t": 1}]))
     build(rows).key_by("t").aggregate(n=ef.count()).named("behind").write(ef.to_list([], name="counts"))

@@ -1,4 +1,4 @@
-"""From a column to microseconds."""
+"""Conversion of a column to microseconds."""
 
 from __future__ import annotations
 

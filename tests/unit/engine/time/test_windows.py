@@ -1,4 +1,4 @@
-"""Which panes make a window, and when they are needed."""
+"""The panes of a window, and when they are needed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def some_windows(draw):
 
 
 def ends_of(windows: Windows, time: int) -> list[int]:
-    """Ends of all windows that the time falls into, by looking at each."""
+    """Return the ends of all windows that contain the time, by checking each."""
     near = range(time - windows.size + 1, time + 1)
     return [start + windows.size for start in near if (start - windows.offset) % windows.slide == 0]
 

@@ -1,4 +1,4 @@
-"""Every pair of values of all types, through what turns values into columns: each arrives as it was, or there is an error."""
+"""The conversion of every pair of values of all types to columns: each value arrives unchanged, or an error is raised."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ COUNTS = ("date", "time", "timestamp", "duration")
 
 
 def refused(error: Exception, *said: str) -> None:
-    """The error says this."""
+    """Check that the error has this text."""
     assert all(part in str(error) for part in said), error
 
 
 def equal(arrived: Any, given: Any) -> bool:
-    """True if a value arrived as it was: the number may be of another type, a struct may have more fields, all of them null."""
+    """Return True if a value arrived unchanged: a number may have another type, a struct more fields, all of them null."""
     if isinstance(given, dict):
         if isinstance(arrived, list):  # a map comes back as pairs
             arrived = dict(arrived)
@@ -177,6 +177,6 @@ def test_batches_of_one_stream_become_one_batch_of_the_same_values_or_are_refuse
     try:
         joined = Batch.concat(batches).rows.column(0)
     except ValueError as error:
-        refused(error, "can't be told exactly")
+        refused(error, "can't be represented exactly")
     else:
         assert all(map(equal, column_values(joined), values)), values

@@ -1,4 +1,4 @@
-"""The type that holds two others: whoever sees them in another order comes to the same one."""
+"""The type that holds two others: the order of the two makes no difference."""
 
 from __future__ import annotations
 

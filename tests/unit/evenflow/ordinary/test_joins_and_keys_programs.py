@@ -274,7 +274,7 @@ def test_keys_of_two_units_in_turn_are_named(state, tmp_path):
     flow = ef.Dataflow("program")
     flow.read(ef.from_items([1, 2])).map_batches(refined).key_by("item").aggregate(emit="final", n=ef.count()).write(ef.to_list([]))
     config = ef.JobConfig(network=ROW_BY_ROW, state=ef.StateConfig(state, dir=str(tmp_path) if state == "lmdb" else None))
-    with pytest.raises(ef.RecordError, match=r"of the types timestamp\[ns\] and timestamp\[us\] in turn: give it one type"):
+    with pytest.raises(ef.RecordError, match=r"of the types timestamp\[ns\] and timestamp\[us\]: give it one type"):
         flow.run(runtime="local", config=config).wait()
 
 
