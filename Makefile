@@ -82,7 +82,7 @@ MINUTES ?= 10
 SEED ?=
 
 chaos: $(INSTALLED) java ## two jobs in one, of which something is killed every 5 s, compared with Spark; MINUTES=10 SEED=
-	$(BIN)/python -W ignore -m evenflow.bench.chaos --minutes $(MINUTES) $(SEED:%=--seed %)
+	$(BIN)/python -W ignore -m evenflow.bench.recovery.chaos --minutes $(MINUTES) $(SEED:%=--seed %)
 
 chaos-kafka: $(INSTALLED) ## Kafka to Kafka exactly once, while something is killed or cut every 2 s, compared with DuckDB; MINUTES=1 SEED=
 	$(BIN)/python -W ignore -m evenflow.bench.kafka.chaos $(if $(filter file,$(origin MINUTES)),,--minutes $(MINUTES)) $(SEED:%=--seed %)

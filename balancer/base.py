@@ -40,10 +40,10 @@ ANY_STATE = Limits()
 
 
 class Balancer(ABC):
-    """A pure function from a load snapshot to a better placement: equal snapshots give equal plans. Only `hotspot` splits keys.
+    """A rule that finds a better placement for a load snapshot. Pure: equal snapshots give equal plans.
 
-    `hotspot` improves the present placement within the limits. The others compute a new placement by their rule, however much
-    that moves, and ignore the limits: they are the baselines for `hotspot`.
+    `hotspot` improves the present placement within the limits, and may split keys. `lpt` computes a new placement from scratch, however
+    much that moves, and ignores the limits.
     """
 
     name: ClassVar[str]

@@ -15,7 +15,6 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
-from ..engine.errors import RequestError
 from ..engine.protocol.routing import RoutingTable
 from ..engine.protocol.split_route import Dealt, SplitRoute
 from ..engine.shown import Shown
@@ -28,25 +27,19 @@ MOST_MOVES = 8
 class BalanceMove:
     """A move of a key group, or of a hot key, from worker `source` to worker `target`.
 
-    A group takes along its keys, except those with their own route or their own move in the plan. A key whose source is its
-    target stays there, with its own route, while its group moves.
-
-    `share`: the part of the key's records that go to `target` from now on. Only `two_choices` plans less than 1: such a key is
-    processed by several workers at once, which works if their results can be merged (aggregates that are combined again
-    downstream).
+    A group takes along those of its keys that have no route of their own and no move of their own in the plan. A key whose source is its
+    target stays where it is, with a route of its own, while its group goes.
     """
 
     source: int
     target: int
     group: int | None = None
     key: Hashable = None
-    share: float = 1.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the move as a JSON object; without `share` if that is 1."""
+        """Return the move as a JSON object."""
         what = {"key": self.key} if self.group is None else {"group": self.group}
-        part = {} if self.share == 1.0 else {"share": self.share}
-        return {**what, "source": self.source, "target": self.target, **part}
+        return {**what, "source": self.source, "target": self.target}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,19 +108,12 @@ class BalancePlan(Shown):
         return json.dumps(document, default=str, allow_nan=False)
 
     def table(self, current: RoutingTable, hash_of: Callable[[Hashable], int]) -> RoutingTable:
-        """Return the routing table after the plan; `hash_of` returns a hot key's hash64.
-
-        Raises RequestError for a plan with a share below 1, because a table can't route parts of a key by their load.
-        """
+        """Return the routing table after the plan; `hash_of` gives a hot key's hash64."""
         groups, keys = current.groups.copy(), dict(current.keys)
         splits = dict(current.splits)
         for key in self.gathers:
             splits.pop(hash_of(key), None)
         for move in self.moves:
-            if move.share != 1.0:
-                raise RequestError(
-                    f"the plan gives worker {move.target} a share of key {move.key!r}: a routing table gives each key one owner"
-                )
             if move.group is None:
                 keys[hash_of(move.key)] = move.target
             else:

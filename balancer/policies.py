@@ -1,4 +1,4 @@
-"""The balancers by name. A balancer's module is loaded on first use: a job has one, or none.
+"""The balancers by the names that users give them. A balancer is imported when it is first used: a job has one, or none.
 
 >>> named("hotspot").name
 'hotspot'
@@ -13,16 +13,13 @@ from .base import Balancer
 
 POLICIES = {
     "hotspot": "hotspot:Hotspot",
-    "static": "static:Static",
-    "consistent": "consistent:Consistent",
-    "two_choices": "two_choices:TwoChoices",
     "lpt": "lpt:LongestFirst",
 }
-"""The module and the class of each balancer by name, the default first."""
+"""The module and the class of each balancer, the default first."""
 
 
 def named(name: str) -> Balancer:
-    """Return the balancer with that name. Raises RequestError for an unknown one."""
+    """Return the balancer of that name. Raises RequestError for an unknown one."""
     if name not in POLICIES:
         raise RequestError(f"{name!r} is not a balancer: use one of {', '.join(POLICIES)}")
     module, _, balancer = POLICIES[name].partition(":")

@@ -161,7 +161,7 @@ class Job:
         return self._runtime.ask(ShowLoad(operator, windows))
 
     def balancer(self, operator: str, policy: str) -> None:
-        """Balance the operator automatically from now on, by `policy`: hotspot, lpt, consistent or static; `off` ends it.
+        """Balance the operator automatically from now on, by `policy`: hotspot or lpt; `off` ends it.
 
         `JobConfig(balance=...)` sets when keys move, and `migration_strategy` how. `migrations()` lists the moves and their reasons.
         Raises RequestError for an unknown operator or balancer, JobNotRunningError if the job has ended.

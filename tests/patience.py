@@ -8,8 +8,11 @@ their turn. Processes that the run starts inherit it.
 from __future__ import annotations
 
 import os
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 VARIABLE = "EVENFLOW_TEST_PATIENCE"
 QUIET_SECONDS = 0.07
@@ -22,6 +25,15 @@ MOST = 20.0
 def patience(seconds: float) -> float:
     """A deadline for an event that comes within `seconds` on a machine with two cores, also if another program keeps these busy."""
     return seconds * FACTOR
+
+
+def until(found: Callable[[], Any]) -> Any:
+    """Return the first true value of `found`; fails after a minute."""
+    deadline, pause = time.monotonic() + patience(60), threading.Event()
+    while not (value := found()):
+        assert time.monotonic() < deadline, "nothing was found within a minute on a quiet machine"
+        pause.wait(0.02)
+    return value
 
 
 def measured() -> float:

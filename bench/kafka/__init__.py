@@ -1,1 +1,1 @@
-"""Topics of Kafka: what reading and writing them costs, beside other systems, and a broker to measure with."""
+"""The cost of reading and writing topics of Kafka, and a broker to measure and test with."""

@@ -1,4 +1,4 @@
-"""A Kafka broker to measure and test with: one that runs already, or a process of its own that listens on loopback and keeps nothing."""
+"""A Kafka broker to measure and test with: one that runs already, or a process that listens on loopback and stores nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from importlib.resources import files
 from tempfile import TemporaryDirectory
 
-from ..errors import BenchmarkError
+from ..harness.errors import BenchmarkError
 
 TRIES = 5
 """Another process may take the port that was free a moment ago."""
@@ -19,9 +19,9 @@ END_SECONDS = 10.0
 
 @contextmanager
 def kafka_broker(bootstrap: str | None = None) -> Iterator[str]:
-    """The address of a broker that is ready: `bootstrap`, or if that is None one of its own, which ends with the block.
+    """Yield the address of a broker that is ready: `bootstrap`, or if that is None one that ends with the block.
 
-    Its own is noida-db, a single process that keeps topics in memory. Raises BenchmarkError if that isn't installed or doesn't start.
+    The latter is noida-db, a single process that keeps topics in memory. Raises BenchmarkError if that isn't installed or doesn't start.
     """
     if bootstrap:
         yield bootstrap
@@ -36,7 +36,7 @@ def kafka_broker(bootstrap: str | None = None) -> Iterator[str]:
 
 @contextmanager
 def own_broker(port: int, folder: str) -> Iterator[tuple[str, bool]]:
-    """A broker's address and whether it is ready. It keeps in `folder` what it has when the block ends."""
+    """Start a broker; yields its address, and True if it is ready. It saves its topics in `folder` when the block ends."""
     command = [_program(), "start", "--only", "kafka", "--kafka-port", str(port), "--data-dir", folder]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603 -- an installed program, and our own words
     try:
@@ -51,7 +51,7 @@ def own_broker(port: int, folder: str) -> Iterator[tuple[str, bool]]:
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """Return a free port of loopback."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -61,7 +61,7 @@ def _program() -> str:
     try:
         return str(files("noida_db") / "noida-db")
     except ModuleNotFoundError as error:
-        raise BenchmarkError("a Kafka broker of one's own needs noida-db: pip install noida-db, or name a broker: --bootstrap") from error
+        raise BenchmarkError("starting a Kafka broker needs noida-db: pip install noida-db, or name a broker with --bootstrap") from error
 
 
 def _is_ready(bootstrap: str, process: subprocess.Popen[bytes]) -> bool:

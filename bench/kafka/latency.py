@@ -1,7 +1,7 @@
 """Latency from topic to topic at a fixed rate: from when a row was due until a reader of committed messages has its count.
 
-A row's clock starts when it was due, so a stall counts for every row that it delays. Another process writes the rows; this one only reads
-the counts while the job runs.
+A row's clock starts when it was due, so a stall counts for every row that it delays. Another process writes the rows; this one reads the
+counts while the job runs.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import multiprocessing
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from tempfile import TemporaryDirectory
 from typing import Final
 
 import numpy as np
@@ -19,9 +18,12 @@ import numpy.typing as npt
 
 import evenflow as ef
 
-from .. import machine
-from ..errors import BenchmarkError
-from ..record import Case
+from ..harness import machine
+from ..harness.benchmark import Say
+from ..harness.conditions import scratch
+from ..harness.errors import BenchmarkError
+from ..harness.jobs import drain
+from ..harness.record import Case
 from .topics import PARTITIONS, cluster_at, topics
 
 RATE = 10_000
@@ -30,10 +32,10 @@ KEYS = 100_000
 
 WARM_UP = 5
 TICK = 0.002
-"""Seconds between two looks of the writer for rows that are due."""
+"""Seconds between two writes of rows that are due."""
 
 AT_ONCE = 10_000
-"""Messages that are taken at a time."""
+"""Messages that are read at a time."""
 
 TYPES: Final = {"key": "int64", "created": "int64"}
 PATIENCE = 60.0
@@ -44,7 +46,7 @@ SHARES: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """How the counts are written: the sink's guarantee, and the interval of checkpoints."""
+    """The guarantee of the sink that writes the counts, and the interval of checkpoints."""
 
     guarantee: str
     interval: str
@@ -57,8 +59,8 @@ MODES: Mapping[str, Mode] = {
 }
 
 
-def measure(bootstrap: str, seconds: int, say: Callable[[str], None]) -> list[Case]:
-    """Each mode for `seconds` after a warm-up. Raises BenchmarkError if counts don't come."""
+def measure(bootstrap: str, seconds: int, say: Say) -> list[Case]:
+    """Measure each mode for `seconds` after a warm-up. Raises BenchmarkError if counts are missing."""
     cases: list[Case] = []
     for name, mode in MODES.items():
         busy = machine.busy_share()
@@ -71,13 +73,13 @@ def measure(bootstrap: str, seconds: int, say: Callable[[str], None]) -> list[Ca
 
 
 def _latencies(bootstrap: str, mode: Mode, seconds: int) -> npt.NDArray[np.float64]:
-    """In ms, of all counts but those of rows that were due in the warm-up."""
-    with topics(bootstrap, ["rows", "counts"]) as names, TemporaryDirectory(prefix="evenflow-bench-checkpoints-") as folder:
+    """Return latencies in ms, without those of rows that were due in the warm-up."""
+    with topics(bootstrap, ["rows", "counts"]) as names, scratch("checkpoints") as folder:
         flow = ef.Dataflow("bench-kafka-latency")
         rows = flow.read(ef.read_kafka(names["rows"], bootstrap=bootstrap, schema=TYPES, name="rows"))
         counts = rows.key_by("key").aggregate(n=ef.count(), created=ef.last("created"))
         counts.write(ef.write_kafka(names["counts"], bootstrap=bootstrap, key="key", guarantee=mode.guarantee))  # type: ignore[arg-type]  # one of two
-        job = flow.run(config=ef.JobConfig(checkpoint=ef.CheckpointConfig(folder, interval=mode.interval)))
+        job = flow.run(config=ef.JobConfig(checkpoint=ef.CheckpointConfig(str(folder), interval=mode.interval)))
         total = RATE * (seconds + WARM_UP)
         writer = multiprocessing.get_context("spawn").Process(target=write_rows, args=(bootstrap, names["rows"], total), daemon=True)
         writer.start()
@@ -85,14 +87,13 @@ def _latencies(bootstrap: str, mode: Mode, seconds: int) -> npt.NDArray[np.float
             created, came = _read(bootstrap, names["counts"], total)
         finally:
             writer.join(PATIENCE)
-            job.stop(drain=True)
-            job.wait(PATIENCE)
+            drain(job, PATIENCE)
     measured = created >= created.min() + WARM_UP * 1_000_000_000
     return np.asarray((came[measured] - created[measured]) / 1e6, np.float64)
 
 
 def write_rows(bootstrap: str, topic: str, total: int) -> None:
-    """`RATE` a second, each with the time (ns) at which it was due."""
+    """Write `RATE` rows a second, each with the time (ns) at which it was due."""
     producer = cluster_at(bootstrap).producer(acks="all", enable_idempotence=True, linger_ms=1)
     sent, begun = 0, time.time_ns()
     while sent < total:
@@ -107,7 +108,7 @@ def write_rows(bootstrap: str, topic: str, total: int) -> None:
 
 
 def _read(bootstrap: str, topic: str, total: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """When rows were due and when their counts came (ns), until the count of the last row is there."""
+    """Read the counts of all rows; returns when the rows were due and when their counts arrived (ns)."""
     from confluent_kafka import TopicPartition
 
     consumer = cluster_at(bootstrap).consumer(group_id=topic, enable_auto_commit=False, isolation_level="read_committed")
@@ -117,7 +118,7 @@ def _read(bootstrap: str, topic: str, total: int) -> tuple[npt.NDArray[np.int64]
     while len(values) < total:
         first = consumer.poll(PATIENCE)
         if first is None or first.error() is not None:
-            raise BenchmarkError(f"only {len(values):,} of {total:,} rows were counted: {'silence' if first is None else first.error()}")
+            raise BenchmarkError(f"only {len(values):,} of {total:,} rows were counted: {'no message' if first is None else first.error()}")
         messages = [first, *consumer.consume(AT_ONCE, 0)]
         now = time.time_ns()
         values += [message.value() or b"" for message in messages if message.error() is None]

@@ -1,7 +1,7 @@
-"""A TCP proxy on loopback between clients and one broker, which can cut all connections and counts bytes.
+"""A TCP proxy on loopback between clients and one broker, which can cut all connections.
 
-Clients ask the broker where it is and connect there, so its own address is replaced by the proxy's in what it answers: an address on
-loopback has as many bytes, and no length changes. Answers are passed on whole, each behind its length of four bytes.
+Clients connect to the address in the broker's responses, so the proxy replaces the broker's address by its own: an address on loopback
+has as many bytes, and no length changes. Responses are passed on whole, each after its length of four bytes.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any, Self
 
 HOST = "127.0.0.1"
 PIECE = 1 << 16
-ANSWER_SECONDS = 10.0
+WAIT_SECONDS = 10.0
 _LENGTH = struct.Struct(">i")
 
 
 class Proxy:
-    """A context in which the broker at 127.0.0.1:`port` is reachable at `bootstrap`. `sent`: bytes to the broker; `received`: from it."""
+    """A context in which the broker at 127.0.0.1:`port` is reachable at `bootstrap`."""
 
     def __init__(self, bootstrap: str) -> None:
         host, _, port = bootstrap.rpartition(":")
@@ -32,18 +32,17 @@ class Proxy:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="kafka-proxy", daemon=True)
         self._open: set[asyncio.StreamWriter] = set()
-        self.sent = self.received = 0
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self._server: asyncio.Server = self._in_loop(asyncio.start_server(self._serve, HOST, 0)).result(ANSWER_SECONDS)
+        self._server: asyncio.Server = self._in_loop(asyncio.start_server(self._serve, HOST, 0)).result(WAIT_SECONDS)
         self._port = self._server.sockets[0].getsockname()[1]
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._in_loop(self._end()).result(ANSWER_SECONDS)
+        self._in_loop(self._end()).result(WAIT_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(ANSWER_SECONDS)
+        self._thread.join(WAIT_SECONDS)
         self._loop.close()
 
     @property
@@ -52,8 +51,8 @@ class Proxy:
         return f"{HOST}:{self._port}"
 
     def cut(self) -> int:
-        """Reset all connections; returns how many clients had one. They may connect again at once."""
-        count: int = self._in_loop(self._cut()).result(ANSWER_SECONDS)
+        """Reset all connections; returns how many clients had one. They may reconnect at once."""
+        count: int = self._in_loop(self._cut()).result(WAIT_SECONDS)
         return count
 
     def _in_loop(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
@@ -75,16 +74,16 @@ class Proxy:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            answers, requests = await asyncio.open_connection(HOST, self._broker)
+            responses, requests = await asyncio.open_connection(HOST, self._broker)
         except OSError:
             writer.transport.abort()
             return
         ends = {writer, requests}
         self._open |= ends
         try:
-            await asyncio.gather(self._to_broker(reader, requests), self._to_client(answers, writer))
+            await asyncio.gather(self._to_broker(reader, requests), self._to_client(responses, writer))
         except (OSError, EOFError, asyncio.CancelledError):
-            pass  # cut, or an end went away: both go
+            pass  # the connection was cut, or an end closed it: both are closed
         finally:
             self._open -= ends
             for end in ends:
@@ -92,7 +91,6 @@ class Proxy:
 
     async def _to_broker(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(PIECE):
-            self.sent += len(data)
             writer.write(data)
             await writer.drain()
         raise ConnectionResetError
@@ -101,14 +99,13 @@ class Proxy:
         found, put = address_of(self._broker), address_of(self._port)
         while True:
             length = await reader.readexactly(_LENGTH.size)
-            answer = await reader.readexactly(*_LENGTH.unpack(length))
-            self.received += len(length) + len(answer)
-            writer.write(length + answer.replace(found, put))
+            response = await reader.readexactly(*_LENGTH.unpack(length))
+            writer.write(length + response.replace(found, put))
             await writer.drain()
 
 
 def address_of(port: int) -> bytes:
-    r"""Host and port as Kafka's answers have them: the text, and four bytes.
+    r"""Return host and port as Kafka's responses have them: the text, and four bytes.
 
     >>> address_of(9092)
     b'127.0.0.1\x00\x00#\x84'

@@ -1,4 +1,4 @@
-"""The records that benchmarks of Kafka read and write: four columns, JSON objects of about 100 bytes, keyed by `key`.
+"""The records of the part count: JSON objects of about 100 bytes with four columns, keyed by `key`.
 
 >>> batch_of(0, 2).to_pydict()
 {'key': [7919, 5838], 'seq': [0, 1], 'name': ['some name 0', 'some name 1'], 'value': [0.0, 0.125]}
@@ -18,19 +18,19 @@ PIECE = 10_000
 
 
 def batch_of(first: int, last: int) -> pa.RecordBatch:
-    """Rows `first` to `last` - 1. A key comes once in `KEYS` rows."""
+    """Return rows `first` to `last` - 1. A key comes once in `KEYS` rows."""
     seq = np.arange(first, last)
     names = pa.array([f"some name {number}" for number in range(100)])
     return pa.record_batch({"key": (seq + 1) * 7919 % KEYS, "seq": seq, "name": names.take(pa.array(seq % 100)), "value": seq * 0.125})
 
 
 def batches(rows: int) -> Iterator[pa.RecordBatch]:
-    """All of so many rows, in order."""
+    """Return batches of this many rows, in order."""
     return (batch_of(first, min(first + PIECE, rows)) for first in range(0, rows, PIECE))
 
 
 def result_of(counts: dict[int, int]) -> dict[str, float]:
-    """What the counts of all keys come to, to be compared with another system's.
+    """Return figures of the counts of all keys, to compare with another system's.
 
     >>> result_of({3: 2, 4: 5})
     {'rows': 7.0, 'keys': 2.0, 'weighted': 26.0}

@@ -1,57 +1,50 @@
-"""What topics cost: reading beside the client alone, writing by guarantee, latency from topic to topic, a count beside other systems."""
+"""The cost of topics: writing by guarantee, latency from topic to topic, and a count compared with Bytewax."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import argparse
 
-from ..conditions import record
-from ..record import Case, Run, Verdict
-from ..throughput import check_names
-from . import beside, guarantees, latency, reading
+from ..harness.benchmark import Argument, Benchmark, Say, repeat, some_of
+from ..harness.record import Findings
+from . import count, latency, writing
 from .broker import kafka_broker
 from .records import batches
 from .topics import produce, topics
 
-PARTS = ("reading", "writing", "latency", "count")
-NOT_MEASURED = (
-    "more than one broker, a network, and Apache Kafka: the broker is noida-db unless --bootstrap names another",
-    "headers and compression",
-    "the broker's own processor time, but it uses the same cores",
-    *beside.NOT_MEASURED,
-)
+PARTS = ("writing", "latency", "count")
 
 
-def run(
-    *,
-    parts: Sequence[str],
-    bootstrap: str | None,
-    rows: int,
-    repeat: int,
-    seconds: int,
-    systems: Sequence[str],
-    say: Callable[[str], None],
-) -> Run:
-    """The parts in the order of `PARTS`, with topics of their own on the broker at `bootstrap`, None for a broker of its own.
-
-    `systems` of the part "count". Raises BenchmarkError for an unknown part or system, and if rows are missing or results differ.
-    """
-    check_names("part", parts, PARTS)
-    cases: list[Case] = []
-    verdicts: list[Verdict] = []
-    checks: list[str] = []
-    with kafka_broker(bootstrap) as address:
-        if "reading" in parts:
-            found = reading.measure(address, rows, repeat, say)
-            cases, verdicts = cases + found[0], verdicts + found[1]
-        if "writing" in parts:
-            cases += guarantees.measure(address, rows, repeat, say)
-            checks.append(f"writing: all {rows:,} rows are in the topic once")
-        if "latency" in parts:
-            cases += latency.measure(address, seconds, say)
-        if "count" in parts:
+def run(given: argparse.Namespace, say: Say) -> Findings:
+    """Measure the chosen parts with topics of their own. Raises BenchmarkError if rows are missing or results differ."""
+    found = Findings([])
+    with kafka_broker(given.bootstrap) as address:
+        if "writing" in given.parts:
+            found += writing.measure(address, given.rows, given.repeat, say)
+        if "latency" in given.parts:
+            found += Findings(latency.measure(address, given.seconds, say))
+        if "count" in given.parts:
             with topics(address, ["records"]) as made:
-                produce(address, made["records"], batches(rows), key="key")
-                compared = beside.measure(address, made["records"], rows, repeat, systems, say)
-            cases, verdicts, checks = cases + compared[0], verdicts + compared[1], checks + compared[2]
-    arguments = {"parts": list(parts), "rows": rows, "repeat": repeat, "seconds": seconds, "systems": list(systems)}
-    return record("kafka", arguments, cases, verdicts, checks=checks, not_measured=NOT_MEASURED)
+                produce(address, made["records"], batches(given.rows), key="key")
+                found += count.measure(address, made["records"], given, say)
+    return found
+
+
+BENCHMARK = Benchmark(
+    "kafka",
+    "writing topics, latency from topic to topic, and a count compared with Bytewax",
+    (
+        Argument("--parts", some_of(PARTS), list(PARTS), "what to measure"),
+        Argument("--systems", some_of(count.SYSTEMS), list(count.SYSTEMS), "systems of the part count"),
+        Argument("--bootstrap", str, None, "a Kafka broker for topics that are created and deleted (default: starts noida-db)"),
+        Argument("--rows", int, 400_000, "rows of the topics"),
+        repeat(3, "iterations of each, but of latency"),
+        Argument("--seconds", int, 20, "of each mode of the part latency"),
+    ),
+    run,
+    (
+        "more than one broker, a network, and Apache Kafka: the broker is noida-db unless --bootstrap names another",
+        "headers and compression",
+        "the broker's own processor time, but it uses the same cores",
+        "Bytewax with snapshots",
+    ),
+)

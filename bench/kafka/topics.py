@@ -1,4 +1,4 @@
-"""Topics of a benchmark: made, filled with rows as JSON, read to their ends, and deleted."""
+"""Topics of a benchmark: creates them, fills them with rows as JSON, reads them to their ends, and deletes them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import pyarrow as pa
 
 from ...connectors.kafka.cluster import KafkaCluster
 from ...connectors.kafka.values.encoding import Encoding
-from ..errors import BenchmarkError
+from ..harness.errors import BenchmarkError
 
 PARTITIONS = 4
 SECONDS = 60.0
 """The longest wait for the broker."""
 
 MEMORY_KILOBYTES = 1 << 16
-"""Messages that may wait in the producer."""
+"""Kilobytes of messages that may wait in the producer."""
 
-TAKES_ALL: Final = {"receive.message.max.bytes": 2_000_000_000}
-"""An option for readers: noida-db answers with all that a partition has, whatever it is asked for."""
+READS_ALL: Final = {"receive.message.max.bytes": 2_000_000_000}
+"""An option for readers: noida-db responds with all records of a partition, whatever the request."""
 
 Record = tuple[bytes | None, bytes | None]
 """A key and a value."""
@@ -30,7 +30,7 @@ Record = tuple[bytes | None, bytes | None]
 
 @contextmanager
 def topics(bootstrap: str, names: Sequence[str], partitions: int = PARTITIONS) -> Iterator[dict[str, str]]:
-    """New topics by name, each called by a name that nobody else has; they are deleted when the block ends."""
+    """Create topics with unique names, and delete them when the block ends; returns the unique names."""
     from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # its stub forgets to export it
 
     admin, run = cluster_at(bootstrap).admin(), uuid.uuid4().hex[:8]
@@ -45,10 +45,10 @@ def topics(bootstrap: str, names: Sequence[str], partitions: int = PARTITIONS) -
 
 
 def produce(bootstrap: str, topic: str, batches: Iterable[pa.RecordBatch], key: str | None = None, partitions: int = PARTITIONS) -> int:
-    """Rows as JSON objects; returns how many.
+    """Write rows as JSON objects; returns how many.
 
-    With `key`, a column, the rows of a key are in one partition; without it batches go to the partitions in turn. Either way the
-    rows of a partition are in the order of the batches. Raises BenchmarkError if the broker doesn't take them.
+    With `key`, a column, the rows of a key are in one partition; without it batches go to the partitions in turn. Either way the rows of a
+    partition are in the order of the batches. Raises BenchmarkError if the broker doesn't accept them.
     """
     producer = cluster_at(bootstrap).producer(
         acks="all", enable_idempotence=True, linger_ms=20, partitioner="murmur2_random", queue_buffering_max_kbytes=MEMORY_KILOBYTES
@@ -67,12 +67,12 @@ def produce(bootstrap: str, topic: str, batches: Iterable[pa.RecordBatch], key: 
         producer.poll(0)
         rows += batch.num_rows
     if producer.flush(SECONDS):
-        raise BenchmarkError(f"the broker at {bootstrap} did not take all records within {SECONDS:g} s")
+        raise BenchmarkError(f"the broker at {bootstrap} did not accept all records within {SECONDS:g} s")
     return rows
 
 
 def add_partitions(bootstrap: str, topic: str, count: int) -> None:
-    """Make it `count` partitions."""
+    """Increase the number of partitions to `count`."""
     from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]  # its stub forgets to export it
 
     admin = cluster_at(bootstrap).admin()  # the answer doesn't come without it
@@ -80,9 +80,9 @@ def add_partitions(bootstrap: str, topic: str, count: int) -> None:
 
 
 def records_of(bootstrap: str, topic: str, isolation: str = "read_committed") -> dict[int, list[Record]]:
-    """The records of each partition up to its end, as a reader of that isolation level sees them.
+    """Return the records of each partition up to its end, as a reader of that isolation level sees them.
 
-    Raises BenchmarkError if an end isn't reached, KafkaException if the broker refuses.
+    Raises BenchmarkError if it doesn't reach an end, KafkaException if the broker refuses.
     """
     from confluent_kafka import KafkaException, TopicPartition
 
@@ -91,7 +91,7 @@ def records_of(bootstrap: str, topic: str, isolation: str = "read_committed") ->
         isolation_level=isolation,
         enable_partition_eof=True,
         enable_auto_commit=False,
-        receive_message_max_bytes=TAKES_ALL["receive.message.max.bytes"],
+        receive_message_max_bytes=READS_ALL["receive.message.max.bytes"],
     )
     try:
         partitions = consumer.list_topics(topic, timeout=SECONDS).topics[topic].partitions
@@ -117,5 +117,5 @@ def records_of(bootstrap: str, topic: str, isolation: str = "read_committed") ->
 
 
 def cluster_at(bootstrap: str) -> KafkaCluster:
-    """The broker, for clients with nothing but their own options."""
+    """Return the cluster of a broker, for clients with their own options only."""
     return KafkaCluster(bootstrap, {}, "bench")

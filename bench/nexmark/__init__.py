@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from .events import Events
 from .queries import QUERIES
+from .queries.events import Events
 
 __all__ = ["QUERIES", "Events"]

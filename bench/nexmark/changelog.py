@@ -1,4 +1,4 @@
-"""The rows that a query of Flink's has come to: what the changes that it printed leave in the end, as Parquet."""
+"""Converts the changes that a query of Flink's printed to its final rows, as Parquet."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from pathlib import Path
 
 import duckdb
 
-from .oracles import ORACLES
+from .queries.oracles import ORACLES
 
 CHANGE = r"^(?:\d+> )?([+-])[IUD]\[(.*)\]$"
-"""How Flink prints a change: the worker, whether it adds or takes a row, and the row's values with commas and spaces between."""
+"""The format of a printed change: the worker, the kind of change, and the row's values separated by commas and spaces."""
 
 
 def write_final_rows(database: duckdb.DuckDBPyConnection, name: str, changes: Path, folder: Path) -> None:
-    """Write the rows in the columns of the query's oracle; `database` has the events' tables. No text may have a comma and a space."""
+    """Write the rows with the columns of the query's oracle; `database` has the events' tables. No text may contain a comma and a space."""
     columns = database.execute(f"DESCRIBE ({ORACLES[name]})").fetchall()
     values = ", ".join(f'CAST(cells[{place}] AS {kind}) AS "{column}"' for place, (column, kind, *_) in enumerate(columns, 1))
     database.execute(

@@ -1,9 +1,7 @@
-"""Runs a query over events in Parquet files and compares all of its rows with DuckDB's, exactly."""
+"""Runs a query over events in Parquet files, and compares all of its rows with DuckDB's exactly."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,18 +11,18 @@ import duckdb
 import evenflow as ef
 
 from ...connectors.nexmark.source import STREAMS
-from ..errors import BenchmarkError
-from ..exact_rows import compare_rows, count, rows_of
-from .events import Events, Query, side_table
-from .oracles import ORACLES, PROGRESS, UPDATED
+from ..harness.conditions import scratch
+from ..harness.exact_rows import compare_rows, count, rows_of
 from .queries import QUERIES
+from .queries.events import Events, side_table
+from .queries.oracles import ORACLES, PROGRESS, UPDATED
 
 QUIET = ef.JobConfig(checkpoint=ef.CheckpointConfig(interval=None))
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """`rows_in`: those that the query read, in `seconds`; `rows_out`: those that counted; `missing` and `wrong`: beside DuckDB's."""
+    """The rows that a query read in `seconds`, and its final rows; how many are `missing` and `wrong` compared with DuckDB's."""
 
     query: str
     rows_in: int
@@ -35,39 +33,29 @@ class Checked:
 
     @property
     def equal(self) -> bool:
-        """Whether all rows are those of DuckDB."""
+        """True if all rows are DuckDB's."""
         return not self.missing and not self.wrong
 
     @property
     def rate(self) -> float:
-        """Rows that it read per second."""
+        """Rows read per second."""
         return self.rows_in / self.seconds
 
 
 def check_query(name: str, events_folder: Path, *, max_delay: str = "0s", config: ef.JobConfig = QUIET) -> Checked:
     """Run one query on the local runtime, over the events of a folder with a folder each for `person`, `auction` and `bid`.
 
-    `max_delay`: by how much events are out of order. Raises BenchmarkError for an unknown query.
+    `max_delay`: by how much events are out of order.
     """
-    query, folder = checked_query(name), Path(tempfile.mkdtemp(prefix=f"nexmark-{name}-"))
-    try:
+    with scratch(f"nexmark-{name}") as folder:
         flow = ef.Dataflow(f"nexmark-{name}")
-        query(_events(flow, events_folder, max_delay)).write(ef.write_parquet(folder / "out"))
+        QUERIES[name](_events(flow, events_folder, max_delay)).write(ef.write_parquet(folder / "out"))
         seconds = flow.run(runtime="local", config=config).wait().status().running_seconds
         return compared(flow, name, events_folder, folder, seconds)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def checked_query(name: str) -> Query:
-    """A query by its name. Raises BenchmarkError for an unknown one."""
-    if name not in QUERIES:
-        raise BenchmarkError(f"there is no query `{name}`; there are: {', '.join(QUERIES)}")
-    return QUERIES[name]
 
 
 def connect(events_folder: Path) -> duckdb.DuckDBPyConnection:
-    """A database with the tables that the oracles read."""
+    """Return a database with the tables that the oracles read."""
     database = duckdb.connect()
     database.execute("SET TimeZone = 'UTC'")
     for name in STREAMS:
@@ -77,15 +65,16 @@ def connect(events_folder: Path) -> duckdb.DuckDBPyConnection:
 
 
 def add_progress(flow: ef.Dataflow, name: str, folder: Path) -> None:
-    """Let a flow with the query also write what `compared` needs of it to tell the last row of a key by the rows alone."""
-    if name == "q4":  # an average may also fall: what it is made from only grows
+    """Make the flow of a query also write the rows by which `compared` finds the last row of a key in any order."""
+    if name == "q4":  # an average may also fall; its totals only grow
         totals = next(node for node in flow.graph if node.name == "totals")
         ef.Stream(flow, totals).write(ef.write_parquet(folder / "totals", name="all-totals"))
 
 
 def compared(flow: ef.Dataflow, name: str, events_folder: Path, folder: Path, seconds: float, *, by_progress: bool = False) -> Checked:
-    """What `folder / out` has beside DuckDB's rows for the events. `by_progress`: several workers may have written a key's updates, so
-    the order of files tells nothing, and the row that is furthest counts.
+    """Compare the rows in `folder / out` with DuckDB's for the events.
+
+    `by_progress`: several workers may have written a key's updates, so their order is unknown, and the row with the most progress counts.
     """
     read = [node.name for node in flow.graph if node.name in STREAMS]
     with connect(events_folder) as database:
@@ -99,7 +88,7 @@ def compared(flow: ef.Dataflow, name: str, events_folder: Path, folder: Path, se
 
 
 def compare(database: duckdb.DuckDBPyConnection, name: str, results: Path) -> tuple[int, int, int]:
-    """How many rows of a folder count, how many are missing, and how many are wrong, beside the oracle's."""
+    """Return how many final rows a folder has, how many are missing, and how many are wrong, compared with the oracle's."""
     found = rows_of(results)
     if name == "q12":
         found = f"SELECT bidder, sum(bid_count)::BIGINT AS bid_count FROM ({found}) GROUP BY bidder"

@@ -2,13 +2,13 @@
 
 The Parquet files are in the order of events. The two CSV files of a stream have every other block of events, so that two readers go through
 event time together: Flink reads the files of a folder in no particular order, and would drop the rows of earlier files as late. A CSV file
-has no header, and times as whole milliseconds: what evenflow and Flink's `csv` format both read, and parse alike.
+has no header, and times as whole milliseconds, which evenflow and Flink's `csv` format read alike.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +22,11 @@ from ...connectors.nexmark.numbering import Numbering, StreamName
 from ...connectors.nexmark.schemas import SCHEMAS
 from ...connectors.nexmark.source import STREAMS, nexmark
 from ...connectors.share import Share
+from ..harness.benchmark import Say
 
 PARQUET_FILES, CSV_FILES = 10, 2
 BLOCK = 1_000
-"""Events in a row of a CSV file. The blocks begin with a millisecond, so events of the same time are in one file."""
+"""Consecutive events in a CSV file. Blocks begin with a millisecond, so events of the same time are in one file."""
 
 PIECE = 65_536
 FORMATS = ("csv", "parquet")
@@ -36,32 +37,32 @@ CSV_SCHEMAS: Final = {
 """The columns of the CSV files."""
 
 LONG_TEXTS = ("extra", "description", "itemName")
-"""They hardly repeat within a page, so a dictionary of them would be larger than they are."""
+"""Columns that hardly repeat within a page, so that their dictionary would be larger than they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventFiles:
-    """`folder / format / stream` has the files; `events` of all streams, in order, 10,000 per second of event time."""
+    """The files of `events` of all streams, in order, 10,000 per second of event time, in `folder / format / stream`."""
 
     folder: Path
     events: int
 
     def of(self, form: str, stream: StreamName) -> Path:
-        """The folder of a stream's files."""
+        """Return the folder of a stream's files."""
         return self.folder / form / stream
 
     def rows(self, stream: StreamName) -> int:
-        """How many rows a stream has."""
+        """Return the number of rows of a stream."""
         return Numbering(stream).rows_before(self.events)
 
 
 def files_of(cache: Path, events: int) -> EventFiles:
-    """Where the files of so many events are, or would be."""
+    """Return the paths of this many events, which may not exist."""
     return EventFiles(cache / f"nexmark-{events}", events)
 
 
-def make(cache: Path, events: int, say: Callable[[str], None]) -> EventFiles:
-    """The files, made now unless they are there; `say` hears how far it is."""
+def make(cache: Path, events: int, say: Say) -> EventFiles:
+    """Write the files unless they exist, and report progress."""
     files = files_of(cache, events)
     if not (files.folder / "_SUCCESS").exists():
         shutil.rmtree(files.folder, ignore_errors=True)
@@ -73,7 +74,7 @@ def make(cache: Path, events: int, say: Callable[[str], None]) -> EventFiles:
     return files
 
 
-def _write(files: EventFiles, stream: StreamName, say: Callable[[str], None]) -> None:
+def _write(files: EventFiles, stream: StreamName, say: Say) -> None:
     options = csv.WriteOptions(include_header=False, quoting_style="none")
     coded = [name for name in SCHEMAS[stream].names if name not in LONG_TEXTS]
     with ExitStack() as stack:
@@ -94,7 +95,7 @@ def _write(files: EventFiles, stream: StreamName, say: Callable[[str], None]) ->
 
 
 def pieces(stream: StreamName, first: int, last: int) -> Iterator[pa.RecordBatch]:
-    """Rows `first` to `last` - 1 of a stream, as they are generated."""
+    """Yield rows `first` to `last` - 1 of a stream, as they are generated."""
     reader = nexmark(stream, rows_per_batch=PIECE).reader(0, 1)
     reader.seek(Share.of(0, 1).since(first).encode())
     while first < last:

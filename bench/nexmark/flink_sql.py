@@ -1,7 +1,7 @@
 """NexMark's tables and queries in Flink's SQL.
 
-The queries are those of https://github.com/nexmark/nexmark, with the columns of `oracles`, and with what the original leaves to chance
-settled: equal bids are ordered by `seq` where the order of arrival does not decide, and a bid at the end of a window is not in it (Q7).
+The queries are those of https://github.com/nexmark/nexmark, with the columns of `oracles`. Two cases are defined that the original leaves
+open: equal bids are ordered by `seq` where the order of arrival does not decide, and a bid at the end of a window is not in it (Q7).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ...connectors.nexmark.source import STREAMS
 from .data import CSV_SCHEMAS
 
 FOLDER: Final = "FOLDER"
-"""Stands in `TABLES` for the folder of the CSV files."""
+"""The placeholder in `TABLES` for the folder of the CSV files."""
 
 SETTINGS: Final = {
     "parallelism.default": "2",
@@ -24,7 +24,7 @@ SETTINGS: Final = {
     "table.exec.mini-batch.size": "50000",
     "table.optimizer.distinct-agg.split.enabled": "true",
 }
-"""The last four are those of the original's published runs."""
+"""Flink's settings. The last four are those of the original's published runs."""
 
 NOT_IN_FLINK: Final = {
     "q6": "Flink refuses an OVER window over rows that are updated",

@@ -1,4 +1,4 @@
-"""NexMark's events as they happen: an event is given once it is due by the clock, also by a job that begins again from a savepoint.
+"""NexMark's events in real time: an event is emitted once it is due by the clock, also by a job that resumes from a savepoint.
 
 So a stall counts for every result that it delays, and a job that was stopped catches up.
 
@@ -27,19 +27,19 @@ from ...connectors.nexmark.source import BASE_TIME, STREAMS, NexmarkRows
 from ...engine.batch import Batch
 from ...engine.protocol.elements import MAX_TIME
 from ...engine.source import Source, SourceReader
-from .events import Events, side_table
+from .queries.events import Events, side_table
 
 NO_HOT = 1
-"""One in so many bids and auctions goes to another than the hot key: all of them."""
+"""One in this many bids and auctions goes to another than the hot key: all of them."""
 
 POLL = 0.002
-"""Seconds between two looks for events that are due."""
+"""Seconds between two polls for events that are due."""
 
 
 class LiveEvents(Source):
     """The rows of a stream without hot keys; `rate` events of all streams a second from the time `begun` on (seconds since the epoch).
 
-    Event time goes on as fast, from `base_time` (ms). `events`: how many there are, None for no end. `readers` can't be changed.
+    Event time advances as fast, from `base_time` (ms). `events`: their number, None for no end. `readers` can't be changed.
     """
 
     guarantee = "exactly once (rows are a function of seq)"
@@ -66,31 +66,31 @@ class LiveEvents(Source):
         return LiveReader(self, index, parallelism)
 
     def due(self) -> int:
-        """Rows that are due by now, of all readers."""
+        """Return the number of rows due by now, of all readers."""
         passed = max(0, int((self._clock() - self._begun) * self._events_rate))
         return self._numbering.rows_before(passed if self._events is None else min(passed, self._events))
 
     def ended(self, row: int) -> bool:
-        """Whether there is no row `row`."""
+        """Return True if the stream ends before row `row`."""
         return self._events is not None and row >= self._numbering.rows_before(self._events)
 
     def batch(self, first: int, end: int, step: int) -> Batch:
-        """Every `step`-th row from `first` on, before `end`."""
+        """Return every `step`-th row from `first` on, before `end`."""
         return self._content.batch(np.arange(first, end, step))
 
     def time_of(self, row: int) -> int:
-        """The event time of a row, microseconds."""
+        """Return the event time of a row, microseconds."""
         return self._content.earliest(row)
 
     def write(self, folder: Path) -> None:
-        """All rows as Parquet, for an oracle."""
+        """Write all rows as Parquet, for an oracle."""
         assert self._events is not None
         folder.mkdir(parents=True)
         pq.write_table(pa.Table.from_batches([self.batch(0, self._numbering.rows_before(self._events), 1).rows]), folder / "0.parquet")
 
 
 class LiveReader(SourceReader):
-    """Every `step`-th row from `index` on."""
+    """Reads every `step`-th row from `index` on."""
 
     def __init__(self, source: LiveEvents, index: int, step: int) -> None:
         self._source, self._next, self._step = source, index, step
@@ -123,7 +123,7 @@ class LiveReader(SourceReader):
 
 
 def live(flow: ef.Dataflow, **arguments: Any) -> Events:
-    """The three streams as they happen; `arguments` of `LiveEvents`."""
+    """Return the three streams in real time; `arguments` of `LiveEvents`."""
 
     def stream(name: StreamName) -> Callable[[], ef.Stream]:
         return lambda: flow.read(LiveEvents(name, **arguments))

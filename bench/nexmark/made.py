@@ -1,4 +1,4 @@
-"""Events that a check makes: their seed, their order, and the files in which an oracle finds them.
+"""The events of a check: their seed, their order, and the files that an oracle reads.
 
 >>> import tempfile
 >>> made = Made(Path(tempfile.mkdtemp()), events=100, seed=7, disorder=50).write()
@@ -24,9 +24,9 @@ from .data import PIECE
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """`events` of all streams; `folder / stream` has those of a stream as Parquet.
+    """Generated events of all streams, as Parquet files in `folder / stream`.
 
-    `disorder`: so many events in a row come in another order, 1: none.
+    `disorder`: this many events in a row come in another order; 1 for none.
     """
 
     folder: Path
@@ -36,17 +36,17 @@ class Made:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Of `ef.nexmark`, for the same events."""
+        """The arguments of `ef.nexmark` for the same events."""
         order = {"out_of_order_group_size": self.disorder, "event_rate": EVENT_RATE}
         return {"events": self.events, "seed": self.seed, **order}
 
     @property
     def max_delay(self) -> str:
-        """By how much an event may be later than one that comes after it."""
+        """The largest delay of an event."""
         return f"{ceil(self.disorder * 1000 / EVENT_RATE)}ms"
 
     def write(self) -> Made:
-        """Make the files."""
+        """Write the files."""
         for stream in STREAMS:
             (self.folder / stream).mkdir(parents=True)
             reader = ef.nexmark(stream, rows_per_batch=PIECE, **self.arguments).reader(0, 1)

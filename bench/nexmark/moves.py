@@ -1,35 +1,38 @@
-"""The latency of NexMark's results while state moves and workers come, beside a savepoint and a restart: Megaphone's experiment.
+"""The latency of NexMark's results while state moves and workers join, compared with a savepoint and a restart: Megaphone's experiment.
 
 Hoffmann et al., "Megaphone: latency-conscious state migration for distributed streaming dataflows" (VLDB 2019). Events come at a steady
-rate, and event time is that of the clock. The latency of a result is the time from its event time to the sink: from when the event that
-brought it about was due, or from the end of its window. Every change begins shortly before a full ten seconds, when windows of q5 and q8
-end.
+rate, and event time is that of the clock. The latency of a result is the time from its event time to the sink: from when its event was
+due, or from the end of its window. Every change begins shortly before a full ten seconds, when windows of q5 and q8 end.
 """
 
 from __future__ import annotations
 
-import tempfile
+import argparse
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
 import numpy as np
 
 import evenflow as ef
 
 from ...actors.cluster import start_cluster
-from .. import machine
-from ..conditions import record
-from ..errors import BenchmarkError
-from ..migration import KEY_GROUPS, MOVED, RESTART, SHARE
-from ..record import Case, Run, Verdict
-from ..sinks import DiscardSink
-from ..throughput import check_names
-from ..trace import Trace, TraceSink, between, curve, percentile_of
+from ...engine.batch import Batch
+from ...engine.sink import SinkWriter
+from ..harness import machine
+from ..harness.benchmark import Argument, Benchmark, Say, some_of
+from ..harness.conditions import scratch
+from ..harness.errors import BenchmarkError
+from ..harness.jobs import drain
+from ..harness.plots import panels
+from ..harness.record import Case, Findings, Run, Verdict
+from ..harness.sinks import DiscardSink
+from ..harness.trace import Trace, TraceSink, TraceWriter, between, curve, percentile_of
+from ..migration.run import KEY_GROUPS, MOVED, RESTART, SHARE
 from .live import live
 from .queries import QUERIES
-from .result_trace import ResultTrace
 
 OPERATORS: Mapping[str, str] = {"q4": "valid-bids", "q5": "counts", "q8": "newcomers", "q11": "aggregate"}
 """The operator of each query whose state moves, and that gets another worker."""
@@ -37,10 +40,10 @@ OPERATORS: Mapping[str, str] = {"q4": "valid-bids", "q5": "counts", "q8": "newco
 MOVES, SCALE = ("batched", "lazy"), "2 to 3 workers"
 WORKERS, READERS = 2, 2
 FULL = 10.0
-"""Seconds: the longest windows, so in each such span of event time there are results."""
+"""Seconds: the longest windows, so that each such span of event time has results."""
 
 BEFORE, PIECE, AFTER = 0.1, 0.05, 1.0
-"""Seconds: that a change begins before a full ten seconds, of a point of the curve, and after a change that count as a part of it."""
+"""Seconds: from a change's begin to a full ten seconds, of a point of the curve, and after a change that count as a part of it."""
 
 SETTLE = 21.0
 """Seconds at the rate before each change: two windows of q8 have ended then."""
@@ -50,12 +53,25 @@ START = 40.0
 """Seconds that the processes get before the first event is due."""
 
 MOST_P99 = 2.0
-"""Target: p99 while state moves or a worker comes over the steady p99."""
+"""Target: p99 while state moves or a worker joins over the steady p99."""
 
-NOT_MEASURED = (
-    "more than one machine, and a core for each worker",
-    "the rows themselves: they are discarded; the simulations compare those of jobs whose state moves",
-)
+COLUMNS, PANEL = 2, (5.0, 3.0)
+"""Panels in a row, and inches of one."""
+
+
+class ResultTrace(TraceSink):
+    """Records the latency of results of any columns; their event times are when they were due."""
+
+    def writer(self, index: int, parallelism: int) -> SinkWriter:
+        return ResultTraceWriter()
+
+
+class ResultTraceWriter(TraceWriter):
+    """The writer of `ResultTrace`."""
+
+    def write(self, batch: Batch) -> None:
+        assert batch.times is not None
+        self.note(np.zeros(batch.num_rows, np.int32), batch.times * 1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,29 +87,24 @@ class Change:
     busy: float
 
 
-def run(*, queries: Sequence[str], rate: float | None, say: Callable[[str], None]) -> Run:
-    """All changes of each query at `rate` events a second (None: half of what the query's job takes at full speed).
-
-    Raises BenchmarkError for an unknown query.
-    """
-    check_names("query", queries, OPERATORS)
+def run(given: argparse.Namespace, say: Say) -> Findings:
+    """Measure all changes of each query."""
     start_cluster()
     changes: dict[str, dict[str, Change]] = {}
     rates: dict[str, float] = {}
-    for query in queries:
-        rates[query] = rate if rate is not None else SHARE * capacity(query)
+    for query in given.queries:
+        rates[query] = given.rate if given.rate is not None else SHARE * capacity(query)
         say(f"{query}: {rates[query]:,.0f} events/s")
         changes[query] = {**moved(query, rates[query]), RESTART: restarted(query, rates[query])}
         for name, change in changes[query].items():
             say(line_of(f"{query}, {name}", change))
-    cases = [case for query in queries for name, change in changes[query].items() for case in cases_of(f"{query}, {name}", change)]
-    series = {query: {name: change.curve for name, change in changes[query].items()} for query in queries}
-    arguments = {"queries": list(queries), "rates": rates, "key_groups": KEY_GROUPS, "moved_groups": len(MOVED)}
-    return record("nexmark-moves", arguments, cases, verdicts(changes), not_measured=NOT_MEASURED, series=series)
+    cases = [case for query, each in changes.items() for name, change in each.items() for case in cases_of(f"{query}, {name}", change)]
+    series = {query: {name: change.curve for name, change in each.items()} for query, each in changes.items()}
+    return Findings(cases, verdicts(changes), series=series, facts={"rates": rates, "key_groups": KEY_GROUPS, "moved_groups": len(MOVED)})
 
 
 def capacity(query: str) -> float:
-    """Events of all streams a second at full speed."""
+    """Measure the events of all streams a second at full speed."""
     flow = ef.Dataflow(f"nexmark-moves-capacity-{query}")
     QUERIES[query](live(flow, begun=0.0, rate=10_000.0, events=CAPACITY_EVENTS, readers=READERS)).write(DiscardSink())
     job = flow.run(config=ef.JobConfig(parallelism=WORKERS, checkpoint=ef.CheckpointConfig(interval=None)))
@@ -102,7 +113,7 @@ def capacity(query: str) -> float:
 
 
 def moved(query: str, rate: float) -> dict[str, Change]:
-    """A quarter of the state moves by one strategy and back by the other, and then a worker comes, in one job."""
+    """In one job, move a quarter of the state by one strategy and back by the other, and then add a worker."""
     busy = machine.busy_share()
     job, sink, begun = start(query, rate)
     operator, spans = OPERATORS[query], {}
@@ -114,35 +125,33 @@ def moved(query: str, rate: float) -> dict[str, Change]:
             took = job.migrate(operator, groups=MOVED, to=1 - number, strategy=name, timeout=WAIT).seconds
         spans[name] = at, took or 0.0
     await_full(time.time() + FULL)
-    job.stop(drain=True)
-    job.wait(WAIT)
+    drain(job, WAIT)
     trace = sink.trace()
     return {name: change_of(trace, at, took, busy) for name, (at, took) in spans.items()}
 
 
 def restarted(query: str, rate: float) -> Change:
-    """A savepoint with two workers, the end of the job, and another that begins from it with three."""
+    """Take a savepoint with two workers, end the job, and start another from it with three."""
     busy = machine.busy_share()
-    with tempfile.TemporaryDirectory(prefix="evenflow-bench-moves-") as folder:
-        job, before, begun = start(query, rate, folder)
+    with scratch("moves") as folder:
+        job, before, begun = start(query, rate, str(folder))
         at = await_full(begun + SETTLE)
         job.savepoint(f"{folder}/saved", WAIT)
         job.cancel()
         job.wait(WAIT)
-        job, after, _ = start(query, rate, folder, begun, f"{folder}/saved")
+        job, after, _ = start(query, rate, str(folder), begun, f"{folder}/saved")
         took = time.time() - at
         await_full(time.time() + 2 * FULL)
-        job.stop(drain=True)
-        job.wait(WAIT)
+        drain(job, WAIT)
     return change_of(np.concatenate([before.trace(), after.trace()]), at, took, busy)
 
 
 def start(
     query: str, rate: float, folder: str | None = None, begun: float | None = None, savepoint: str | None = None
 ) -> tuple[ef.Job, TraceSink, float]:
-    """The job, its sink, and when its events begin to be due; with a `savepoint` it has a worker more, and the same events are due.
+    """Start the job; returns it, its sink, and when its events begin to be due. From a `savepoint` it has one worker more.
 
-    Raises BenchmarkError if its processes took longer than they may: then it would first have to catch up.
+    Raises BenchmarkError if its processes took too long: then it would first have to catch up.
     """
     begun = begun if begun is not None else time.time() + START
     flow, sink = ef.Dataflow(f"nexmark-moves-{query}"), ResultTrace()
@@ -153,7 +162,7 @@ def start(
     job = flow.run(config=config, from_savepoint=savepoint)
     if savepoint is None and time.time() > begun:
         job.cancel()
-        raise BenchmarkError(f"the job of {query} did not begin within {START:g} s: other programs use the machine too much")
+        raise BenchmarkError(f"the job of {query} did not start within {START:g} s: other programs use the machine too much")
     return job, sink, begun
 
 
@@ -165,7 +174,7 @@ def await_full(earliest: float) -> float:
 
 
 def change_of(trace: Trace, at: float, took: float, busy: float) -> Change:
-    """The change that began at `at` (seconds since the epoch) and took `took` seconds, of results in any order."""
+    """Summarise the change that began at `at` (seconds since the epoch) and took `took` seconds, of results in any order."""
     trace = trace[np.argsort(trace["created"], kind="stable")]
     steady, meanwhile = between(trace, at - FULL, at - PIECE), between(trace, at - PIECE, at + took + AFTER)
     around = between(trace, at - FULL, at + took + FULL)
@@ -176,7 +185,7 @@ def change_of(trace: Trace, at: float, took: float, busy: float) -> Change:
 
 
 def cases_of(name: str, change: Change) -> list[Case]:
-    """What is reported of a change."""
+    """Return the measurements of a change."""
     details = ({"busy_before": change.busy, "results": change.results},)
     figures = {"steady p99": change.steady, "p99 meanwhile": change.p99, "largest": change.largest}
     found = [Case(f"{name}/{what}", "ms", "lower", (value,), details) for what, value in figures.items()]
@@ -184,7 +193,7 @@ def cases_of(name: str, change: Change) -> list[Case]:
 
 
 def line_of(name: str, change: Change) -> str:
-    """One line on a change."""
+    """Describe a change in one line."""
     return (
         f"{name}: {change.seconds:.2f} s, p99 {change.p99:.1f} ms and at most {change.largest:.1f} ms of {change.results:,} results, "
         f"steady p99 {change.steady:.1f} ms"
@@ -192,7 +201,7 @@ def line_of(name: str, change: Change) -> str:
 
 
 def verdicts(changes: Mapping[str, Mapping[str, Change]]) -> list[Verdict]:
-    """Megaphone's claims: latency hardly grows, and is orders of magnitude below that of a restart."""
+    """Judge Megaphone's claims: latency hardly grows, and is orders of magnitude below that of a restart."""
     found = []
     for query, each in changes.items():
         for name, change in each.items():
@@ -200,3 +209,32 @@ def verdicts(changes: Mapping[str, Mapping[str, Change]]) -> list[Verdict]:
                 found.append(Verdict(f"{query}, {name}: p99 meanwhile / steady p99", change.p99 / change.steady, MOST_P99, "lower"))
                 found.append(Verdict(f"{query}, {name}: largest / restart's", change.largest / each[RESTART].largest, 0.1, "lower"))
     return found
+
+
+def draw(run: Run, figure: Any) -> None:
+    """Draw the latency around each change, a panel for each query."""
+    for axes, (query, curves) in zip(panels(figure, len(run.series), COLUMNS, PANEL), run.series.items(), strict=True):
+        for name, points in curves.items():
+            axes.plot([point[0] for point in points], [point[2] for point in points], ".-", linewidth=0.8, markersize=3, label=name)
+        axes.axvline(0.0, color="gray", linestyle=":")
+        axes.set_yscale("log")
+        axes.set_title(query, fontsize="medium")
+        axes.set_xlabel("seconds since the change began, of when a result was due")
+        axes.set_ylabel("largest of 50 ms, ms")
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+
+
+BENCHMARK = Benchmark(
+    "nexmark-moves",
+    "the latency of NexMark's results while state moves and workers join",
+    (
+        Argument("--queries", some_of(OPERATORS), list(OPERATORS), "queries"),
+        Argument("--rate", float, None, "events a second (default: half of each query's capacity)"),
+    ),
+    run,
+    (
+        "more than one machine, and a core for each worker",
+        "the rows themselves: they are discarded; the simulations compare those of jobs whose state moves",
+    ),
+    draw,
+)

@@ -1,4 +1,4 @@
-"""Operators that wait for each record before they take it, so that more workers get more done on two cores, as on a machine each.
+"""Operators that wait for each record before they process it, so that more workers get more done on two cores.
 
 An operator's true rate is one over its wait, less the engine's own work.
 
@@ -26,12 +26,12 @@ from ...engine.operators.rows.map_batches import MapBatches
 
 
 class Waiting(Operator):
-    """`wait`: seconds for each record."""
+    """An operator that waits `wait` seconds for each record."""
 
     wait = 0.0
 
     def open(self, context: Context) -> Any:
-        instance: Any = super().open(context)  # type: ignore[safe-super]  # the operator itself comes behind this class
+        instance: Any = super().open(context)  # type: ignore[safe-super]  # the operator itself follows in the method resolution order
         process = instance.process
 
         def waiting_process(batch: Batch, emit: Emit) -> None:
@@ -43,41 +43,40 @@ class Waiting(Operator):
 
     def knowing(self, inputs: Sequence[Columns]) -> Any:
         known: Any = super().knowing(inputs)
-        object.__setattr__(known, "wait", self.wait)  # a copy of the operator's fields, of which this is none
+        object.__setattr__(known, "wait", self.wait)  # the copy has the operator's fields only
         return known
 
     def describe(self) -> str:
         return f"{super().describe()}, waits {self.wait * 1000:g} ms a record"
 
 
-class WaitingMapBatches(Waiting, MapBatches):
-    """See `Waiting`."""
+class _WaitingMapBatches(Waiting, MapBatches): ...
 
 
-class WaitingJoin(Waiting, Join):
-    """See `Waiting`."""
+class _WaitingJoin(Waiting, Join): ...
 
 
-class WaitingWindowJoin(Waiting, WindowJoin):
-    """See `Waiting`."""
+class _WaitingWindowJoin(Waiting, WindowJoin): ...
 
 
-class WaitingWindows(Waiting, AggregateWindows):
-    """See `Waiting`."""
+class _WaitingAggregateWindows(Waiting, AggregateWindows): ...
 
 
-class WaitingSessions(Waiting, AggregateSessions):
-    """See `Waiting`."""
+class _WaitingAggregateSessions(Waiting, AggregateSessions): ...
 
 
 KINDS: dict[type[Operator], type[Waiting]] = {
-    MapBatches: WaitingMapBatches, Join: WaitingJoin, WindowJoin: WaitingWindowJoin, AggregateWindows: WaitingWindows,
-    AggregateSessions: WaitingSessions,
-}  # fmt: skip
+    MapBatches: _WaitingMapBatches,
+    Join: _WaitingJoin,
+    WindowJoin: _WaitingWindowJoin,
+    AggregateWindows: _WaitingAggregateWindows,
+    AggregateSessions: _WaitingAggregateSessions,
+}
+"""The waiting class of each kind of operator."""
 
 
 def waiting(operator: Any, seconds: float) -> Waiting:
-    """The same operator, which waits `seconds` for each record."""
+    """Return a copy of the operator that waits `seconds` for each record."""
     copied = KINDS[type(operator)](**{field.name: getattr(operator, field.name) for field in fields(operator)})
-    object.__setattr__(copied, "wait", seconds)  # plans keep operators, which are frozen
+    object.__setattr__(copied, "wait", seconds)  # operators are frozen
     return copied

@@ -14,7 +14,7 @@ from .arguments import Names, add_job, add_waiting
 if TYPE_CHECKING:
     from ..job import Job
 
-POLICIES = "scheduler.configs.balance:AUTOMATIC"
+POLICIES = "balancer.policies:POLICIES"
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 from ..balancer.base import Limits
 from ..balancer.plan import BalancePlan
+from ..balancer.policies import POLICIES as BALANCERS
 from ..balancer.policies import named as balancer_named
 from ..balancer.snapshot import LoadSnapshot
-from ..scheduler.configs.balance import AUTOMATIC
 from ..scheduler.policies.base import settled
 from ..scheduler.policies.controller import DecisionRecord
 from ..scheduler.policies.dataflow.snapshot import DataflowSnapshot
@@ -42,7 +42,7 @@ def prepared(snapshots: PolicySnapshots, query: str, operator: str | None) -> Ca
 
 def _balancers(snapshots: PolicySnapshots, operator: str | None) -> Callable[[], Answer]:
     load, limits = snapshots.load(operator), Limits(split_keys=snapshots.view.split_hot_keys)
-    return lambda: {"plans": [_balanced(name, load, limits) for name in AUTOMATIC]}
+    return lambda: {"plans": [_balanced(name, load, limits) for name in BALANCERS]}
 
 
 def _balanced(name: str, load: LoadSnapshot, limits: Limits) -> Answer:

@@ -7,10 +7,10 @@ rounded to 32 bits: fractions of a second to 60 ns.
 >>> from evenflow.balancer.plan import BalanceMove
 >>> packing = Types().of(BalanceMove)
 >>> packing.pack(BalanceMove(0, 1, key=("JFK", 7)))
-[0, 1, None, ['JFK', 7], 1.0]
->>> packing.unpack([0, 1, None, ["JFK", 7], 1.0])
-BalanceMove(source=0, target=1, group=None, key=('JFK', 7), share=1.0)
->>> packing.unpack([0, "one", None, "JFK", 1.0])
+[0, 1, None, ['JFK', 7]]
+>>> packing.unpack([0, 1, None, ['JFK', 7]])
+BalanceMove(source=0, target=1, group=None, key=('JFK', 7))
+>>> packing.unpack([0, "one", None, "JFK"])
 Traceback (most recent call last):
     ...
 TypeError: 'one' is not int

@@ -12,9 +12,6 @@ from .checks import duration, flag, number, refusal, whole
 OFF = "off"
 """In place of a balancer's or a scaling policy's name."""
 
-AUTOMATIC = tuple(name for name in POLICIES if name != "two_choices")
-"""The balancers that a job can use: `two_choices` gives two workers shares of a key, which no routing table can say."""
-
 LEAST_THRESHOLD = 1.05
 """The smallest `threshold`: below it a plan would be asked for what the last one left."""
 
@@ -61,5 +58,5 @@ class BalanceConfig:
 
 
 def balancer_problem(name: str) -> str | None:
-    """Why a job can't be balanced by `name`; None if it can, or it is `off`."""
-    return None if name == OFF or name in AUTOMATIC else f"{name!r} can't balance a job: use {', '.join((*AUTOMATIC, OFF))}"
+    """Return why a job can't be balanced by `name`; None if it can, or if it is `off`."""
+    return None if name == OFF or name in POLICIES else f"{name!r} can't balance a job: use {', '.join((*POLICIES, OFF))}"

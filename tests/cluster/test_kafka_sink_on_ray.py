@@ -10,7 +10,7 @@ from collections import Counter
 import psutil
 import pytest
 from kafka_broker import kafka_broker, make_topic
-from watching import pid, until
+from watching import await_rows, pid, until
 
 import evenflow as ef
 from evenflow.bench.kafka.topics import records_of
@@ -52,25 +52,16 @@ def test_killed_workers_and_coordinators_change_nothing_in_what_readers_of_the_t
     )
     JOBS.append(job)
 
-    def goes_on():
-        before = len(delivered)
-
-        def news():
-            assert not job.status().state.final, job.status().error
-            return len(delivered) > before + RATE / 4
-
-        until(news, "new rows are committed")
-
-    goes_on()
+    await_rows(job, delivered, RATE / 4)
     os.kill(until(lambda: committing(job), "a process commits").pid, signal.SIGKILL)
-    goes_on()
+    await_rows(job, delivered, RATE / 4)
     os.kill(pid(job, "generate-0"), signal.SIGKILL)
-    goes_on()
+    await_rows(job, delivered, RATE / 4)
     os.kill(pid(job, "coordinator"), signal.SIGKILL)
-    goes_on()
+    await_rows(job, delivered, RATE / 4)
     for worker in ("generate-0", "generate-1"):
         os.kill(pid(job, worker), signal.SIGKILL)
-    goes_on()
+    await_rows(job, delivered, RATE / 4)
     process = committing(job)
     job.stop(drain=True)
     job.wait("60s")

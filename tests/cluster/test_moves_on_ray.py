@@ -85,7 +85,7 @@ def test_state_of_every_kind_moves_by_every_strategy_in_mid_stream_and_the_resul
 
 def test_job_is_rebalanced_from_here_and_from_another_process(cluster):
     job, results = endless("balanced", ("numbered", "windows"), zipf=1.3)
-    for policy in ("hotspot", "lpt", "consistent"):
+    for policy in ("hotspot", "lpt"):
         for operator in ("numbered", "windows"):
             until(lambda operator=operator: any(load.load for load in job.snapshot(operator).key_groups), "load was measured")
             report = job.rebalance(operator, policy=policy)

@@ -7,10 +7,10 @@ import signal
 
 import psycopg
 import pytest
-from watching import pid, until
+from postgres_server import postgres_server
+from watching import await_rows, pid
 
 import evenflow as ef
-from evenflow.bench.postgres_server import postgres_server
 
 RATE = 2_000
 
@@ -40,24 +40,14 @@ def test_killed_workers_coordinators_and_databases_change_nothing_in_what_is_in_
         )
     )
     try:
-
-        def goes_on():
-            before = len(delivered)
-
-            def news():
-                assert not job.status().state.final, job.status().error
-                return len(delivered) > before + RATE / 4
-
-            until(news, "new rows are committed")
-
-        goes_on()
+        await_rows(job, delivered, RATE / 4)
         os.kill(pid(job, "generate-0"), signal.SIGKILL)
-        goes_on()
+        await_rows(job, delivered, RATE / 4)
         os.kill(pid(job, "coordinator"), signal.SIGKILL)
-        goes_on()
+        await_rows(job, delivered, RATE / 4)
         server.stop()  # at once, as a crash: transactions are lost, committed ones are not
         server.start()
-        goes_on()
+        await_rows(job, delivered, RATE / 4)
         job.stop(drain=True)
         job.wait("60s")
     finally:

@@ -33,6 +33,17 @@ def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -
     return value
 
 
+def await_rows(job: Any, delivered: list[Any], count: float) -> None:
+    """Wait until the running job has delivered `count` more rows."""
+    before = len(delivered)
+
+    def more() -> bool:
+        assert not job.status().state.final, job.status().error
+        return len(delivered) > before + count
+
+    until(more, "new rows are committed")
+
+
 def actors() -> list[str]:
     """Return the names of evenflow's actors on the cluster, without the processes that wait for this process's next job."""
     named = {actor["name"] for actor in ray.util.list_named_actors(all_namespaces=True) if actor["namespace"] == NAMESPACE}

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from patience import patience
 from pyspark.sql import SparkSession
@@ -73,3 +74,15 @@ def rows_of(source: Source, parallelism: int = 1) -> list[dict[str, object]]:
         return [row for reader in readers for batch in batches_of(reader) for row in batch.to_rows()]
     finally:
         source.stop()
+
+
+def far_above_the_mean() -> Callable[[Any, Any], Any]:
+    """Return a function that emits rows far above the mean of their key. It is nested, so that workers need not import this module."""
+
+    def far_above(state: Any, row: Any) -> Any:
+        n, total = state or (0, 0.0)
+        mean = total / n if n else row["value"]
+        kept = {"key": row["key"], "seq": row["seq"], "mean": mean} if row["value"] > 1.8 * mean else None
+        return (n + 1, total + row["value"]), kept
+
+    return far_above

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from driving import wait_until
+from driving import far_above_the_mean, wait_until
 
 import evenflow as ef
 
@@ -70,16 +70,10 @@ def test_windowed_counts_and_sums_of_a_source_an_operator_and_sinks_that_are_sca
 
 
 def test_rows_far_above_the_running_mean_of_their_key_are_those_of_spark_while_workers_join_and_leave(cluster, spark, tmp_path):
-    def far_above(state, row):
-        n, total = state or (0, 0.0)
-        mean = total / n if n else row["value"]
-        kept = {"key": row["key"], "seq": row["seq"], "mean": mean} if row["value"] > 1.8 * mean else None
-        return (n + 1, total + row["value"]), kept
-
     flow = ef.Dataflow("scaled-means")
     rows = stream(flow)  # one reader: the order within a key is that of `seq`
     rows.write(ef.write_parquet(tmp_path / "rows", name="to_rows"))
-    rows.key_by("key").stateful_map(far_above).named("means").write(ef.write_parquet(tmp_path / "out"))
+    rows.key_by("key").stateful_map(far_above_the_mean()).named("means").write(ef.write_parquet(tmp_path / "out"))
     run_scaled(flow, "means")
     before = "OVER (PARTITION BY key ORDER BY seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     rows_read(spark, tmp_path / "rows").createOrReplaceTempView("read")

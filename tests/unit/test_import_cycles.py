@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 import pytest
 from module_imports import LAYERS, imports, sources
 
-FILES = ("state", "engine", "balancer", "scheduler", "connectors", "actors", "evenflow")
+FILES = ("state", "engine", "balancer", "scheduler", "connectors", "actors", "evenflow", "bench")
 """Layers whose files have no import circles."""
 
-FOLDERS = ("state", "balancer", "connectors", "actors", "evenflow")
+FOLDERS = ("state", "balancer", "connectors", "actors", "evenflow", "bench")
 """Layers whose folders have no import circles."""
 
 

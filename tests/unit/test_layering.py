@@ -14,9 +14,7 @@ OUTSIDE_WORLD = frozenset({
     "socket", "socketserver", "ssl", "subprocess", "threading", "time", "zmq",
 })  # fmt: skip
 INSIDE = {("evenflow", "engine", "functions", "event_loop"): frozenset({"asyncio"})}
-"""What a module below `actors/` imports all the same: users' coroutines run in their worker's thread, all to their end within one
-event.
-"""
+"""What a module below `actors/` imports all the same: users' coroutines run in their worker's thread, all to their end within one event."""
 
 ONLY_IN = {
     "lmdb": frozenset({"state"}),

@@ -11,8 +11,8 @@ from seeds import blocks, proportion
 
 import evenflow as ef
 from evenflow.bench.nexmark import QUERIES, Events
-from evenflow.bench.nexmark.events import side_table
-from evenflow.bench.nexmark.oracles import ORACLES
+from evenflow.bench.nexmark.queries.events import side_table
+from evenflow.bench.nexmark.queries.oracles import ORACLES
 from evenflow.scheduler.protocol.effects import JobState
 from evenflow.testing import simulate
 from evenflow.testing.actions.crashing import with_crashes

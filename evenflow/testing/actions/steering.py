@@ -11,7 +11,6 @@ from contextlib import suppress
 import numpy as np
 
 from ...balancer.policies import POLICIES as BALANCERS
-from ...balancer.two_choices import TwoChoices
 from ...engine.errors import RequestError
 from ...scheduler.load.window import WorkerWindow
 from ...scheduler.protocol.effects import JobState
@@ -23,7 +22,6 @@ from ..simulation.workers import Worker
 from .moving import poll_slowly
 
 SCALING_POLICIES = ("ds2", "threshold", "dhalion", "stela")
-AUTOMATIC_BALANCERS = tuple(name for name in BALANCERS if name != TwoChoices.name)
 
 WINDOW = 0.05
 """Seconds that a drawn window lasts."""
@@ -97,7 +95,7 @@ def _choose(world: World, sources: bool) -> None:
         with suppress(RequestError):  # where the job measures nothing
             world.coordinator.ask(Autoscale(random.choice(SCALING_POLICIES), "act"))
     elif keyed:
-        world.coordinator.ask(Balance(random.choice(keyed), random.choice(AUTOMATIC_BALANCERS)))
+        world.coordinator.ask(Balance(random.choice(keyed), random.choice(list(BALANCERS))))
 
 
 def _scale_nodes(world: World) -> None:

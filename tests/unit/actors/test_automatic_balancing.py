@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from patience import patience
+from patience import until
 
 import evenflow as ef
 from evenflow.engine.keys.encoding import key_hashes
@@ -16,7 +15,6 @@ from evenflow.engine.protocol.routing import even_table
 from evenflow.scheduler.protocol.reports import MigrationState
 
 SLEEP = time.sleep
-PATIENCE = patience(60)
 KEY_GROUPS = 64
 
 
@@ -24,14 +22,6 @@ KEY_GROUPS = 64
 def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
     """Let a job's handle sleep while it polls for results."""
     monkeypatch.setattr(time, "sleep", SLEEP)
-
-
-def until(found):
-    deadline, pause = time.monotonic() + PATIENCE, threading.Event()
-    while not (value := found()):
-        assert time.monotonic() < deadline, f"nothing was found within {PATIENCE} s"
-        pause.wait(0.02)
-    return value
 
 
 def first_worker_keys():
@@ -84,7 +74,7 @@ def test_balancing_can_be_switched_off_again(job):
 
 
 def test_a_balancer_that_is_not_there_is_refused(job):
-    with pytest.raises(ef.RequestError, match="'warmspot' can't balance a job: use hotspot, static, consistent, lpt, off"):
+    with pytest.raises(ef.RequestError, match="'warmspot' can't balance a job: use hotspot, lpt, off"):
         job.balancer("stateful_map", "warmspot")
     with pytest.raises(ef.RequestError, match="operator `generate` has no keyed state to move"):
         job.balancer("generate", "hotspot")

@@ -97,3 +97,13 @@ def _events(files: list[list[Row]]) -> int:
 
 def number(row: dict[str, Any]) -> int:
     return int(row["seq"] if "seq" in row else row["n"] if "n" in row else row["item"])
+
+
+def rows(source: Source) -> list[Row]:
+    """Return all rows of a source with one reader."""
+    source.start()
+    reader, found = source.reader(0, 1), []
+    while not reader.finished:
+        batch = reader.poll(1000)
+        found += [] if batch is None else batch.to_rows()
+    return found

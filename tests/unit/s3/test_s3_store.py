@@ -1,6 +1,4 @@
-"""The store of checkpoints on S3: what is created once, whose reply is lost, and which faults are "try again" and which "give
-up".
-"""
+"""The store of checkpoints on S3: what is created once, whose reply is lost, and which faults are "try again" and which "give up"."""
 
 from __future__ import annotations
 

@@ -128,8 +128,8 @@ def test_durations_become_windows_rounded_up():
 
 
 def test_a_balancer_that_splits_keys_cannot_balance_a_job():
-    with pytest.raises(RequestError, match="'two_choices' can't balance a job: use hotspot"):
-        Balancing("two_choices", WORKERS, CONFIG)
+    with pytest.raises(RequestError, match="'consistent' can't balance a job: use hotspot"):
+        Balancing("consistent", WORKERS, CONFIG)
 
 
 class JoinOperator(Operator):

@@ -91,7 +91,7 @@ def test_migration_by_restart_needs_a_folder_for_checkpoints():
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"policy": "two_choices"}, "'two_choices' can't balance a job: use hotspot, static, consistent, lpt, off"),
+        ({"policy": "consistent"}, "'consistent' can't balance a job: use hotspot, lpt, off"),
         ({"threshold": 1.0}, "threshold is 1.0; expected a factor of at least 1.05"),
         ({"least_busy": 2}, "least_busy is 2; expected a part of a worker's time"),
         ({"max_bytes": -1}, "max_bytes is -1; expected 0 or more"),

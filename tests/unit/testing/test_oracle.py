@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 import evenflow as ef
-from evenflow.testing.oracle import oracle
+from evenflow.testing.oracle.oracle import oracle
 
 ROWS = [
     {"k": "a", "v": 1, "ts": 1_000},

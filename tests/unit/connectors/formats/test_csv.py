@@ -4,18 +4,10 @@ import gzip
 
 import pyarrow as pa
 import pytest
+from bounded_sources import rows
 
 from evenflow.connectors.formats.csv import LEAST_ROWS, read_csv
 from evenflow.engine.errors import ConnectorError, FlowError
-
-
-def rows(source):
-    source.start()
-    reader, found = source.reader(0, 1), []
-    while not reader.finished:
-        batch = reader.poll(100_000)
-        found += [] if batch is None else batch.to_rows()
-    return found
 
 
 @pytest.fixture

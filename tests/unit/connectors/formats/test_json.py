@@ -4,18 +4,10 @@ import gzip
 
 import pyarrow as pa
 import pytest
+from bounded_sources import rows
 
 from evenflow.connectors.formats.json import read_json
 from evenflow.engine.errors import ConnectorError
-
-
-def rows(source):
-    source.start()
-    reader, found = source.reader(0, 1), []
-    while not reader.finished:
-        batch = reader.poll(100_000)
-        found += [] if batch is None else batch.to_rows()
-    return found
 
 
 @pytest.fixture

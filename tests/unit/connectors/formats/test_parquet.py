@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from bounded_sources import rows
 
 from evenflow.connectors.formats import parquet
 from evenflow.connectors.formats.parquet import read_parquet
@@ -14,15 +15,6 @@ from evenflow.engine.errors import ConnectorError
 
 def write(path, columns, **options):
     pq.write_table(pa.table(columns), path, **options)
-
-
-def rows(source):
-    source.start()
-    reader, found = source.reader(0, 1), []
-    while not reader.finished:
-        batch = reader.poll(1000)
-        found += [] if batch is None else batch.to_rows()
-    return found
 
 
 def test_row_groups_are_shared_out_between_workers(tmp_path, monkeypatch):

@@ -3,8 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-
-from evenflow.bench.postgres_server import PostgresServer, postgres_server
+from postgres_server import PostgresServer, postgres_server
 
 
 @pytest.fixture(scope="session")

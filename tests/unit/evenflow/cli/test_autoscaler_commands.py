@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 
 import pytest
-from patience import patience
+from patience import until
 
 import evenflow as ef
 from evenflow.cli import main
 from evenflow.scheduler.policies.dataflow.snapshot_json import snapshot_from_json
 
 SLEEP = time.sleep
-PATIENCE = patience(60)
 
 
 @pytest.fixture
@@ -33,14 +31,6 @@ def job(no_waiting_and_no_cluster, monkeypatch):
     yield job
     job.cancel()
     job.wait("30s")
-
-
-def until(found):
-    deadline, pause = time.monotonic() + PATIENCE, threading.Event()
-    while not (value := found()):
-        assert time.monotonic() < deadline, f"nothing was found within {PATIENCE} s"
-        pause.wait(0.02)
-    return value
 
 
 def about_the_aggregate(job):

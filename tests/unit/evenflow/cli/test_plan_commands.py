@@ -162,9 +162,10 @@ def test_a_mistake_is_one_line_and_code_2(words, message, snapshot, capsys):
     assert_one_line(capsys.readouterr(), message)
 
 
-def test_it_needs_neither_ray_nor_spark(snapshot):
+@pytest.mark.parametrize(("what", "given"), [("balance", "snapshot"), ("scale", "dataflow")])
+def test_it_needs_neither_ray_nor_spark(what, given, request):
     code = "import sys; from evenflow.cli import main; main(sys.argv[1:]); print(sorted({'ray', 'pyspark', 'zmq'} & set(sys.modules)))"
-    words = [sys.executable, "-c", code, "plan", "balance", "--snapshot", snapshot]
+    words = [sys.executable, "-c", code, "plan", what, "--snapshot", request.getfixturevalue(given)]
     shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     assert shown.splitlines()[1] == "[]"
 
@@ -210,13 +211,6 @@ def test_a_dataflow_with_a_cycle_is_refused(tmp_path, capsys):
     path.write_text(json.dumps(DATAFLOW | {"edges": [["src", "o2"], ["o2", "src"]]}))
     assert main(["plan", "scale", "--snapshot", str(path)]) == 2
     assert_one_line(capsys.readouterr(), "there is a cycle through src, o2")
-
-
-def test_scale_needs_neither_ray_nor_spark(dataflow):
-    code = "import sys; from evenflow.cli import main; main(sys.argv[1:]); print(sorted({'ray', 'pyspark', 'zmq'} & set(sys.modules)))"
-    words = [sys.executable, "-c", code, "plan", "scale", "--snapshot", dataflow]
-    shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    assert shown.splitlines()[1] == "[]"
 
 
 def given_text(monkeypatch, text: str) -> None:

@@ -130,7 +130,10 @@ def test_a_sink_that_may_not_write_ends_the_job_at_the_first_attempt(tmp_path):
     with pytest.raises(ef.JobFailedError, match="Permission denied: '/srv/out'") as raised:
         job.wait("60s")
     assert raised.value.__notes__ == [
-        "The job did not start again: another attempt would meet the same error: give the user that runs Ray access to /srv/out on every node."
+        (
+            "The job did not start again: another attempt would meet the same error: "
+            "give the user that runs Ray access to /srv/out on every node."
+        )
     ]
     assert SERVERS["denied"].times == 98
 

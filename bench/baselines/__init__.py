@@ -1,0 +1,1 @@
+"""Other systems and balancers to compare with; no job uses them."""

@@ -1,0 +1,1 @@
+"""End-to-end latency at a fixed rate, compared with Bytewax."""

@@ -1,0 +1,1 @@
+"""The cost of migrations, and the balance that they bring."""

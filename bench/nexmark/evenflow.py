@@ -1,0 +1,62 @@
+"""NexMark's queries in evenflow on Ray with two workers per operator. The time runs from when all workers run until the job has ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import evenflow as ef
+
+from ..harness.machine import CpuWatch
+from ..harness.sinks import DiscardSink
+from ..harness.task import Answer, Task
+from .data import EventFiles
+from .queries import QUERIES
+from .streams import read_events
+
+WAIT = 3000.0
+SAMPLE = "500ms"
+"""Time between two measurements of the workers' state."""
+
+
+def run(task: Task) -> Iterator[Answer]:
+    """Run a job for each iteration, whose rows are discarded, and one that writes them to `task.output`.
+
+    `options`: `input`, one of `INPUTS`; `events`, their number; `checked`, the folder of the events that the last job reads, and
+    `checked_events`, their number.
+    """
+    given = task.options
+    for number in range(task.repeat):
+        events = EventFiles(Path(task.folder), given["events"])
+        job = _start(task.name, f"{task.name}-{number}", events, given["input"], DiscardSink())
+        begun = job.status().running_seconds
+        with CpuWatch() as cpu:
+            state_bytes = _largest_state(job)
+        yield Answer(job.status().running_seconds - begun, task.rows, {}, {"cpu_seconds": cpu.seconds, "state_bytes": state_bytes})
+    checked = EventFiles(Path(given["checked"]), given["checked_events"])
+    _start(task.name, f"{task.name}-checked", checked, given["input"], ef.write_parquet(task.output)).wait(WAIT)
+
+
+def _start(query: str, name: str, events: EventFiles, form: str, sink: ef.Sink) -> ef.Job:
+    flow = ef.Dataflow(name)
+    QUERIES[query](read_events(flow, events, form)).write(sink)
+    return flow.run(config=ef.JobConfig(parallelism=2))
+
+
+def _largest_state(job: ef.Job) -> int:
+    """Wait for the end of the job; returns the most bytes of keyed state that its workers reported at a time, by their own estimate."""
+    deadline, largest = time.monotonic() + WAIT, 0
+    while True:
+        try:
+            job.wait(SAMPLE)
+        except ef.JobTimeoutError:
+            if time.monotonic() > deadline:
+                raise
+            largest = max(largest, _state_bytes(job))
+        else:
+            return max(largest, _state_bytes(job))
+
+
+def _state_bytes(job: ef.Job) -> int:
+    return sum(figures.state_bytes for figures in job.metrics())

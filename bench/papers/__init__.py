@@ -1,0 +1,1 @@
+"""The workloads of papers about scaling and comparing stream processors."""

@@ -1,0 +1,136 @@
+"""The cost of failures and checkpoints: recovery after a kill compared with other systems, throughput and latency with checkpoints.
+
+Each part is a module of its own. Results that are compared come from one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from statistics import median
+from typing import Any
+
+from ..harness import machine
+from ..harness.benchmark import Argument, Benchmark, Say, numbers, repeat, some_of
+from ..harness.record import Case, Findings, Run, Verdict
+from . import bytewax, checkpoints, kill, spark
+from .output_log import KEYS, RATE, STATE_BYTES, Resumed
+
+KINDS: dict[str, dict[str, Any]] = {"new process": {}, "warm spare": {"worker": {"warm_spares": 1}}}
+MOST_SECONDS = {"new process": 2.0, "warm spare": 1.0}
+LEAST_RATE, MOST_P99 = 0.97, 1.5
+HALF = 0.5
+"""The part of the full speed at which latency is measured."""
+
+
+def run(given: argparse.Namespace, say: Say) -> Findings:
+    """Measure the chosen parts."""
+    found = Findings([], facts={"keys": KEYS, "state_bytes": STATE_BYTES, "rate": RATE, "interval_seconds": kill.INTERVAL})
+    for part in given.parts:
+        found += PARTS[part](given, say)
+    return found
+
+
+def kills(given: argparse.Namespace, say: Say) -> Findings:
+    """Kill a worker, with and without a warm spare in turn."""
+    measured: dict[str, list[Resumed]] = {kind: [] for kind in KINDS}
+    details: list[dict[str, Any]] = []
+    for number in range(given.repeat):
+        for kind, settings in KINDS.items():
+            details.append({"busy_before": machine.busy_share()})
+            measured[kind].append(found := kill.measure(f"{kind.replace(' ', '-')}-{number}", settings))
+            say(f"evenflow, {kind}: first output after {found.first:.2f} s, new output after {found.new:.2f} s")
+    found_all = Findings([])
+    for kind, times in measured.items():
+        found_all += resumed_findings(f"evenflow, {kind}", times, details)
+        new = median(found.new for found in times)
+        found_all += Findings([], [Verdict(f"seconds from the kill to new output, {kind}", new, MOST_SECONDS[kind], "lower")])
+    return found_all
+
+
+def kill_spark(_: argparse.Namespace, say: Say) -> Findings:
+    """Kill Spark and start it again, once."""
+    busy = machine.busy_share()
+    found = spark.measure()
+    say(f"Spark: session after {found.session:.1f} s, first output after {found.resumed.first:.1f} s, new after {found.resumed.new:.1f} s")
+    session = Case("Spark/session up", "s", "lower", (found.session,))
+    return Findings([session]) + resumed_findings("Spark", [found.resumed], [{"busy_before": busy, "session": found.session}])
+
+
+def kill_bytewax(_: argparse.Namespace, say: Say) -> Findings:
+    """Stop Bytewax and resume it, once. Without output in time, the waiting time is a lower bound."""
+    busy = machine.busy_share()
+    found = bytewax.measure()
+    if found is None:
+        least = bytewax.PATIENCE
+        case = Case("Bytewax/new output, at least", "s", "lower", (least,), ({"busy_before": busy},))
+        return Findings([case], checks=[f"Bytewax wrote nothing within {least:.0f} s"], series={"Bytewax (at least)": [least, least]})
+    say(f"Bytewax: first output after {found.first:.1f} s, new after {found.new:.1f} s")
+    return resumed_findings("Bytewax", [found], [{"busy_before": busy}])
+
+
+def pairs_of_phases(given: argparse.Namespace, say: Say) -> Findings:
+    """Measure pairs of phases at full speed, then at half of it, by number of keys."""
+    cases: list[Case] = []
+    verdicts: list[Verdict] = []
+    for keys in given.keys:
+        full = checkpoints.measure(keys, None, given.pairs)
+        half = HALF * median(pair.without.rate for pair in full)
+        paced = checkpoints.measure(keys, half, given.pairs)
+        rate, latency = checkpoints.kept_rate(full), checkpoints.latency_ratio(paced)
+        say(f"{keys:,} keys: {rate:.3f} of the throughput, {latency:.2f} times the p99, at full speed and at {half:,.0f} rows/s")
+        for speed, pairs in (("full", full), ("half", paced)):
+            cases += checkpoints.phase_cases(f"{keys / 10**6:g} M keys, {speed} speed", pairs)
+        verdicts.append(Verdict(f"{keys:,} keys: throughput with a checkpoint every 10 s / without", rate, LEAST_RATE, "higher"))
+        verdicts.append(Verdict(f"{keys:,} keys: p99 with a checkpoint every 10 s / without", latency, MOST_P99, "lower"))
+    return Findings(cases, verdicts)
+
+
+PARTS: dict[str, Callable[[argparse.Namespace, Say], Findings]] = {
+    "kill": kills, "spark": kill_spark, "bytewax": kill_bytewax, "checkpoints": pairs_of_phases,
+}  # fmt: skip
+
+
+def resumed_findings(name: str, times: Sequence[Resumed], details: Sequence[dict[str, Any]]) -> Findings:
+    """Return both times of a system, and check the counts after the kills."""
+    wrong = sum(found.wrong for found in times)
+    check = f"{name}: all counts after the kill are those of an undisturbed run" if not wrong else f"{name}: {wrong:,} counts are wrong"
+    first, new = tuple(found.first for found in times), tuple(found.new for found in times)
+    cases = [Case(f"{name}/{what} output", "s", "lower", values, tuple(details)) for what, values in (("first", first), ("new", new))]
+    return Findings(cases, checks=[check], series={name: [median(first), median(new)]})
+
+
+def draw(run: Run, figure: Any) -> None:
+    """Draw the seconds from the kill to the first output and to the first new one, system by system."""
+    names = list(run.series)[::-1]
+    if not names:
+        return
+    axes = figure.subplots()
+    firsts, news = ([run.series[name][i] for name in names] for i in (0, 1))
+    axes.barh(names, news, color="tab:blue", label="new output")
+    axes.barh(names, firsts, color="tab:cyan", height=0.4, label="first output")
+    for place, seconds in enumerate(news):
+        axes.annotate(f"{seconds:.1f} s", (seconds, place), xytext=(3, 0), textcoords="offset points", va="center")
+    axes.set_xscale("log")
+    axes.set_xlabel(f"seconds from the kill, {KEYS:,} keys (logarithmic)")
+    axes.margins(x=0.15)
+    axes.legend(loc="upper right")
+
+
+BENCHMARK = Benchmark(
+    "recovery",
+    "the cost of kills and of checkpoints",
+    (
+        Argument("--parts", some_of(PARTS), list(PARTS), "what to measure"),
+        repeat(2, "kills of each kind"),
+        Argument("--keys", numbers, [1_000_000, 10_000_000], "keys of the part checkpoints"),
+        Argument("--pairs", int, 4, "pairs of phases, with a checkpoint and without"),
+    ),
+    run,
+    (
+        "a lost node: processes are killed here, and all of them share one machine and one disk",
+        "Bytewax at the rate of the others: with a snapshot every 10 s it can't keep up with it",
+        "state on disk",
+    ),
+    draw,
+)

@@ -1,0 +1,1 @@
+"""Scaling policies under changing demand."""

@@ -1,0 +1,1 @@
+"""Long jobs and many jobs: does anything grow?"""

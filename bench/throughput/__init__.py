@@ -1,0 +1,1 @@
+"""Throughput of windows and of a Python function per record, compared with other systems."""

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evenflow.bench.harness.plots import save_plot
+from evenflow.bench.harness.record import Run
+from evenflow.bench.recovery.checkpoints import Pair, Phase, kept_rate, latency_ratio, phase_cases
+from evenflow.bench.recovery.output_log import KEYS, OutputLog, key_of, outputs, processes, resumed, writers, wrong_counts
+from evenflow.bench.recovery.run import draw, resumed_findings
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return str(tmp_path)
+
+
+def test_every_key_comes_once_in_as_many_rows_as_there_are_keys():
+    assert np.array_equal(np.sort(key_of(np.arange(3 * KEYS, 4 * KEYS))), np.arange(KEYS))
+
+
+def test_a_count_of_a_lost_or_a_repeated_row_is_wrong():
+    seq = np.array([0, KEYS, 2 * KEYS, 2 * KEYS + 1])
+    assert wrong_counts(seq, np.array([1, 2, 3, 3])) == 0
+    assert wrong_counts(seq, np.array([1, 2, 2, 4])) == 2
+
+
+def test_the_truncated_line_of_a_killed_process_is_ignored(folder, tmp_path):
+    log = OutputLog(folder)
+    log.note(newest=7, rows=3, wrong=0)
+    log.close()
+    (tmp_path / "1-killed").write_text("1000 9 2 0\n2000 10")
+    found = outputs(folder)
+    assert [(output.newest, output.rows) for output in found] == [(9, 2), (7, 3)]
+    assert writers(folder) == {output.writer for output in found}
+    assert 1 in processes(folder)
+
+
+def test_repeated_output_is_not_new(folder, tmp_path):
+    (tmp_path / "1-before").write_text("1000000000 50 10 0\n3000000000 60 10 0\n")
+    old = writers(folder)
+    assert resumed(outputs(folder), 2_000_000_000, old) is None
+    (tmp_path / "2-after").write_text("4000000000 55 10 0\n5000000000 61 10 1\n")
+    found = resumed(outputs(folder), 2_000_000_000, old)
+    assert (found.first, found.new, found.wrong) == (2.0, 3.0, 1)
+    assert resumed_findings("evenflow", [found], []).checks == ["evenflow: 1 counts are wrong"]
+
+
+def pair(rate, p99):
+    return Pair(Phase(100.0, 4.0), Phase(rate, p99, 2.5, 1000), 0.0)
+
+
+def test_checkpoints_are_judged_by_the_median_of_the_pairs():
+    pairs = [pair(99.0, 5.0), pair(50.0, 40.0), pair(98.0, 6.0)]
+    assert kept_rate(pairs) == 0.98
+    assert latency_ratio(pairs) == 1.5
+    assert {case.name: case.median for case in phase_cases("1 M keys", pairs)}["1 M keys/checkpoint takes"] == 2.5
+
+
+@pytest.mark.parametrize(("series", "drawn"), [({"evenflow": [1.5, 2.5], "Spark": [12.0, 20.0]}, True), ({}, False)])
+def test_kills_are_drawn(series, drawn, tmp_path):
+    run = Run("recovery", "2026-01-01T00:00:00+00:00", {}, {}, "abc", {}, (), series=series)
+    assert save_plot(run, tmp_path / "recovery.png", draw) == drawn == (tmp_path / "recovery.png").exists()
