@@ -366,7 +366,7 @@ class WatchedJob(RayJob):
         return super().ask(request)
 
     def close(self) -> None:
-        """The job's owner ends it; this process no longer follows it."""
+        """Stop following the job, which its owner ends."""
 
     def _wait_for_end(self) -> Progress:
         """Wait a while for the job's end. Raises JobLostError if the job's processes are lost before."""

@@ -250,7 +250,7 @@ class LocalJob:
         return state.final
 
     def _step(self, name: WorkerId, runner: TaskInterpreter) -> bool:
-        """One turn of a task; whether it did anything."""
+        """Run one turn of a task. Return True if it did anything."""
         queue, commands, busy = self._queues[name], self._commands[name], False
         while commands:
             runner.command(commands.popleft())

@@ -34,20 +34,20 @@ def plan_to(snapshot: LoadSnapshot, group_workers: Workers, key_workers: Workers
 
 
 def _bytes_with_groups(snapshot: LoadSnapshot, group_workers: Workers) -> int:
-    """Bytes of state that move with the groups. A hot key's state is left out: it counts where the key moves, with its group or without."""
+    """Return the bytes of state that move with the groups. A hot key's state is excluded: it counts where the key moves."""
     rest = snapshot.group_bytes.copy()
     np.subtract.at(rest, snapshot.key_at, snapshot.key_bytes)
     return int(np.maximum(rest, 0)[group_workers != snapshot.group_workers].sum())
 
 
 def _group_moves(snapshot: LoadSnapshot, group_workers: Workers) -> Iterator[BalanceMove]:
-    """A move for each group whose worker changes."""
+    """Yield a move for each group whose worker changes."""
     for at in np.flatnonzero(group_workers != snapshot.group_workers).tolist():
         yield BalanceMove(int(snapshot.group_workers[at]), int(group_workers[at]), group=int(snapshot.group_ids[at]))
 
 
 def _key_moves(snapshot: LoadSnapshot, group_workers: Workers, key_workers: Workers) -> Iterator[BalanceMove]:
-    """A move for each hot key that needs one: not for keys that move with their group, nor for routed keys that stay."""
+    """Yield a move for each hot key that needs one: not for keys that move with their group, nor for routed keys that stay."""
     home, new_home = snapshot.group_workers[snapshot.key_at], group_workers[snapshot.key_at]
     with_group = (snapshot.key_workers == home) & (key_workers == new_home)
     stays_routed = (key_workers == snapshot.key_workers) & (snapshot.key_workers != home)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from .connectors.formats.parquet_sink import write_parquet
     from .connectors.formats.text import read_text
     from .connectors.generated.generate import generate
-    from .connectors.kafka.sink import write_kafka
-    from .connectors.kafka.source import read_kafka
+    from .connectors.kafka.reading.source import read_kafka
+    from .connectors.kafka.writing.sink import write_kafka
     from .connectors.nexmark.source import nexmark
     from .connectors.python.callback_sink import to_callback
     from .connectors.python.function_sink import to_function
@@ -78,13 +78,12 @@ if TYPE_CHECKING:
     )
     from .engine.functions.declared_states import list_state, map_state, value_state
     from .engine.functions.keyed_function import CoKeyedFunction, KeyContext, KeyedFunction
-    from .engine.functions.window import Window
     from .engine.joins.within import always, between
     from .engine.sink import Sink, SinkWriter
     from .engine.source import Source, SourceReader
     from .engine.time.row_windows import rows
     from .engine.time.sessions import session
-    from .engine.time.windows import sliding, tumbling
+    from .engine.time.windows import Window, sliding, tumbling
     from .job import Job, connect
     from .pictures.svg import Picture
     from .savepoint import SavedJob, read_savepoint
@@ -111,8 +110,8 @@ _HOMES = {
     "BalanceConfig": "scheduler.configs.balance",
     "Batch": "engine.batch",
     "CheckpointConfig": "scheduler.configs.checkpoint",
-    "CheckpointReport": "scheduler.record.checkpoints",
-    "CheckpointState": "scheduler.record.checkpoints",
+    "CheckpointReport": "scheduler.protocol.reports",
+    "CheckpointState": "scheduler.protocol.reports",
     "ClusterError": "engine.errors",
     "CoKeyedFunction": "engine.functions.keyed_function",
     "ConnectorError": "engine.errors",
@@ -137,9 +136,9 @@ _HOMES = {
     "KeyedStream": "stream",
     "LoadSnapshot": "balancer.snapshot",
     "MetricsConfig": "scheduler.configs.metrics",
-    "MigrationReport": "scheduler.record.migrations",
+    "MigrationReport": "scheduler.protocol.reports",
     "NetworkConfig": "scheduler.configs.network",
-    "NodeScalingReport": "scheduler.parts.node_scaling",
+    "NodeScalingReport": "scheduler.protocol.reports",
     "OperatorLoad": "scheduler.load.metrics",
     "Picture": "pictures.svg",
     "ProtocolError": "engine.errors",
@@ -147,7 +146,7 @@ _HOMES = {
     "RequestError": "engine.errors",
     "RestartConfig": "scheduler.configs.restart",
     "SavedJob": "savepoint",
-    "ScalingReport": "scheduler.parts.operator_scaling",
+    "ScalingReport": "scheduler.protocol.reports",
     "Sink": "engine.sink",
     "SinkWriter": "engine.sink",
     "SnapshotError": "engine.errors",
@@ -157,7 +156,7 @@ _HOMES = {
     "StateConfig": "scheduler.configs.state",
     "StateError": "state.errors",
     "Stream": "stream",
-    "Window": "engine.functions.window",
+    "Window": "engine.time.windows",
     "WindowedStream": "stream",
     "WorkerConfig": "scheduler.configs.worker",
     "WorkerFigures": "scheduler.load.metrics",
@@ -187,7 +186,7 @@ _HOMES = {
     "read_csv": "connectors.formats.csv",
     "read_delta": "connectors.delta.source",
     "read_json": "connectors.formats.json",
-    "read_kafka": "connectors.kafka.source",
+    "read_kafka": "connectors.kafka.reading.source",
     "read_parquet": "connectors.formats.parquet",
     "read_savepoint": "savepoint",
     "read_text": "connectors.formats.text",
@@ -209,7 +208,7 @@ _HOMES = {
     "write_csv": "connectors.formats.csv_sink",
     "write_delta": "connectors.delta.sink",
     "write_json": "connectors.formats.json_sink",
-    "write_kafka": "connectors.kafka.sink",
+    "write_kafka": "connectors.kafka.writing.sink",
     "write_parquet": "connectors.formats.parquet_sink",
     "write_sql": "connectors.sql.sink",
 }

@@ -166,7 +166,7 @@ class Job:
         `JobConfig(balance=...)` sets when keys move, and `migration_strategy` how. `migrations()` lists the moves and their reasons.
         Raises RequestError for an unknown operator or balancer, JobNotRunningError if the job has ended.
         """
-        self._runtime.ask(Balance(operator, policy))
+        self._runtime.ask(Balance(checked_text(operator, "operator"), checked_text(policy, "policy")))
 
     def rebalance(
         self, operator: str, *, policy: str = "hotspot", strategy: str | None = None, timeout: Duration | None = "60s"

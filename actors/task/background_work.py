@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...engine.protocol.effects import Outcome
+from ...engine.protocol.effects import WorkOutcome
 
 
 class BackgroundThreads:
@@ -18,13 +18,13 @@ class BackgroundThreads:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._done: deque[tuple[int, Outcome]] = deque()
+        self._done: deque[tuple[int, WorkOutcome]] = deque()
         self._closed = False
 
     def begin(self, position: int, run: Callable[[], Any]) -> None:
         threading.Thread(target=self._run, args=(position, run), name=f"{self._name} background", daemon=True).start()
 
-    def take(self) -> Iterator[tuple[int, Outcome]]:
+    def take(self) -> Iterator[tuple[int, WorkOutcome]]:
         while self._done:
             yield self._done.popleft()
 
@@ -34,8 +34,8 @@ class BackgroundThreads:
 
     def _run(self, position: int, run: Callable[[], Any]) -> None:
         try:
-            outcome = Outcome(run())
+            outcome = WorkOutcome(run())
         except BaseException as error:  # noqa: BLE001 -- a user's function may raise anything
-            outcome = Outcome(error=error)
+            outcome = WorkOutcome(error=error)
         if not self._closed:
             self._done.append((position, outcome))

@@ -135,7 +135,7 @@ class Meter:
             hot_left=tuple(left for _, (_, left) in hot),
             latencies=tuple(self.latencies),
             costs=self._costs.in_part(own),
-            left_out=task.chain.take_left_out() if self._samples else (),
+            dropped_records=task.chain.take_dropped_records() if self._samples else (),
         )
         self._rows = rows
         self.useful = self.wait_input = self.wait_credit = self._late = 0.0

@@ -1,4 +1,4 @@
-"""When a task polls its source, and how much of its time goes to state: pure rules, times in seconds of the task's clock passed in.
+"""Decides when a task polls its source and how much of its time goes to state: pure rules; callers pass the time in seconds.
 
 Invariant: of any stretch of time in which state is given away or made for a checkpoint, records keep at least the remaining share.
 """

@@ -30,6 +30,6 @@ def real_task(
         partial(Meter, length=seconds(config.metrics.window), samples=config.metrics.samples),
         StateWriter(CheckpointStore(config.store_url), spec.name) if config.store_url is not None else None,
         CheckpointStore(restored.url) if restored is not None else None,
-        BackgroundThreads(spec.name) if any(chained.operator.works_outside for chained in spec.chain) else None,
+        BackgroundThreads(spec.name) if any(chained.operator.has_background_work for chained in spec.chain) else None,
     )
     return TaskInterpreter(spec, ports, restored)

@@ -18,7 +18,19 @@ from ...engine.batch import Batch
 from ...engine.errors import JobFailedError, is_own, shown
 from ...engine.hopeless import judged
 from ...engine.plan.task_spec import TaskSpec
-from ...engine.protocol.effects import Consumed, Effect, Finished, Latency, OperatorProblem, Prepared, Rewound, Saved, Sent, Switched, Work
+from ...engine.protocol.effects import (
+    Consumed,
+    Effect,
+    Finished,
+    Latency,
+    OperatorProblem,
+    Prepared,
+    Rewound,
+    SavedChunk,
+    Sent,
+    Switched,
+    Work,
+)
 from ...engine.protocol.elements import Element
 from ...engine.protocol.handover_step import Arrived
 from ...engine.protocol.ids import ChannelId, WorkerId
@@ -91,7 +103,7 @@ class TaskInterpreter:
             for chunk in resolved(saved.chunks(restored.checkpoint, file) for file in reversed(chain.files)):
                 self.task.install(Batch(chunk), keys, chain.worker, restored.change)
         if keys.same and restored.checkpoint and restored.change is None:  # else the next checkpoint must hold the whole state
-            self.task.go_on_from(restored.checkpoint, restored.chains[0].files)
+            self.task.continue_from(restored.checkpoint, restored.chains[0].files)
 
     @property
     def is_source(self) -> bool:
@@ -150,10 +162,10 @@ class TaskInterpreter:
             self._work(self.task.idle)
 
     def _bring(self) -> None:
-        """Pass results of background work to the task."""
+        """Bring the task what has been done outside of its thread."""
         if self._background is not None and not self.over:
             for position, outcome in self._background.take():
-                self._work(partial(self.task.brought, position, outcome))
+                self._work(partial(self.task.work_ended, position, outcome))
 
     def flush_if_due(self) -> None:
         """Send buffered rows if a row has waited for longer than `linger`."""
@@ -306,7 +318,7 @@ class TaskInterpreter:
                 self._channels.consumed(effect.channel, effect.batch)
             case Latency():
                 self.meter.add_latency((self._timestamp() - effect.created) / 1e6)
-            case Saved():
+            case SavedChunk():
                 if self._writer is not None:
                     self._writer.write(effect.checkpoint, effect.chunk)
             case Prepared():

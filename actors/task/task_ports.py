@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from ...engine.batch import Batch
-from ...engine.protocol.effects import Outcome, Prepared
+from ...engine.protocol.effects import Prepared, WorkOutcome
 from ...engine.protocol.elements import Element
 from ...engine.protocol.ids import ChannelId, CheckpointNumber
 from ...engine.source import SourceReader
@@ -90,8 +90,8 @@ class BackgroundWork(Protocol):
     def begin(self, position: int, run: Callable[[], Any]) -> None:
         """Start work of the operator at `position`."""
 
-    def take(self) -> Iterable[tuple[int, Outcome]]:
-        """Return the work that has ended since the last call, by the position of its operator. Called often."""
+    def take(self) -> Iterable[tuple[int, WorkOutcome]]:
+        """Called often: the work that has ended since the last call, by the position of its operator."""
 
     def close(self) -> None:
         """Abandon work in progress. Called once at the end, also after an error."""
@@ -120,7 +120,7 @@ class TaskMeter(Protocol):
 class TaskPorts:
     """The ports of one task.
 
-    Without a `writer` its checkpoints hold no state. `saved` is given if the task starts from a checkpoint, `outside` if an operator may
+    Without a `writer` its checkpoints hold no state. `saved` is given if the task starts from a checkpoint, `background` if an operator may
     have work for other threads.
     """
 

@@ -252,7 +252,7 @@ class TaskRun:
 
     @property
     def _stalled(self) -> bool:
-        """Whether nothing may be processed now: for want of credit, or because a reconfiguration paused this task."""
+        """True if no batch may be processed now: credit is missing, or a reconfiguration paused this task."""
         return self._transport.blocked or self._task.task.outputs.paused
 
     def _receive(self) -> None:

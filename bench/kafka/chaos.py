@@ -204,7 +204,6 @@ def _kill_child(_: Any) -> int | None:
 
 
 def _run(folder: Path, given: argparse.Namespace, say: Say) -> Outcome:
-    """Run the job on a Ray cluster of its own."""
     import ray
 
     ray.init("local", include_dashboard=False, log_to_driver=False, _temp_dir=f"{folder}/ray")

@@ -77,7 +77,6 @@ def _pair(job: ef.Job) -> tuple[tuple[int, int], tuple[int, int, float, int]]:
 
 
 def _next_second() -> int:
-    """Wait for a whole second, and return it."""
     second = math.ceil(time.time())
     time.sleep(max(0.0, second - time.time()))
     return second

@@ -95,7 +95,6 @@ class ZombieNode:
         return False
 
     def _processes(self) -> dict[str, int]:
-        """Return the job's processes on the node by name."""
         found = {}
         for actor in ray.util.list_named_actors(all_namespaces=True):
             if actor["namespace"] == NAMESPACE and actor["name"].startswith(self._prefix):

@@ -117,7 +117,6 @@ class _Watch:
         return f"{newest['driver rss'][0]:.1f} min: MiB {memory}; {made:.0f} checkpoints in {files:.0f} files, {rows:,.0f} rows"
 
     def _processes(self) -> dict[str, int]:
-        """Return the process ids of the coordinator and the workers."""
         found: dict[str, int] = {}
         for name in (f"{self._job.name}/coordinator", *(place.process for place in self._job.status().places.values())):
             try:

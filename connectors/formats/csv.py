@@ -23,12 +23,12 @@ from ...engine.needed import Needed
 from ...engine.time.duration import Duration, microseconds
 from ...engine.time.event_time import EventTime
 from ..files.compression import ENDINGS, Compression
-from ..files.file_source import FIRST_BYTES
-from ..files.inferred import START, InferredSource, Types, explained
 from ..files.paths import Paths
 from ..files.splits import Split
 from ..followed.follow import Follow, follow_of
 from ..followed.growing import LineBlock
+from .file_source import FIRST_BYTES
+from .inferred import START, InferredSource, Types, explained
 
 LEAST_ROWS = 16_384
 """The least rows of a batch, which joins several blocks.

@@ -23,12 +23,12 @@ from ...engine.errors import ConnectorError
 from ...engine.time.duration import Duration, microseconds
 from ...engine.time.event_time import EventTime
 from ..files.compression import ENDINGS, Compression
-from ..files.file_source import FIRST_BYTES
-from ..files.inferred import InferredSource, Types, explained
 from ..files.paths import Paths
 from ..files.splits import Split
 from ..followed.follow import follow_of
 from ..followed.growing import LineBlock
+from .file_source import FIRST_BYTES
+from .inferred import InferredSource, Types, explained
 
 
 def read_json(

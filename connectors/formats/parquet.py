@@ -23,13 +23,13 @@ from ...engine.errors import ConnectorError, FlowError
 from ...engine.needed import Needed
 from ...engine.time.duration import Duration, microseconds
 from ...engine.time.event_time import EventTime
-from ..files.file_source import FileSource, refuse_duplicates
-from ..files.inferred import Types, schema_of
+from ..exchange.exchange_folder import ExchangeFolder
 from ..files.one_schema import fitted
 from ..files.paths import Paths
 from ..files.splits import Split
 from ..followed.follow import Follow, follow_of
-from ..spark.exchange import ExchangeFolder
+from .file_source import FileSource, refuse_duplicates
+from .inferred import Types, schema_of
 from .row_groups import open_parquet, read_row_groups, time_bounds
 
 ROWS_PER_SPLIT = 131_072

@@ -22,12 +22,12 @@ from ...engine.columns import Columns
 from ...engine.errors import ConnectorError
 from ...engine.time.duration import Duration
 from ..files.compression import ENDINGS, Compression, open_file
-from ..files.file_source import whole_files
-from ..files.lines_source import LinesSource
 from ..files.paths import Paths
 from ..files.splits import Split
 from ..followed.follow import Follow, follow_of
 from ..followed.growing import LineBlock
+from .file_source import whole_files
+from .lines_source import LinesSource
 
 BLOCK = 1 << 20
 """The number of bytes read at once."""

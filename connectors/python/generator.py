@@ -32,8 +32,8 @@ from ...engine.time.event_time import EventTime
 from ...engine.types.python_values import REFUSALS
 from ...engine.types.value_column import ValueColumn
 from ...state.packing import pack_value
-from ..files.inferred import Types, schema_of
 from ..followed.follow import refuse_some
+from ..formats.inferred import Types, schema_of
 from .items import rows_of
 
 Generate = Callable[[int, Any], Iterator[Any]]

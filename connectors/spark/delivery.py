@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...engine.errors import ConnectorError
 from ...state.durable import write_durably
-from .exchange import ExchangeFolder
+from ..exchange.exchange_folder import ExchangeFolder
 from .session import problem_of
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...engine.errors import ConnectorError
-from .exchange import EndMarker, ExchangeFolder
+from ..exchange.exchange_folder import EndMarker, ExchangeFolder
 from .session import WriteSettings, finishes_within, problem_of, wait_for_tasks
 
 if TYPE_CHECKING:

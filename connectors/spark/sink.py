@@ -32,11 +32,11 @@ import pyarrow.parquet as pq
 from ...engine.batch import Batch
 from ...engine.errors import ConnectorError, FlowError
 from ...engine.functions.user_function import check_function
+from ..exchange.exchange_folder import ExchangeFolder
 from ..files.file_sink import Encoder, FileSink, FileWriter
 from ..files.remote import is_remote
 from ..formats.parquet_sink import ParquetEncoder
 from .delivery import Delivery, Receive, append_to_table
-from .exchange import ExchangeFolder
 from .types import as_parquet, parquet_schema, spark_refuses
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from ...engine.protocol.elements import MAX_TIME
 from ...engine.source import Source
 from ...engine.time.duration import Duration, microseconds
 from ...engine.time.event_time import EventTime
+from ..exchange.exchange_folder import EndMarker, ExchangeFolder
 from ..files.split_position import SplitPosition
-from .exchange import EndMarker, ExchangeFolder
 from .feed import BatchFeed, SparkFeed, StreamFeed, Trigger
 from .tail import TailReader, share_out_log
 from .types import engine_schema

@@ -14,11 +14,11 @@ import pyarrow as pa
 from ...engine.errors import ConnectorError
 from ...engine.protocol.elements import MIN_TIME
 from ...engine.time.event_time import EventTime
+from ..exchange.exchange_folder import ExchangeFolder
+from ..exchange.log_file import LogFile
 from ..files.split_position import SplitPosition, share_out_splits
 from ..files.splits import Split, SplitReader
 from ..formats.row_groups import open_parquet, read_row_groups, time_bounds
-from .exchange import ExchangeFolder
-from .log_file import LogFile
 from .types import as_engine
 
 IDLE_SECONDS = 0.05

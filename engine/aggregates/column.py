@@ -18,7 +18,7 @@ from .base import Codes
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ValidRows:
     """The rows that have a value: the values (no nulls), the group of each, and the event times if there are any."""
 
     values: pa.Array
@@ -65,16 +65,16 @@ class InputColumn:
             column = column.dictionary_decode()
         return column if column.type == self.read_type else self._converted(column)
 
-    def rows(self, batch: Batch, codes: Codes) -> Rows:
+    def rows(self, batch: Batch, codes: Codes) -> ValidRows:
         """Return the rows of `batch` that have a value.
 
         Raises RecordError if the column is missing or its values don't fit its first type.
         """
         column = self.values(batch)
         if column.null_count == 0:
-            return Rows(column, codes, batch.times)
+            return ValidRows(column, codes, batch.times)
         valid = column.is_valid().to_numpy(zero_copy_only=False)
-        return Rows(column.drop_null(), codes[valid], None if batch.times is None else batch.times[valid])
+        return ValidRows(column.drop_null(), codes[valid], None if batch.times is None else batch.times[valid])
 
     def _converted(self, column: pa.Array) -> pa.Array:
         """Return the column as `read_type`. Raises RecordError for a value that would change."""

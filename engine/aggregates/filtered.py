@@ -43,8 +43,8 @@ class Filtered(AggregateFunction):
 
     def needs(self) -> frozenset[str] | None:
         read = self.function.needs()
-        asked = frozenset({self.condition}) if isinstance(self.condition, str) else columns_of(self.condition)
-        return None if read is None or asked is None else read | asked
+        condition = frozenset({self.condition}) if isinstance(self.condition, str) else columns_of(self.condition)
+        return None if read is None or condition is None else read | condition
 
     def beside(self, keys: tuple[str, ...]) -> AggregateFunction:
         return Filtered(self.function.beside(keys), self.condition)
@@ -66,7 +66,7 @@ class RowsWhere:
 
     def __init__(self, condition: Condition, operator: str) -> None:
         self.condition, self.operator = condition, operator
-        self._asked: Callable[[], pa.RecordBatch | None] = lambda: None
+        self._filtered: Callable[[], pa.RecordBatch | None] = lambda: None
         self._found: tuple[Mask, npt.NDArray[np.intp]] = np.zeros(0, np.bool_), np.zeros(0, np.intp)
 
     def same(self, other: RowsWhere) -> bool:
@@ -77,9 +77,9 @@ class RowsWhere:
 
     def of(self, batch: Batch) -> tuple[Mask, npt.NDArray[np.intp]]:
         """Return the mask of these rows, and their indices."""
-        if self._asked() is not batch.rows:
+        if self._filtered() is not batch.rows:
             kept = self._kept(batch)
-            self._asked, self._found = weakref.ref(batch.rows), (kept, np.flatnonzero(kept))
+            self._filtered, self._found = weakref.ref(batch.rows), (kept, np.flatnonzero(kept))
         return self._found
 
     def _kept(self, batch: Batch) -> Mask:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ..batch import Batch
 from ..errors import RecordError
-from ..keys.encoding import Keys, encode_keys, joined_keys
+from ..keys.encoding import EncodedKeys, encode_keys, joined_keys
 from ..state_description import PartsChange
 from .base import Accumulator, AggregateFunction, Codes, Parts
 from .binding import Binding
@@ -221,7 +221,7 @@ class PartialAggregator:
         parts = sum(a.nbytes(p) for a, p in zip(self.accumulators, partial.parts, strict=True))
         return int(parts + partial.rows.nbytes + sum(k.nbytes for k in partial.keys))
 
-    def _encoded(self, pieces: Sequence[Sequence[pa.Array]]) -> Keys:
+    def _encoded(self, pieces: Sequence[Sequence[pa.Array]]) -> EncodedKeys:
         keys = [joined_keys([piece[i] for piece in pieces], name, self.operator) for i, name in enumerate(self.keys)]
         return encode_keys(pa.record_batch(keys, names=list(self.keys)), self.keys, self.operator)
 

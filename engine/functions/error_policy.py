@@ -6,7 +6,9 @@ it did not exist.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from datetime import date, datetime, time
 from functools import partial
 from typing import Any, Literal, NoReturn
 
@@ -17,9 +19,8 @@ import pyarrow as pa
 from ...state.errors import EvenflowError
 from ..batch import Batch
 from ..context import Emit
+from ..dropped_records import Sample
 from ..errors import FlowError, RecordError, shown
-from ..left_out import Sample
-from .json_text import json_text
 from .rows_encoder import RowsEncoder
 
 OnError = Literal["stop", "skip", "dead_letter"]
@@ -164,3 +165,32 @@ def check_on_error(on_error: str, method: str) -> OnError:
     if on_error not in CHOICES:
         raise FlowError(f'{method}(on_error={on_error!r}): expected "stop", "skip" or "dead_letter"')
     return on_error  # type: ignore[return-value]  # it is one of them
+
+
+def json_text(value: Any) -> str:
+    r"""Return `value` as JSON, for people and programs that read dead letters.
+
+    Times are ISO 8601, bytes hexadecimal; other values that JSON lacks become their Python text, also NaN and infinity.
+
+    >>> from datetime import date
+    >>> json_text({"day": date(2026, 1, 31), "raw": b"\xff", "n": None})
+    '{"day": "2026-01-31", "raw": "ff", "n": null}'
+    """
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
+    except ValueError:
+        return json.dumps(_finite(value), ensure_ascii=False, default=_plain)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, (datetime, date, time)):
+        return value.isoformat()
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(inner) for inner in value]
+    return str(value) if isinstance(value, float) and value - value != 0 else value

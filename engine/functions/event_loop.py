@@ -26,7 +26,7 @@ from .function_class import class_of, made
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallOutcome:
     """The outcome of row `place`: its `value`, or the `error` that its coroutine ended with."""
 
     place: int
@@ -50,7 +50,7 @@ class EventLoop:
             self._loop.close()
             raise
 
-    def outcomes(self, rows: Sequence[Any], *, stop: bool) -> list[Outcome]:
+    def outcomes(self, rows: Sequence[Any], *, stop: bool) -> list[CallOutcome]:
         """Return the outcomes of all rows, in the order in which they ended; with `stop` only up to the first error."""
         return self._loop.run_until_complete(self._run(rows, stop))
 
@@ -67,8 +67,8 @@ class EventLoop:
     async def _make(self) -> Any:
         return made(self._given, self._operator)
 
-    async def _run(self, rows: Sequence[Any], stop: bool) -> list[Outcome]:
-        ended: list[Outcome] = []
+    async def _run(self, rows: Sequence[Any], stop: bool) -> list[CallOutcome]:
+        ended: list[CallOutcome] = []
         left = iter(enumerate(rows))
         tasks = [asyncio.ensure_future(self._work(left, ended, stop)) for _ in range(min(self._concurrency, len(rows)))]
         waiting = set(tasks)
@@ -82,7 +82,7 @@ class EventLoop:
                 return ended[: failed + 1]
         return ended
 
-    async def _work(self, left: Iterator[tuple[int, Any]], ended: list[Outcome], stop: bool) -> None:
+    async def _work(self, left: Iterator[tuple[int, Any]], ended: list[CallOutcome], stop: bool) -> None:
         """Take rows, one after the other, until none is left."""
         for place, row in left:
             outcome = await self._outcome(place, row)
@@ -90,17 +90,17 @@ class EventLoop:
             if stop and outcome.error is not None:
                 return
 
-    async def _outcome(self, place: int, row: Any) -> Outcome:
+    async def _outcome(self, place: int, row: Any) -> CallOutcome:
         limit = asyncio.timeout(self._timeout)
         try:
             async with limit:
-                return Outcome(place, await self._function(row))
+                return CallOutcome(place, await self._function(row))
         except BaseException as error:  # noqa: BLE001 -- a user's coroutine may raise anything
             if limit.expired():
                 called = function_name(self._given)
                 problem = f"{called} has not ended after {self._timeout:g} s: check what it waits for, or raise timeout="
-                return Outcome(place, None, RecordError(self._operator, problem))
-            return Outcome(place, None, error)
+                return CallOutcome(place, None, RecordError(self._operator, problem))
+            return CallOutcome(place, None, error)
 
     async def _close(self) -> None:
         close = getattr(self._function, "close", None)

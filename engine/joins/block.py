@@ -14,10 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Times
-from .rows import MemoryRows, Rows
+from .rows import BlockRows, MemoryRows
 
 Hashes = npt.NDArray[np.uint64]
-Places = npt.NDArray[np.intp]
+RowIndices = npt.NDArray[np.intp]
 
 PIECE = 65_536
 """The most rows of a piece of a block; only one piece needs to be in memory at a time."""
@@ -27,7 +27,7 @@ PIECE = 65_536
 class Block:
     """Rows of one side: `held`, in memory or in a backend; `hashes`, `times`, `due`: one entry per row, in memory."""
 
-    held: Rows
+    held: BlockRows
     hashes: Hashes
     times: Times
     due: Times

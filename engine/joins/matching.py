@@ -14,18 +14,18 @@ import pyarrow.compute as pc
 
 from ..batch import Times
 from ..keys.equality import equal_values
-from .block import Block, Places
-from .row_log import Bounds, RowLog
+from .block import Block, RowIndices
+from .row_log import RowLog, TimeBounds
 from .rows import Reached
-from .segment import Found, Segment, expanded
+from .segment import Candidates, Segment, expanded
 
 PIECE = 262_144
 """The approximate number of pairs made at a time, so that a hot key doesn't cost memory for all its pairs at once."""
 
-ANY_TIME: Bounds = None, None
+ANY_TIME: TimeBounds = None, None
 
 
-Condition = Callable[[Block, Found, Times, Reached], npt.NDArray[np.bool_]]
+MatchCondition = Callable[[Block, Candidates, Times, Reached], npt.NDArray[np.bool_]]
 """A further condition on candidates of a probing block, with the stored rows and their times; returns a mask, shape
 (candidates,).
 """
@@ -37,10 +37,10 @@ class Matcher:
     `probing`, `stored`: the names of both sides' key columns.
     """
 
-    def __init__(self, probing: tuple[str, ...], stored: tuple[str, ...], condition: Condition | None = None) -> None:
+    def __init__(self, probing: tuple[str, ...], stored: tuple[str, ...], condition: MatchCondition | None = None) -> None:
         self._probing, self._stored, self._condition = probing, stored, condition
 
-    def pairs(self, block: Block, log: RowLog, bounds: Bounds) -> Iterator[tuple[Block, Block]]:
+    def pairs(self, block: Block, log: RowLog, bounds: TimeBounds) -> Iterator[tuple[Block, Block]]:
         """Yield matching rows in pairs: rows of `block`, and rows of the log."""
         for segment in log.reached(bounds):
             stored = segment.block
@@ -50,7 +50,7 @@ class Matcher:
                     there = found.stored
                     yield block.take(found.probed), Block.of(rows, stored.hashes[there], stored.times[there], stored.due[there])
 
-    def matched(self, block: Block, log: RowLog, bounds: Bounds) -> npt.NDArray[np.bool_]:
+    def matched(self, block: Block, log: RowLog, bounds: TimeBounds) -> npt.NDArray[np.bool_]:
         """Return a mask of the rows of `block` that have a match, shape (rows,)."""
         mask = np.zeros(len(block), np.bool_)
         for segment in log.reached(bounds):
@@ -58,11 +58,11 @@ class Matcher:
                 mask[found.probed] = True
         return mask
 
-    def found(self, block: Block, segment: Segment, bounds: Bounds) -> Iterator[Found]:
+    def found(self, block: Block, segment: Segment, bounds: TimeBounds) -> Iterator[Candidates]:
         """Yield the matches of `block` in one segment, in pieces; those of one probing row are together, by time."""
         return (found for found, _ in self._met(block, segment, bounds))
 
-    def ranges(self, block: Block, segment: Segment, bounds: Bounds) -> tuple[Places, Places]:
+    def ranges(self, block: Block, segment: Segment, bounds: TimeBounds) -> tuple[RowIndices, RowIndices]:
         """Return the range of candidates of each row of `block`: the first, and the one behind the last. Empty for a null in a
         key.
         """
@@ -70,18 +70,18 @@ class Matcher:
         known = without_nulls(block, self._probing)
         return start, end if known is None else np.where(known, end, start)
 
-    def equal(self, block: Block, stored: Block, found: Found) -> npt.NDArray[np.bool_]:
+    def equal(self, block: Block, stored: Block, found: Candidates) -> npt.NDArray[np.bool_]:
         """Return a mask of the candidates, with equal hashes, whose keys are equal, shape (candidates,)."""
         if self._hashes_decide(block, stored) or not len(found.probed):
             return np.ones(len(found.probed), np.bool_)
         return self._equal(block, found, stored.held.reached(found.stored))
 
-    def _met(self, block: Block, segment: Segment, bounds: Bounds) -> Iterator[tuple[Found, Reached | None]]:
+    def _met(self, block: Block, segment: Segment, bounds: TimeBounds) -> Iterator[tuple[Candidates, Reached | None]]:
         """Yield what `found` does, with the stored rows if they were read."""
         start, end = self.ranges(block, segment, bounds)
         for first, last in _pieces(np.maximum(end - start, 0)):
             found = expanded(start[first:last], end[first:last])
-            found, reached = Found(found.probed + first, found.stored), None
+            found, reached = Candidates(found.probed + first, found.stored), None
             if len(found.probed) and not self._hashes_decide(block, segment.block):
                 reached = segment.block.held.reached(found.stored)
                 found, reached = _kept(found, reached, self._equal(block, found, reached))
@@ -90,7 +90,7 @@ class Matcher:
                 found, reached = _kept(found, reached, self._condition(block, found, segment.block.times[found.stored], reached))
             yield found, reached
 
-    def _equal(self, block: Block, found: Found, reached: Reached) -> npt.NDArray[np.bool_]:
+    def _equal(self, block: Block, found: Candidates, reached: Reached) -> npt.NDArray[np.bool_]:
         mask, probing = np.ones(len(found.probed), np.bool_), block.held.reached(found.probed)
         for ours, theirs in zip(self._probing, self._stored, strict=True):
             mask &= equal_values(probing.column(ours), reached.column(theirs))
@@ -122,8 +122,8 @@ def _hash_is_key(block: Block, keys: Sequence[str]) -> bool:
     return len(keys) == 1 and pa.types.is_signed_integer(block.schema.field(keys[0]).type) and not block.held.has_nulls(keys[0])
 
 
-def _kept(found: Found, reached: Reached, mask: npt.NDArray[np.bool_]) -> tuple[Found, Reached]:
-    return (found, reached) if mask.all() else (Found(found.probed[mask], found.stored[mask]), reached.filter(mask))
+def _kept(found: Candidates, reached: Reached, mask: npt.NDArray[np.bool_]) -> tuple[Candidates, Reached]:
+    return (found, reached) if mask.all() else (Candidates(found.probed[mask], found.stored[mask]), reached.filter(mask))
 
 
 def _pieces(counts: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:

@@ -14,7 +14,7 @@ from ..batch import Batch, Times
 from .block import Block
 from .matching import Matcher, plain
 from .row_log import RowLog
-from .segment import Found, Segment
+from .segment import Candidates, Segment
 
 _NONE = np.iinfo(np.int64).min
 
@@ -46,11 +46,11 @@ def newest(
     return here, _greatest(Batch.concat([Batch(rows) for rows in candidates]).rows, np.concatenate(owners), len(wanted))
 
 
-def _last_of(matcher: Matcher, block: Block, segment: Segment, earliest: Times | None) -> Found:
+def _last_of(matcher: Matcher, block: Block, segment: Segment, earliest: Times | None) -> Candidates:
     """Return the last candidate of each probing row in a segment, whose rows of one hash are sorted by time."""
     start, end = matcher.ranges(block, segment, (earliest, block.times))
     probed = np.flatnonzero(end > start)
-    found = Found(probed, end[probed] - 1)
+    found = Candidates(probed, end[probed] - 1)
     equal = matcher.equal(block, segment.block, found)
     if equal.all():
         return found
@@ -60,7 +60,7 @@ def _last_of(matcher: Matcher, block: Block, segment: Segment, earliest: Times |
     for some in matcher.found(others, segment, bounds):
         last.update(zip(probed[~equal][some.probed].tolist(), some.stored.tolist(), strict=True))
     more = np.array([*last.keys()], np.intp), np.array([*last.values()], np.intp)
-    return Found(np.concatenate([probed[equal], more[0]]), np.concatenate([found.stored[equal], more[1]]))
+    return Candidates(np.concatenate([probed[equal], more[0]]), np.concatenate([found.stored[equal], more[1]]))
 
 
 def superseded(block: Block, keys: tuple[str, ...], watermark: int) -> npt.NDArray[np.bool_]:
@@ -73,7 +73,7 @@ def superseded(block: Block, keys: tuple[str, ...], watermark: int) -> npt.NDArr
         (block.hashes[1:] == block.hashes[:-1]) & (block.times[1:] > block.times[:-1]) & (block.times[1:] <= watermark)
     )
     if len(earlier):
-        mask[earlier] = Matcher(keys, keys).equal(block, block, Found(earlier, earlier + 1))
+        mask[earlier] = Matcher(keys, keys).equal(block, block, Candidates(earlier, earlier + 1))
     return mask
 
 

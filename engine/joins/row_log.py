@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ..batch import Times
 from ..protocol.elements import MAX_TIME, MIN_TIME
-from ..types.schemas import common_schema
+from ..types.exact import common_schema
 from .block import Block
 from .segment import Segment, sorted_rows
 
@@ -25,7 +25,7 @@ RATIO = 4
 SMALLEST = 4_096
 """The size below which segments are always merged, in rows."""
 
-Bounds = tuple[Times | None, Times | None]
+TimeBounds = tuple[Times | None, Times | None]
 """The earliest and the latest time of a match for each probing row, None for any."""
 
 Selection = Callable[[Block], npt.NDArray[np.bool_]]
@@ -67,7 +67,7 @@ class RowLog:
             merged = Segment(merged.block.filter(~gone))
         self.segments.append(merged)
 
-    def reached(self, bounds: Bounds) -> list[Segment]:
+    def reached(self, bounds: TimeBounds) -> list[Segment]:
         """Return the segments with rows within these bounds, which have one entry per probing row."""
         low, high = (None if times is None or not len(times) else times for times in bounds)
         earliest = MIN_TIME if low is None else int(low.min())

@@ -18,7 +18,7 @@ import pyarrow as pa
 from ..batch import Batch
 from ..types.exact import common, widened
 
-Places = npt.NDArray[np.integer]
+RowIndices = npt.NDArray[np.integer]
 Mask = npt.NDArray[np.bool_]
 
 LARGE = 32_768
@@ -34,7 +34,7 @@ class Reached:
     """Rows whose values were read: row `places[i]` of the tables for each `i`. A column is copied only if requested."""
 
     tables: Tables
-    places: Places
+    places: RowIndices
 
     def column(self, name: str) -> pa.Array:
         """Return the values of one column."""
@@ -51,7 +51,7 @@ class Reached:
         return _taken(tuple(table.select(list(columns)) for table in self.tables) if columns else self.tables, self.places)
 
 
-class Rows(ABC):
+class BlockRows(ABC):
     """The rows of a block, immutable. `schema`: the columns."""
 
     schema: pa.Schema
@@ -60,7 +60,7 @@ class Rows(ABC):
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def take(self, places: Places) -> Self:
+    def take(self, places: RowIndices) -> Self:
         """Return the rows with these indices, in this order."""
 
     @abstractmethod
@@ -72,11 +72,11 @@ class Rows(ABC):
         """Return `length` rows from `start`, not copied."""
 
     @abstractmethod
-    def with_others(self, others: Sequence[Rows]) -> Self:
+    def with_others(self, others: Sequence[BlockRows]) -> Self:
         """Return these rows, then `others` of the same storage; a column takes the type that holds those of all."""
 
     @abstractmethod
-    def reached(self, places: Places) -> Reached:
+    def reached(self, places: RowIndices) -> Reached:
         """Return the rows with these indices, with their values. Raises StateBackendError if they can't be read."""
 
     @abstractmethod
@@ -100,7 +100,7 @@ class Rows(ABC):
         """Return the bytes in memory."""
 
 
-class MemoryRows(Rows):
+class MemoryRows(BlockRows):
     """Rows in memory. Forgetting does nothing.
 
     `placed`: tables, and the indices of the rows in them, None for all in their order. Sorting and selecting change the indices,
@@ -110,9 +110,9 @@ class MemoryRows(Rows):
 
     __slots__ = ("placed", "schema")
 
-    def __init__(self, *tables: pa.RecordBatch, places: Places | None = None) -> None:
+    def __init__(self, *tables: pa.RecordBatch, places: RowIndices | None = None) -> None:
         """Replace the tables by their rows at `places` if these are few."""
-        self.placed: tuple[Tables, Places | None] = tables, places
+        self.placed: tuple[Tables, RowIndices | None] = tables, places
         self.schema = tables[0].schema
         if places is not None and 2 * len(places) < _rows_in(tables):
             self.read()
@@ -121,7 +121,7 @@ class MemoryRows(Rows):
         tables, places = self.placed
         return _rows_in(tables) if places is None else len(places)
 
-    def take(self, places: Places) -> MemoryRows:
+    def take(self, places: RowIndices) -> MemoryRows:
         return MemoryRows(*self.placed[0], places=self._in_tables(places))
 
     def filter(self, mask: Mask) -> MemoryRows:
@@ -133,7 +133,7 @@ class MemoryRows(Rows):
             return MemoryRows(*tables, places=places[start : start + length])
         return MemoryRows(self.read().slice(start, length))
 
-    def with_others(self, others: Sequence[Rows]) -> MemoryRows:
+    def with_others(self, others: Sequence[BlockRows]) -> MemoryRows:
         parts = [rows.placed if isinstance(rows, MemoryRows) else ((rows.read(),), None) for rows in (self, *others)]
         tables = _with_few_small([table for of, _ in parts for table in of])
         if all(places is None for _, places in parts):
@@ -143,7 +143,7 @@ class MemoryRows(Rows):
         placed = [np.arange(size) if places is None else places for size, (_, places) in zip(sizes, parts, strict=True)]
         return MemoryRows(*tables, places=_small(np.concatenate([first + places for first, places in zip(begins, placed, strict=True)])))
 
-    def reached(self, places: Places) -> Reached:
+    def reached(self, places: RowIndices) -> Reached:
         return Reached(self.placed[0], self._in_tables(places))
 
     def read(self) -> pa.RecordBatch:
@@ -165,12 +165,12 @@ class MemoryRows(Rows):
         tables, places = self.placed
         return sum(int(table.get_total_buffer_size()) for table in tables) + (0 if places is None else places.nbytes)
 
-    def _in_tables(self, places: Places) -> Places:
+    def _in_tables(self, places: RowIndices) -> RowIndices:
         known = self.placed[1]
         return _small(places if known is None else known[places])
 
 
-def _small(places: Places) -> Places:
+def _small(places: RowIndices) -> RowIndices:
     """Return the indices as numbers of four bytes; there is one for each row that is kept."""
     return places.astype(np.uint32, copy=False)
 
@@ -192,7 +192,7 @@ def _with_few_small(tables: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
     return [table for large, run in runs for table in (run if large else [_concat(list(run))])]
 
 
-def _taken(tables: Tables, places: Places) -> pa.RecordBatch:
+def _taken(tables: Tables, places: RowIndices) -> pa.RecordBatch:
     """Take the rows with these indices table by table, then order them. Arrow's `take` of chunks would copy all tables."""
     if len(tables) == 1:
         return tables[0].take(pa.array(places))

@@ -12,15 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ..batch import Times
-from .block import Block, Hashes, Places
+from .block import Block, Hashes, RowIndices
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Candidates:
     """Candidates: row `probed[i]` of the probing batch meets row `stored[i]` of the segment's block."""
 
-    probed: Places
-    stored: Places
+    probed: RowIndices
+    stored: RowIndices
 
 
 class Segment:
@@ -36,7 +36,7 @@ class Segment:
     def __len__(self) -> int:
         return len(self.block)
 
-    def ranges(self, hashes: Hashes, low: Times | None, high: Times | None) -> tuple[Places, Places]:
+    def ranges(self, hashes: Hashes, low: Times | None, high: Times | None) -> tuple[RowIndices, RowIndices]:
         """Return, for each probing row, the first and behind the last index of rows with its hash and a time in [low, high].
 
         Sorted `hashes` are found several times as fast as others. `low` and `high` have one entry per probing row, None for any
@@ -53,7 +53,7 @@ class Segment:
             end = _bisected(self.block.times, start, end, high, past=True)
         return start, end
 
-    def find(self, hashes: Hashes, low: Times | None, high: Times | None) -> Found:
+    def find(self, hashes: Hashes, low: Times | None, high: Times | None) -> Candidates:
         """Return all candidates, those of one probing row together, by time."""
         start, end = self.ranges(hashes, low, high)
         return expanded(start, end)
@@ -77,14 +77,14 @@ class Segment:
         return 2 * int(np.count_nonzero(self.block.due < time)) >= len(self)
 
     @cached_property
-    def _distinct(self) -> tuple[Hashes, Places | None]:
+    def _distinct(self) -> tuple[Hashes, RowIndices | None]:
         """Return the distinct hashes, and where the rows of each begin, with the number of rows last; None if each has one row."""
         hashes = self.block.hashes
         starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1]))
         return (hashes, None) if len(starts) == len(hashes) else (hashes[starts], np.append(starts, len(hashes)))
 
     @cached_property
-    def _by_due(self) -> Places:
+    def _by_due(self) -> RowIndices:
         return np.argsort(self.block.due, kind="stable")
 
     def nbytes(self) -> int:
@@ -93,12 +93,12 @@ class Segment:
         return self.block.nbytes + (0 if bounds is None else distinct.nbytes + bounds.nbytes)
 
 
-def expanded(start: Places, end: Places) -> Found:
+def expanded(start: RowIndices, end: RowIndices) -> Candidates:
     """Return every index of each range, with the number of its range."""
     counts = np.maximum(end - start, 0)
     probed = np.repeat(np.arange(len(counts)), counts)
     before = np.cumsum(counts) - counts
-    return Found(probed, np.arange(len(probed)) - before[probed] + start[probed])
+    return Candidates(probed, np.arange(len(probed)) - before[probed] + start[probed])
 
 
 def sorted_rows(block: Block, *, of_runs: bool = False) -> Block:
@@ -121,7 +121,7 @@ def sorted_rows(block: Block, *, of_runs: bool = False) -> Block:
     return block.take(order)
 
 
-def _stable_order(hashes: Hashes) -> Places:
+def _stable_order(hashes: Hashes) -> RowIndices:
     """Return what `argsort` with kind="stable" does, in a seventh of the time.
 
     It sorts numbers whose low bits are the rows' indices.
@@ -136,7 +136,7 @@ def _stable_order(hashes: Hashes) -> Places:
     return order
 
 
-def _bisected(times: Times, start: Places, end: Places, bounds: Times, *, past: bool) -> Places:
+def _bisected(times: Times, start: RowIndices, end: RowIndices, bounds: Times, *, past: bool) -> RowIndices:
     """Return, for each range of rising times, the first index with a time >= the bound, or > the bound if `past`."""
     low, high = start.copy(), np.maximum(end, start)
     active = np.flatnonzero(low < high)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..batch import Times
-from .block import Block, Hashes, Places
+from .block import Block, Hashes, RowIndices
 from .matching import without_nulls
 from .segment import expanded
 from .sides import Side
@@ -92,7 +92,7 @@ class SessionRows(WindowRows):
                     ends = block.times + self._gap
                     yield Complete(block.times, ends, ends, {**dict.fromkeys(self._keys, ()), side: [(block, np.arange(len(block)))]})
 
-    def _met(self, side: Side, block: Block, places: Places, of: Places) -> tuple[Places, Places]:
+    def _met(self, side: Side, block: Block, places: RowIndices, of: RowIndices) -> tuple[RowIndices, RowIndices]:
         """Return the indices and numbers, without rows whose keys equal none."""
         valid = None if self._nulls_meet else without_nulls(block, self._keys[side])
         return (places, of) if valid is None else (places[valid[places]], of[valid[places]])
@@ -135,7 +135,7 @@ class SessionRows(WindowRows):
         return Complete(sessions[1], ends, ends, sides)
 
 
-def _before(ranges: tuple[Places, Places]) -> tuple[Places, Places]:
+def _before(ranges: tuple[RowIndices, RowIndices]) -> tuple[RowIndices, RowIndices]:
     """Return the number of the range, and the index, of every candidate."""
     found = expanded(*ranges)
     return found.probed, found.stored

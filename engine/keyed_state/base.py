@@ -1,7 +1,7 @@
 """`KeyedState`: the interface through which the state of one operator in one worker is moved, saved and restored.
 
 State is moved and saved as batches with the key columns in front, so that channels and files treat it like any data. An operator
-works with its own kind of state by that kind's methods (`Table.merge`, `Panes.append`, ...); the task, the hand-over and the
+works with its own kind of state by that kind's methods (`AggregateTable.merge`, `Panes.append`, ...); the task, the hand-over and the
 checkpoints know this interface only.
 
 Invariant: a `snapshot` and all later `delta`s add up to the state at the barrier of the last one, regardless of state that
@@ -11,7 +11,7 @@ departs, arrives or changes meanwhile.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -32,6 +32,33 @@ class StateTransfer(ABC):
     @abstractmethod
     def fetch(self, columns: Sequence[pa.Array]) -> Sequence[Batch]:
         """Return the state of these keys (key columns) that is still here, in chunks. Called when the new owner needs it now."""
+
+
+class KeyTransfer(StateTransfer):
+    """A transfer of state that stays with its owner until it is sent; `columns`: the key columns.
+
+    `take` removes and returns the state of keys that are still there.
+
+    >>> transfer = KeyTransfer([pa.array([1, 2, 3])], lambda keys: Batch(pa.record_batch({"key": keys[0]})))
+    >>> transfer.next_chunk(2).to_rows(), transfer.next_chunk(2).to_rows(), transfer.next_chunk(2)
+    ([{'key': 2}, {'key': 3}], [{'key': 1}], None)
+    """
+
+    def __init__(self, columns: Sequence[pa.Array], take: Callable[[Sequence[pa.Array]], Batch | None]) -> None:
+        self._columns, self._take = columns, take
+        self._left = len(columns[0]) if columns else 0
+
+    def next_chunk(self, keys: int) -> Batch | None:
+        while self._left:
+            before, self._left = self._left, max(0, self._left - keys)
+            batch = self._take([column.slice(self._left, before - self._left) for column in self._columns])
+            if batch is not None:
+                return batch
+        return None
+
+    def fetch(self, columns: Sequence[pa.Array]) -> Sequence[Batch]:
+        batch = self._take(columns)
+        return () if batch is None else (batch,)
 
 
 class KeyedState(ABC):

@@ -20,7 +20,7 @@ from ..protocol.routing import Move
 from ..snapshots.chain import replacing
 from ..snapshots.changes import Changes
 
-Log = tuple[PartialAggregates, ...]
+PaneLog = tuple[PartialAggregates, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class PaneChanges(Changes):
     `key_groups` and `operator` are needed to hash keys.
     """
 
-    came: Mapping[int, Log]
+    came: Mapping[int, PaneLog]
     left: Sequence[Left]
     forgotten: frozenset[int]
     key_groups: int
@@ -59,7 +59,7 @@ class PaneChanges(Changes):
         both = [*earlier.left, *self.left]
         return PaneChanges(came, both, earlier.forgotten | self.forgotten, self.key_groups, self.operator)
 
-    def _without(self, log: Log, move: Move) -> Log:
+    def _without(self, log: PaneLog, move: Move) -> PaneLog:
         return tuple(split(partial, move, self.key_groups, self.operator)[1] for partial in log)
 
 

@@ -29,7 +29,7 @@ NOWHERE: Where = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class SeriesRows:
     """Rows of series: the key of each as `codes`, below the number of keys, and its position, both of shape (rows,).
 
     So `partial` has no key columns.
@@ -41,16 +41,16 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundRows:
     """Rows that were read; `partial` returns the content of those with some indices, without key columns."""
 
     codes: Codes
     positions: Positions
     partial: Callable[[Where], PartialAggregates]
 
-    def at(self, where: Where) -> Rows:
+    def at(self, where: Where) -> SeriesRows:
         """Return the rows with these indices."""
-        return Rows(self.codes[where], self.positions[where], self.partial(where))
+        return SeriesRows(self.codes[where], self.positions[where], self.partial(where))
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -62,11 +62,11 @@ class Series(KeyedState):
     aggregator: PartialAggregator
 
     @abstractmethod
-    def read(self, keys: Sequence[pa.Array]) -> Found:
+    def read(self, keys: Sequence[pa.Array]) -> FoundRows:
         """Return the series of these distinct keys (key columns), in any order. `write` must follow."""
 
     @abstractmethod
-    def write(self, rows: Rows, kept: Where = NOWHERE) -> None:
+    def write(self, rows: SeriesRows, kept: Where = NOWHERE) -> None:
         """Replace the series of the keys that were read by `rows`, and by the found rows with the indices `kept`.
 
         A key without rows is forgotten.
@@ -91,16 +91,16 @@ class Series(KeyedState):
         names = self.aggregator.keys
         keys = encode_keys(pa.record_batch(list(partial.keys), names=list(names)), names, self.aggregator.operator)
         found = self.read(keys.columns)
-        self.write(Rows(keys.codes, positions, replace(partial, keys=())), np.arange(len(found)))
+        self.write(SeriesRows(keys.codes, positions, replace(partial, keys=())), np.arange(len(found)))
 
     def check(self, schema: pa.Schema) -> None:
         if PANE not in schema.names:
             raise TypeError("it has no positions")
 
 
-def joined(first: Rows, second: Rows) -> Rows:
+def joined(first: SeriesRows, second: SeriesRows) -> SeriesRows:
     """Concatenate the rows of both; the codes have the same meaning."""
     a, b = first.partial, second.partial
     parts = tuple(tuple(map(ragged.joined, zip(x, y, strict=True))) for x, y in zip(a.parts, b.parts, strict=True))
     partial = PartialAggregates((), np.concatenate([a.rows, b.rows]), parts)
-    return Rows(np.concatenate([first.codes, second.codes]), np.concatenate([first.positions, second.positions]), partial)
+    return SeriesRows(np.concatenate([first.codes, second.codes]), np.concatenate([first.positions, second.positions]), partial)

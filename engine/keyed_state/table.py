@@ -13,7 +13,7 @@ from ..state_description import PartsChange
 from .base import KeyedState
 
 
-class Table(KeyedState):
+class AggregateTable(KeyedState):
     """A row of partial aggregates per key. Used by one thread."""
 
     aggregator: PartialAggregator

@@ -33,7 +33,7 @@ from .unkeyed import EVERYTHING
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class EncodedKeys:
     """The distinct keys of a batch: `columns`, each of shape (count,), and `codes`, each row's index in them, shape (rows,)."""
 
     codes: npt.NDArray[Any]
@@ -45,7 +45,7 @@ class Keys:
         return key_values(self.columns)
 
 
-def encode_keys(rows: pa.RecordBatch, names: tuple[str, ...], operator: str) -> Keys:
+def encode_keys(rows: pa.RecordBatch, names: tuple[str, ...], operator: str) -> EncodedKeys:
     """Encode the keys of `rows` in the columns `names`. Raises RecordError for a missing column or a type that can't be a key."""
     try:
         columns = [_plain(key_column(rows, name, operator)) for name in names]
@@ -244,21 +244,21 @@ _TEXTS = frozenset({pa.string().id, pa.large_string().id, pa.binary().id, pa.lar
 _LISTED = frozenset({*_TEXTS, *_INTEGERS, pa.uint64().id, pa.bool_().id})
 
 
-def _encode(column: pa.Array) -> Keys:
+def _encode(column: pa.Array) -> EncodedKeys:
     if column.type.id == _NULL:
-        return Keys(np.zeros(len(column), np.int64), [column[:1]], min(1, len(column)))
+        return EncodedKeys(np.zeros(len(column), np.int64), [column[:1]], min(1, len(column)))
     integers = integers_of(column)
     if integers is None:
         if (few := _few(column)) is not None:
             return _at(*few, [column])
         encoded = column.dictionary_encode(null_encoding="encode")
-        return Keys(encoded.indices.to_numpy(), [encoded.dictionary], len(encoded.dictionary))
+        return EncodedKeys(encoded.indices.to_numpy(), [encoded.dictionary], len(encoded.dictionary))
     low, span = range_of(integers)
     if span > _table_size(len(integers)):
         return _at(*grouped(integers.view(np.uint64)[np.newaxis]), [column])
     present, codes = compact(integers - low, span)
     keys = pa.array(present + low)
-    return Keys(codes, [keys if keys.type == column.type else keys.cast(column.type)], len(present))
+    return EncodedKeys(codes, [keys if keys.type == column.type else keys.cast(column.type)], len(present))
 
 
 def _few(column: pa.Array) -> tuple[Where, Where] | None:
@@ -271,15 +271,15 @@ def _few(column: pa.Array) -> tuple[Where, Where] | None:
     return numbered(as_bytes(column) if column.type.id in _TEXTS else column.to_pylist())
 
 
-def _at(first: Where, codes: Where, columns: list[pa.Array]) -> Keys:
+def _at(first: Where, codes: Where, columns: list[pa.Array]) -> EncodedKeys:
     """Return the keys in the rows `first`."""
     if len(first) == len(codes):
-        return Keys(codes, columns, len(codes))
+        return EncodedKeys(codes, columns, len(codes))
     where = pa.array(first)
-    return Keys(codes, [column.take(where) for column in columns], len(first))
+    return EncodedKeys(codes, [column.take(where) for column in columns], len(first))
 
 
-def _encode_several(columns: list[pa.Array]) -> Keys:
+def _encode_several(columns: list[pa.Array]) -> EncodedKeys:
     """Number the rows by each column first. If there are few possible combinations, a table finds the distinct ones."""
     numbered = [_numbered(column) for column in columns]
     spans = [span for _, span in numbered]
@@ -293,7 +293,7 @@ def _encode_several(columns: list[pa.Array]) -> Keys:
     first = np.empty(len(present), np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]
     where = pa.array(first)
-    return Keys(codes, [column.take(where) for column in columns], len(first))
+    return EncodedKeys(codes, [column.take(where) for column in columns], len(first))
 
 
 def _numbered(column: pa.Array) -> tuple[npt.NDArray[np.uint64], int]:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from .encoding import key_hashes
 from .equality import equal_values
 
-Places = npt.NDArray[np.intp]
+RowIndices = npt.NDArray[np.intp]
 
 
 class TableIndex:
@@ -38,7 +38,7 @@ class TableIndex:
         begins = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]])) if len(hashes) else np.zeros(0, np.intp)
         self._hashes, self._begins = hashes[begins], np.append(begins, len(hashes))
 
-    def find(self, columns: Sequence[pa.Array]) -> tuple[Places, Places]:
+    def find(self, columns: Sequence[pa.Array]) -> tuple[RowIndices, RowIndices]:
         """Return (index of the key, index of the row) for each match, in the order of the keys, then of the table.
 
         The key columns must have types of the same kinds as the table's.
@@ -62,7 +62,7 @@ class TableIndex:
                 return int(later[0])
         return None
 
-    def _stretches(self, hashes: npt.NDArray[np.uint64]) -> tuple[Places, Places]:
+    def _stretches(self, hashes: npt.NDArray[np.uint64]) -> tuple[RowIndices, RowIndices]:
         """Return, for each hash, the start of its stretch in `_rows` and its length."""
         if not len(self._hashes):
             return np.zeros(len(hashes), np.intp), np.zeros(len(hashes), np.intp)
@@ -72,7 +72,7 @@ class TableIndex:
         begins = self._begins[found]
         return begins, np.where(self._hashes[found] == hashes, self._begins[found + 1] - begins, 0)
 
-    def _equal(self, columns: Sequence[pa.Array], keys: Places, rows: Places) -> npt.NDArray[np.bool_]:
+    def _equal(self, columns: Sequence[pa.Array], keys: RowIndices, rows: RowIndices) -> npt.NDArray[np.bool_]:
         """Return a mask of the pairs (key, row) whose keys are equal."""
         same = np.ones(len(keys), np.bool_)
         for column, own in zip(columns, self._columns, strict=True):

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 from ..batch import Batch
 from ..columns import UNKNOWN, Columns
 from ..context import Context, Emit
+from ..dropped_records import DroppedRecord
 from ..errors import shown
-from ..left_out import LeftOut
 from ..needed import Needed
 from ..source import Source
 from ..updates import Updates
@@ -38,8 +38,8 @@ class Operator(ABC):
         """
 
     @property
-    def works_outside(self) -> bool:
-        """True if its instances have work for other threads (`OperatorInstance.wanted`)."""
+    def has_background_work(self) -> bool:
+        """True if its instances have work for other threads (`OperatorInstance.background_work`)."""
         return False
 
     stays_with_input: ClassVar[bool] = False
@@ -103,7 +103,7 @@ class OperatorInstance(ABC):
         """Return the number of refused records that did not stop the job."""
         return 0
 
-    def take_refused(self) -> tuple[LeftOut, ...]:
+    def take_refused(self) -> tuple[DroppedRecord, ...]:
         """Return some of the refused records since the last call."""
         return ()
 
@@ -120,20 +120,20 @@ class OperatorInstance(ABC):
     def finish(self, emit: Emit) -> None:
         """Emit the remaining results. Called at the end of the input, after `advance(MAX_TIME)`."""
 
-    def wanted(self) -> Callable[[], Any] | None:
-        """Return work for another thread, if there is any. Called after every event if the operator `works_outside`.
+    def background_work(self) -> Callable[[], Any] | None:
+        """Return work for another thread, if there is any. Called after every event if the operator `has_background_work`.
 
-        `returned`, then exactly one of `brought` and `failed`, is called between two batches, unless the task ends first.
+        `work_ended`, then exactly one of `work_result` and `work_failed`, is called between two batches, unless the task ends first.
         """
         return None
 
-    def returned(self) -> None:
+    def work_ended(self) -> None:
         """Note that the background work has ended."""
 
-    def brought(self, result: Any) -> None:
+    def work_result(self, result: Any) -> None:
         """Take the result of the background work."""
 
-    def failed(self, error: BaseException) -> str:
+    def work_failed(self, error: BaseException) -> str:
         """Return a report about the `error` that the background work raised. The task continues."""
         return shown(error)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..dropped_records import DroppedRecord
 from ..functions.error_policy import ErrorPolicy, OnError
 from ..functions.function_class import let_go, made
-from ..left_out import LeftOut
 from .base import Operator, OperatorInstance
 
 
@@ -36,5 +36,5 @@ class FunctionInstance(OperatorInstance):
     def skipped_records(self) -> int:
         return self.errors.skipped
 
-    def take_refused(self) -> tuple[LeftOut, ...]:
+    def take_refused(self) -> tuple[DroppedRecord, ...]:
         return self.errors.sample.take()

@@ -14,7 +14,7 @@ from ..context import Context
 from ..joins.sides import Side
 from ..keyed_state.base import KeyedState
 from ..keys.encoding import encode_keys, key_column, key_groups, key_values
-from ..keys.largest import largest
+from ..keys.load import largest
 from ..protocol.split_route import Dealt
 from ..state_description import StateDescription
 from ..updates import Updates

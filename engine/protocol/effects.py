@@ -22,7 +22,7 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedChunk:
     """A chunk of the task's keyed state, as of the barrier of `checkpoint`."""
 
     checkpoint: CheckpointNumber
@@ -94,7 +94,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WorkOutcome:
     """The end of `Work`: its result, or the error it raised."""
 
     result: Any = None
@@ -109,4 +109,4 @@ class OperatorProblem:
     problem: str
 
 
-Effect = Sent | Saved | Prepared | Finished | Latency | Consumed | Switched | Arrived | Rewound | Work | OperatorProblem
+Effect = Sent | SavedChunk | Prepared | Finished | Latency | Consumed | Switched | Arrived | Rewound | Work | OperatorProblem

@@ -7,7 +7,7 @@ batches behind a marker count once the hand-over is done.
 >>> awaited = AwaitedColumns((RIGHT,))
 >>> awaited.hold([1, 2])
 True
->>> awaited.told(1, LEFT), awaited.hold([1, 2]), awaited.hold([1])
+>>> awaited.note(1, LEFT), awaited.hold([1, 2]), awaited.hold([1])
 (None, True, False)
 """
 
@@ -31,7 +31,7 @@ class AwaitedColumns:
         self._behind: dict[ChannelId, Side] = {}
         self._since: float | None = None
 
-    def told(self, channel: ChannelId, side: Side, *, behind: bool = False) -> None:
+    def note(self, channel: ChannelId, side: Side, *, behind: bool = False) -> None:
         """Note a batch of this side on `channel`; `behind`: it follows a marker of a hand-over that isn't done."""
         (self._behind if behind else self._sides)[channel] = side
         if not behind:
@@ -40,7 +40,7 @@ class AwaitedColumns:
     def thaw(self) -> None:
         """Note that the hand-over is done."""
         for channel, side in self._behind.items():
-            self.told(channel, side)
+            self.note(channel, side)
         self._behind.clear()
 
     def hold(self, channels: Iterable[ChannelId]) -> bool:

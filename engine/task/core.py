@@ -20,7 +20,7 @@ from ..keys.load import KeyLoad
 from ..operators.base import OperatorInstance
 from ..operators.keyed import KeyedInstance
 from ..plan.task_spec import TaskSpec
-from ..protocol.effects import Consumed, Effect, Finished, Latency, OperatorProblem, Outcome, Prepared, Rewound, Switched
+from ..protocol.effects import Consumed, Effect, Finished, Latency, OperatorProblem, Prepared, Rewound, Switched, WorkOutcome
 from ..protocol.elements import MAX_TIME, Barrier, Element, End, LatencyMark, Marker, Rewind, Watermark
 from ..protocol.handover_step import Arrived, HandoverStep, Peer
 from ..protocol.ids import NO_CHECKPOINT, ChannelId, CheckpointNumber, StepVersion
@@ -29,12 +29,12 @@ from ..protocol.routing import Move
 from ..state_description import PartsChange
 from .alignment import Alignment
 from .awaited_columns import AwaitedColumns
-from .event_time import EventTime
 from .handover import Handovers
 from .operator_chain import OperatorChain
 from .outputs import Outputs
 from .story import Story
 from .task_checkpoints import TaskCheckpoints
+from .task_event_time import TaskEventTime
 
 
 class TaskCore:
@@ -55,7 +55,7 @@ class TaskCore:
         self.finished = False
         self.stopped = False
         """True once the last barrier has passed: the task reads, takes and emits nothing more, but must still save its state."""
-        self._time = EventTime(spec.inputs)
+        self._time = TaskEventTime(spec.inputs)
         self._awaited: AwaitedColumns | None = None
         self._alignment = Alignment(spec.name)
         self._checkpoints = TaskCheckpoints()
@@ -222,12 +222,12 @@ class TaskCore:
             keyed.state.restore(chunk if mine.all() else chunk.filter(mine), keyed.context.name, change)
             self._await_columns(keyed)
 
-    def go_on_from(self, checkpoint: CheckpointNumber, files: Sequence[StateFile]) -> None:
+    def continue_from(self, checkpoint: CheckpointNumber, files: Sequence[StateFile]) -> None:
         """Note that the complete state of this worker at `checkpoint` was installed.
 
         The next delta extends its chain, `files`.
         """
-        self._checkpoints.go_on_from(checkpoint, files)
+        self._checkpoints.continue_from(checkpoint, files)
 
     def switch(self, version: StepVersion, now: float) -> list[Effect]:
         """Route by the table after step `version` from here on, between two batches.
@@ -270,10 +270,10 @@ class TaskCore:
         self.outputs.flush()
         return self._take()
 
-    def brought(self, position: int, outcome: Outcome, now: float) -> list[Effect]:
+    def work_ended(self, position: int, outcome: WorkOutcome, now: float) -> list[Effect]:
         """Take the outcome of the background work of the operator at `position`, between two batches."""
-        self._begin(now, "work outside is over", position)
-        problem = self.chain.brought(position, outcome)
+        self._begin(now, "background work ended", position)
+        problem = self.chain.work_ended(position, outcome)
         if problem is not None:
             self._out.append(problem)
         return self._take()
@@ -303,8 +303,8 @@ class TaskCore:
     def _take(self) -> list[Effect]:
         self.outputs.take(self._out)
         effects, self._out = self._out, []
-        if self.chain.works_outside and not self.finished and not self.stopped:
-            effects.extend(self.chain.outside())
+        if self.chain.has_background_work and not self.finished and not self.stopped:
+            effects.extend(self.chain.background_work())
         if self._awaited is not None and not self.finished:
             problem = self._awaited.problem(self.outputs.now)
             if problem is not None:
@@ -317,7 +317,7 @@ class TaskCore:
         elif isinstance(element, Batch):
             self._receive_batch(channel, element)
         elif isinstance(element, Watermark):
-            self._time.hear(channel, element.time)
+            self._time.observe(channel, element.time)
             self._follow()
         elif isinstance(element, Rewind):
             self._time.rewind(channel, element.time)
@@ -341,7 +341,7 @@ class TaskCore:
             self.chain.process(0, batch)
         self._out.append(Consumed(channel, came))
         if self._awaited is not None:
-            self._awaited.told(channel, side_of(came.rows.schema), behind=channel in self._time.frozen_channels)
+            self._awaited.note(channel, side_of(came.rows.schema), behind=channel in self._time.frozen_channels)
             self._follow()
 
     def _receive_state(self, handovers: Handovers, channel: ChannelId, element: Element) -> None:

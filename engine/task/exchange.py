@@ -22,7 +22,7 @@ from ..protocol.elements import MIN_TIME, Element, End, LatencyMark, Marker, Rew
 from ..protocol.handover_step import HandoverStep
 from ..protocol.ids import ChannelId
 from ..protocol.routing import Hashes, RoutingTable
-from ..types.schemas import common_schema
+from ..types.exact import common_schema
 
 
 class Buffer:
@@ -86,7 +86,7 @@ class Exchange(ABC):
         self.buffers = [Buffer(channel) for channel in channels]
         self.batch_rows = batch_rows
         self.watermark = MIN_TIME
-        self.said = MIN_TIME
+        self.sent_watermark = MIN_TIME
         self._marked = 0
 
     @abstractmethod
@@ -102,9 +102,9 @@ class Exchange(ABC):
         """Send all waiting rows, and the newest watermark after them."""
         for buffer in self.buffers:
             buffer.flush(out)
-        if self.watermark > self.said:
-            self.said = self.watermark
-            out.extend(Sent(buffer.channel, Watermark(self.said)) for buffer in self.buffers)
+        if self.watermark > self.sent_watermark:
+            self.sent_watermark = self.watermark
+            out.extend(Sent(buffer.channel, Watermark(self.sent_watermark)) for buffer in self.buffers)
 
     def broadcast(self, element: Element, out: list[Sent]) -> None:
         """Send a signal on every channel, after everything before it."""
@@ -114,8 +114,8 @@ class Exchange(ABC):
     def attach(self, channel: ChannelId, out: list[Sent]) -> None:
         """Add the channel to a new worker, and tell it the current watermark."""
         self.buffers.append(Buffer(channel))
-        if self.said > MIN_TIME:
-            out.append(Sent(channel, Watermark(self.said)))
+        if self.sent_watermark > MIN_TIME:
+            out.append(Sent(channel, Watermark(self.sent_watermark)))
 
     def detach(self, channels: Collection[ChannelId], out: list[Sent]) -> None:
         """End these channels, after their waiting rows."""
@@ -131,7 +131,7 @@ class Exchange(ABC):
         This worker takes over records that another had not read.
         """
         self.flush(out)
-        self.watermark = self.said = time
+        self.watermark = self.sent_watermark = time
         out.extend(Sent(buffer.channel, Rewind(time)) for buffer in self.buffers)
 
     @property
@@ -142,7 +142,7 @@ class Exchange(ABC):
     @property
     def waits(self) -> bool:
         """True if a flush would send anything."""
-        if self.watermark > self.said:
+        if self.watermark > self.sent_watermark:
             return True
         for buffer in self.buffers:  # noqa: SIM110 -- called after every step; a generator would cost three times as much
             if buffer.batches or buffer.marks:

@@ -59,7 +59,7 @@ class _Outgoing:
 class _Incoming:
     """A move to this worker. Records set aside are kept by the number of the request that they wait for (0 if it isn't lazy).
 
-    A lazy move has one request in flight at a time (`asking`). Keys that are needed meanwhile are `gathered` for the next, so the
+    A lazy move has one request in flight at a time (`in_flight`). Keys that are needed meanwhile are `gathered` for the next, so the
     cost of a request is per round trip, not per batch. `early`: elements from the old owner that arrived before the markers, None
     once all markers are here.
     """
@@ -71,7 +71,7 @@ class _Incoming:
     requested: dict[Any, int] = field(default_factory=dict)
     here: set[Any] = field(default_factory=set)
     requests: int = 0
-    asking: bool = False
+    in_flight: bool = False
     gathered: list[list[pa.Array]] = field(default_factory=list)
     early: list[Element] | None = field(default_factory=list)
     keys: int = 0
@@ -90,7 +90,7 @@ class Handovers:
         self._passed: set[int] = set()
         self._outgoing: list[_Outgoing] = []
         self._incoming: dict[int, _Incoming] = {}
-        self._asked: dict[ChannelId, tuple[StepVersion, int]] = {}
+        self._announced: dict[ChannelId, tuple[StepVersion, int]] = {}
         self._waiting: list[Batch] = []
         """The records of keys whose copy has yet to be sent."""
 
@@ -212,9 +212,9 @@ class Handovers:
         """
         source = self._sender[channel]
         if isinstance(element, FetchRequest):
-            self._asked[channel] = element.version, element.number
-        elif isinstance(element, Batch) and channel in self._asked:
-            self._requested(source, *self._asked.pop(channel), element)
+            self._announced[channel] = element.version, element.number
+        elif isinstance(element, Batch) and channel in self._announced:
+            self._requested(source, *self._announced.pop(channel), element)
         else:
             return self.state_element(source, element)
         return [], None
@@ -309,13 +309,13 @@ class Handovers:
 
     def _ask(self, source: int, incoming: _Incoming) -> None:
         """Request the gathered keys, unless a request is in flight."""
-        if incoming.asking or not incoming.gathered:
+        if incoming.in_flight or not incoming.gathered:
             return
         channel, gathered = self._peers[source].outgoing, incoming.gathered
         batches = [Batch(pa.RecordBatch.from_arrays(columns, names=list(self._operator.keys))) for columns in gathered]
         self._out.append(Sent(channel, FetchRequest(incoming.version, incoming.requests)))
         self._out.append(Sent(channel, Batch.concat(batches)))
-        incoming.requests, incoming.asking, incoming.gathered = incoming.requests + 1, True, []
+        incoming.requests, incoming.in_flight, incoming.gathered = incoming.requests + 1, True, []
 
     def _install(self, source: int, state: Batch) -> None:
         incoming = self._incoming_from(source)
@@ -329,7 +329,7 @@ class Handovers:
             return []
         incoming.here.update(key for key, number in incoming.requested.items() if number == answer.number)
         incoming.requested = {key: number for key, number in incoming.requested.items() if number != answer.number}
-        incoming.asking = False
+        incoming.in_flight = False
         self._ask(source, incoming)
         return joined(incoming.aside.pop(answer.number, []))
 

@@ -16,17 +16,17 @@ from typing import Any
 
 from ..batch import Batch, NoPythonValueError
 from ..context import Context
+from ..dropped_records import DroppedRecord, Sample
 from ..errors import RecordError
 from ..functions.error_policy import DEAD_LETTERS
 from ..keys.load import KeyLoad
-from ..left_out import LeftOut, Sample
 from ..operators.base import OperatorInstance
 from ..operators.keyed import KeyedInstance
 from ..operators.own_time import OwnTime, OwnTimeInstance
 from ..operators.rows.write import WriteInstance
 from ..operators.two_inputs import LATE
 from ..plan.task_spec import TaskSpec
-from ..protocol.effects import OperatorProblem, Outcome, Work
+from ..protocol.effects import OperatorProblem, Work, WorkOutcome
 from ..protocol.elements import MAX_TIME, MIN_TIME
 from ..protocol.ids import CheckpointNumber
 from .outputs import Outputs
@@ -56,10 +56,10 @@ class OperatorChain:
         self._spec, self._load, self._outputs, self._epoch = spec, load, outputs, epoch
         self._domains = TimeDomains(spec)
         self._clocked = [at for at in self._domains.reached if isinstance(own := spec.chain[at].operator, OwnTime) and own.ticks]
-        self._outside = [at for at, chained in enumerate(spec.chain) if chained.operator.works_outside]
-        self.works_outside = bool(self._outside)
+        self._background = [at for at, chained in enumerate(spec.chain) if chained.operator.has_background_work]
+        self.has_background_work = bool(self._background)
         """True if an operator may have background work."""
-        self.ticks = bool(self._clocked or self._outside)
+        self.ticks = bool(self._clocked or self._background)
         """True if an operator counts by the clock."""
         self._ticked = -TICK
         self.operators: list[OperatorInstance] = []
@@ -170,24 +170,24 @@ class OperatorChain:
                 self._own(position).tick()
                 self._go_on(position)
 
-    def outside(self) -> Iterator[Work | OperatorProblem]:
+    def background_work(self) -> Iterator[Work | OperatorProblem]:
         """Yield the operators' work for other threads, and reports about work that takes too long."""
-        for position in self._outside:
+        for position in self._background:
             operator = self.operators[position]
-            problem, work = operator.overdue(), operator.wanted()
+            problem, work = operator.overdue(), operator.background_work()
             if problem is not None:
                 yield OperatorProblem(operator.context.name, problem)
             if work is not None:
                 yield Work(position, work)
 
-    def brought(self, position: int, outcome: Outcome) -> OperatorProblem | None:
+    def work_ended(self, position: int, outcome: WorkOutcome) -> OperatorProblem | None:
         """Pass the outcome of its background work to the operator at `position`; return a report if it failed."""
         operator = self.operators[position]
-        operator.returned()
+        operator.work_ended()
         if outcome.error is None:
-            operator.brought(outcome.result)
+            operator.work_result(outcome.result)
             return None
-        return OperatorProblem(operator.context.name, operator.failed(outcome.error))
+        return OperatorProblem(operator.context.name, operator.work_failed(outcome.error))
 
     def _own(self, position: int) -> OwnTimeInstance:
         operator = self.operators[position]
@@ -219,7 +219,7 @@ class OperatorChain:
         """Return the number of records that a user's function refused without stopping the job."""
         return sum(operator.skipped_records for operator in self.operators)
 
-    def take_left_out(self) -> tuple[LeftOut, ...]:
+    def take_dropped_records(self) -> tuple[DroppedRecord, ...]:
         """Return some of the refused and late records since the last call."""
         late = (emitter.late.take() for emitter in self._emitters)
         refused = (operator.take_refused() for operator in self.operators)

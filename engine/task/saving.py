@@ -84,7 +84,7 @@ class Snapshots:
         self._next = Chain()
         return Saving(prepared, self._state.snapshot(), self._next)
 
-    def go_on_from(self, checkpoint: int, files: Sequence[StateFile]) -> None:
+    def continue_from(self, checkpoint: int, files: Sequence[StateFile]) -> None:
         """Note that the state was restored from `checkpoint`, whose chain is `files`."""
         rows = [file.keys for file in files]
         self._state.changes()

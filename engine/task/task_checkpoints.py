@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from ...state.files import StateFile
 from ..keyed_state.base import KeyedState
-from ..protocol.effects import Prepared, Saved
+from ..protocol.effects import Prepared, SavedChunk
 from ..protocol.elements import Barrier
 from ..protocol.ids import CheckpointNumber
 from .saving import Saving, Snapshots
@@ -27,10 +27,10 @@ class TaskCheckpoints:
         """Save this state with each checkpoint."""
         self._snapshots = Snapshots(state)
 
-    def go_on_from(self, checkpoint: CheckpointNumber, files: Sequence[StateFile]) -> None:
+    def continue_from(self, checkpoint: CheckpointNumber, files: Sequence[StateFile]) -> None:
         """Note that the state is that of `checkpoint`. The next delta extends its chain, `files`."""
         if self._snapshots is not None:
-            self._snapshots.go_on_from(checkpoint, files)
+            self._snapshots.continue_from(checkpoint, files)
 
     def begin(self, barrier: Barrier, prepared: Prepared) -> Prepared | None:
         """Freeze the state, as the barrier is passed on. Return `prepared` if there is none to save."""
@@ -45,17 +45,17 @@ class TaskCheckpoints:
         """True if `next` has something to return."""
         return self._saving is not None
 
-    def next(self) -> Saved | Prepared | None:
+    def next(self) -> SavedChunk | Prepared | None:
         """Return the next chunk of the state, behind the last one `Prepared`, then None."""
         if self._saving is None:
             return None
         chunk, prepared = self._saving.next(), self._saving.prepared
         if chunk is not None:
-            return Saved(prepared.checkpoint, chunk)
+            return SavedChunk(prepared.checkpoint, chunk)
         self._saving = None
         return prepared
 
-    def rest(self) -> Iterator[Saved | Prepared]:
+    def rest(self) -> Iterator[SavedChunk | Prepared]:
         """Yield everything that `next` still has to return."""
         while (effect := self.next()) is not None:
             yield effect

@@ -10,6 +10,7 @@ a tumbling window is one pane, a sliding one merges several.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from math import gcd
 
 import numpy as np
@@ -95,3 +96,14 @@ def sliding(size: Duration, every: Duration, *, offset: Duration = 0) -> Windows
             "use a longer slide, or one that divides their size"
         )
     return windows
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window of event time, from `start` up to but without `end`, both in UTC.
+
+    A session's `end` is its gap after its last row.
+    """
+
+    start: datetime
+    end: datetime

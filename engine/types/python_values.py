@@ -108,7 +108,7 @@ def _guessed(values: Sequence[Any], families: set[str], missing: bool) -> pa.Arr
     if guess is not None:
         return guess(values)
     if len(families) > 1:
-        raise MisfitError(f"values of the types {_told(families)}")
+        raise MisfitError(f"values of the types {_listed(families)}")
     return pa.array(values)
 
 
@@ -175,7 +175,7 @@ def _typed(values: Sequence[Any], families: set[str], missing: bool, kind: pa.Da
     if expected is not None:
         _expect(families, expected)
     elif len(families) > 1:
-        raise MisfitError(f"values of the types {_told(families)}")
+        raise MisfitError(f"values of the types {_listed(families)}")
     return pa.array(values, kind)
 
 
@@ -190,10 +190,10 @@ _ALLOWED: tuple[tuple[Callable[[pa.DataType], bool], set[str]], ...] = (
 
 def _expect(families: set[str], allowed: set[str]) -> None:
     if not families <= allowed:
-        raise MisfitError(f"values of the type{'s' if len(families) > 1 else ''} {_told(families)}")
+        raise MisfitError(f"values of the type{'s' if len(families) > 1 else ''} {_listed(families)}")
 
 
-def _told(families: set[str]) -> str:
+def _listed(families: set[str]) -> str:
     return " and ".join(sorted(families))
 
 

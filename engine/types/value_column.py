@@ -40,18 +40,18 @@ class Misfit:
 
     def problem(self, source: str = "") -> str:
         """Return the text for errors, without advice; `source` says whose value it is."""
-        kind, got = _guess(self.value), f"got {shown(self.value)} ({_told(self.value)}){source}"
+        kind, got = _guess(self.value), f"got {shown(self.value)} ({_described(self.value)}){source}"
         if self.kind is None:
             return f"column `{self.name}` must have a type that Arrow has, {got}"
         where = "in schema" if self.declared else "in the rows before" if self.in_batch else "in this stream"
-        told = f"column `{self.name}` is {self.kind} {where}, {got}"
+        found = f"column `{self.name}` is {self.kind} {where}, {got}"
         if self.declared:
-            return f"{told}, which would change" if kind is not None and wider(self.kind, kind) is not None else told
+            return f"{found}, which would change" if kind is not None and wider(self.kind, kind) is not None else found
         if kind is None:
-            return f"{told}, which has no type in Arrow"
+            return f"{found}, which has no type in Arrow"
         if wider(self.kind, kind) is None:
-            return f"{told}, and no type holds {self.kind} and {kind}"
-        return f"{told}, and {wider(self.kind, kind)}, which holds both types, can't hold all values exactly"
+            return f"{found}, and no type holds {self.kind} and {kind}"
+        return f"{found}, and {wider(self.kind, kind)}, which holds both types, can't hold all values exactly"
 
 
 class ValueColumn:
@@ -145,7 +145,7 @@ def _guess(value: Any) -> pa.DataType | None:
         return None
 
 
-def _told(value: Any) -> str:
+def _described(value: Any) -> str:
     """Return the Python type of a value, with Arrow's if that says more."""
     kind = _guess(value)
     return type(value).__name__ if kind is None or not pa.types.is_nested(kind) else f"{type(value).__name__}, {kind}"

@@ -1,8 +1,8 @@
 """Draws a job's state.
 
 >>> from .console import as_text
->>> from ..scheduler.job.effects import JobState
->>> from ..scheduler.job.status import JobStatus
+>>> from ..scheduler.protocol.effects import JobState
+>>> from ..scheduler.protocol.status import JobStatus
 >>> print(as_text(status_table(JobStatus("words", JobState.RUNNING, None, ("read-0", "count-0"), 3, 1.25))))
              words
 ────────────────────

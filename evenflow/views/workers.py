@@ -64,7 +64,7 @@ def workers_of(snapshots: PolicySnapshots, operator: str | None) -> dict[str, An
         if one.operator == operator
         for split in one.splits
     ]
-    dropped: list[dict[str, Any]] = [{"time": one.time, "worker": one.worker, **asdict(one.what)} for one in view.left_out]
+    dropped: list[dict[str, Any]] = [{"time": one.time, "worker": one.worker, **asdict(one.what)} for one in view.dropped_records]
     dropped += [_failed(failure) for failure in view.failures]
     dropped = [one for one in dropped if one["operator"] in stage.operators]
     return {"operators": list(stage.operators), "keyed": stage.table is not None, "workers": workers, "splits": splits, "dropped": dropped}

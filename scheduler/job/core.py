@@ -212,7 +212,7 @@ class JobCore:
         """What a worker reports, in the order in which it sent it."""
         job = self._job
         if isinstance(report, WorkerWindow):
-            window = job.left_out.taken(report)
+            window = job.dropped_records.taken(report)
             job.metrics.add(window)
             if worker in job.sources:
                 job.quiet.add(window)

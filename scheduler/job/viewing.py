@@ -59,7 +59,7 @@ class Viewing:
             split_hot_keys=job.config.balance.split_hot_keys,
             policy_settings=self._policy_settings,
             failures=tuple(job.failures),
-            left_out=job.left_out.all(),
+            dropped_records=job.dropped_records.all(),
             cluster=cluster,
             worker_cpus=job.config.worker.cpus,
             saves_state=job.config.checkpoint.saves_state,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...engine.left_out import LeftOut
+from ...engine.dropped_records import DroppedRecord
 from ...engine.protocol.ids import WorkerId
 from ...engine.source import SplitFigures
 from .batch_costs import BatchCosts
@@ -28,7 +28,7 @@ class WorkerWindow:
     `latencies`: milliseconds from source to here, of latency marks; only workers without outputs have them. `watermark`: microseconds
     since the epoch. `queued`, `queued_rows`: batches that wait, and their rows; `backlog`: rows that are there and that its source has not
     read, None if it isn't a source or doesn't know; `splits`: how far its source is with each of its splits. `costs`: of the batches that
-    it took. `left_out`: some of the records that its operators left out, for the coordinator to keep.
+    it took. `dropped_records`: some of the records that its operators left out, for the coordinator to keep.
     """
 
     worker: WorkerId
@@ -56,4 +56,4 @@ class WorkerWindow:
     hot_left: tuple[int, ...] = ()
     latencies: tuple[float, ...] = ()
     costs: BatchCosts = field(default_factory=BatchCosts)
-    left_out: tuple[LeftOut, ...] = ()
+    dropped_records: tuple[DroppedRecord, ...] = ()

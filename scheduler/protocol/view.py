@@ -14,7 +14,7 @@ from ...balancer.verdict import Verdict
 from ...engine.protocol.ids import WorkerId
 from ...engine.protocol.routing import RoutingTable
 from ...engine.protocol.split_route import Dealt
-from ..load.dropped_records import LeftOutAt
+from ..load.dropped_records import DroppedRecordAt
 from ..load.window import WorkerWindow
 from ..policies.controller import DecisionRecord
 from ..policies.dataflow.scaled_stage import ScaledStage
@@ -61,7 +61,7 @@ class JobView:
     then; `decisions` of the scaling policy since then, and the newest before. `look`: the policy's newest look. `threshold`: the load over
     the floor at which the job calls it uneven; `least_busy`: the part of its time for which the hottest worker is busy if that matters.
     `plan_windows`, `split_hot_keys`: how a balancer plans that is asked by hand; `policy_settings`: what scaling policies are told.
-    `failures`: the newest, the oldest first. `left_out`: the newest records that operators left out. `cluster`: its nodes and where the
+    `failures`: the newest, the oldest first. `dropped_records`: the newest ones. `cluster`: its nodes and where the
     workers are, None where there are no nodes; `worker_cpus`: that a worker sets aside; `saves_state`: whether workers can go on elsewhere
     from a checkpoint.
 
@@ -84,7 +84,7 @@ class JobView:
     split_hot_keys: bool = True
     policy_settings: PolicySettings = DEFAULTS
     failures: tuple[Failure, ...] = ()
-    left_out: tuple[LeftOutAt, ...] = ()
+    dropped_records: tuple[DroppedRecordAt, ...] = ()
     cluster: ClusterView | None = None
     worker_cpus: float = 0.0
     saves_state: bool = False

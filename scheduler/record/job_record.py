@@ -15,7 +15,7 @@ from ...engine.protocol.effects import OperatorProblem
 from ...engine.protocol.ids import WorkerId, worker_id
 from ...state.errors import EvenflowError
 from ..configs.job import JobConfig
-from ..load.dropped_records import LeftOutRecords
+from ..load.dropped_records import DroppedRecords
 from ..load.load_snapshot import load_snapshot
 from ..load.metrics import JobMetrics, OperatorLoad
 from ..load.quiet_inputs import QuietInputs
@@ -69,7 +69,7 @@ class JobRecord:
         self.quiet = QuietInputs()
         self.rescales = Operations[Rescaling]()
         self.failures = Newest[Failure](FAILURES)
-        self.left_out = LeftOutRecords()
+        self.dropped_records = DroppedRecords()
         self.metrics = JobMetrics({task.name: task.stage for task in plan.tasks})
         self._effects: list[Effect] = []
         self._story: deque[str] = deque(maxlen=STORY)

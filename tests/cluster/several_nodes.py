@@ -59,7 +59,7 @@ def nodes_of(job):
 
 
 def placed(job):
-    """The job and its nodes as a page knows them."""
+    """Return the job and its nodes as a page knows them."""
     page = PolicySnapshots()
     page.add(job._runtime.ask(ShowView()))
     return page.placed()

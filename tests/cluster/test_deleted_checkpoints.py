@@ -16,7 +16,7 @@ import pytest
 from watching import PATIENCE, actors, end, pid, socket_folders, until
 
 import evenflow as ef
-from evenflow.connectors.spark.exchange import ExchangeFolder
+from evenflow.connectors.exchange.exchange_folder import ExchangeFolder
 from evenflow.scheduler.protocol.effects import JobState
 from evenflow.testing.settings import changed
 

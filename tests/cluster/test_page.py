@@ -188,7 +188,7 @@ def test_what_somebody_does_on_the_page_is_done_and_its_recording_can_be_gone_th
 
         page.locator("header").get_by_role("button", name="Checkpoint…").click()
         expect(page.locator("dialog .plan")).to_contain_text("saves its state", timeout=PATIENCE)
-        answered(page, "was asked for")
+        answered(page, "is requested")
         page.locator("#operators summary").click()
         page.locator("#operators").get_by_role("button", name="numbered").click()
         expect(page.locator("#operators tbody tr")).to_have_count(3, timeout=PATIENCE)
@@ -266,7 +266,7 @@ def plans_of(file, capsys):
     assert main(["plan", "balance", "--snapshot", f"{file}@3", "--policy", "lpt"]) == 0
     assert json.loads(capsys.readouterr().out)["moves"]
     assert main(["plan", "balance", "--snapshot", f"{file}@all"]) == 0
-    assert "what hotspot would have done" in capsys.readouterr().out
+    assert "hotspot, replayed on recorded data" in capsys.readouterr().out
 
 
 PROGRAM = """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from driving import start_spark, wait_until
 
-from evenflow.connectors.spark.exchange import ExchangeFolder
+from evenflow.connectors.exchange.exchange_folder import ExchangeFolder
 from evenflow.connectors.spark.source import from_spark
 
 work, data, exchange = (Path(argument) for argument in sys.argv[1:])

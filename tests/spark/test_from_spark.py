@@ -17,7 +17,7 @@ from java_classes import TESTS
 from patience import patience
 from pyspark.sql import SparkSession
 
-from evenflow.connectors.spark.exchange import ExchangeFolder
+from evenflow.connectors.exchange.exchange_folder import ExchangeFolder
 from evenflow.connectors.spark.source import from_spark
 from evenflow.engine.errors import ConnectorError, FlowError
 

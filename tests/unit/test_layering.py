@@ -36,6 +36,7 @@ CLOCK_CALLS = frozenset({
 
 CLOCKS_AND_THREADS = frozenset({"queue", "threading", "time"})
 SHELLS = {
+    "background_work": "runs work of operators in threads",
     "clocks": "the clocks of jobs and tasks",
     "cluster": "starts a job's coordinator and waits for it",
     "coordinator": "the process of the coordinator",

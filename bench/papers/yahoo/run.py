@@ -96,7 +96,6 @@ def latencies_of(results: pa.Table, begin: int) -> npt.NDArray[np.float64]:
 
 
 def _run(source: NumberedSource, folder: Path) -> float:
-    """Run the job; returns its seconds."""
     flow = ef.Dataflow("yahoo")
     views_by_campaign(flow.read(source)).map_batches(stamped).write(ef.write_parquet(folder))
     config = ef.JobConfig(parallelism=WORKERS, checkpoint=ef.CheckpointConfig(interval=None))

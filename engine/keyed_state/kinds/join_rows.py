@@ -189,7 +189,7 @@ class JoinRows(KeyedState):
         columns = [*tagged.columns, pa.array(block.times), pa.array(block.due)]
         return Batch(pa.RecordBatch.from_arrays(columns, names=[*tagged.schema.names, TIME, DUE]))
 
-    def told(self) -> Iterator[Batch]:
+    def column_chunks(self) -> Iterator[Batch]:
         """Yield a chunk without rows for each side with known columns: their next owner may never get a row of that side."""
         nothing = np.zeros(0, np.int64)
         for side, schema in list(self.columns.items()):
@@ -197,7 +197,7 @@ class JoinRows(KeyedState):
 
     def _chunks(self, blocks: Sequence[Came], reading: Any) -> Iterator[Batch]:
         """Yield the rows of these blocks that had not been forgotten when `reading` began; it ends with the last chunk."""
-        yield from self.told()
+        yield from self.column_chunks()
         for side, block in blocks:
             for first in range(0, len(block), CHUNK):
                 piece = block.slice(first, min(CHUNK, len(block) - first))
@@ -223,7 +223,7 @@ class _RowTransfer(StateTransfer):
 
     def __init__(self, state: JoinRows, left: list[Came]) -> None:
         self._state, self._left = state, left
-        self._columns = list(state.told())
+        self._columns = list(state.column_chunks())
 
     def next_chunk(self, keys: int) -> Batch | None:
         if self._columns:

@@ -16,13 +16,13 @@ from ...context import Context
 from ..arrays import StateArrays
 from ..panes import Panes
 from ..series import Series
-from ..table import Table
+from ..table import AggregateTable
 
 if TYPE_CHECKING:
     from .row_store import RowPlace
 
 
-def open_table(aggregator: PartialAggregator, context: Context) -> Table:
+def open_table(aggregator: PartialAggregator, context: Context) -> AggregateTable:
     """Return an empty table. Raises StateBackendError if storage or the server is not available."""
     if context.state.backend == MEMORY:
         from ..memory.memory_table import MemoryTable

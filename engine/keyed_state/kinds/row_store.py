@@ -17,10 +17,10 @@ import pyarrow as pa
 from ....state.backends.base import StateBackend
 from ....state.errors import StateBackendError
 from ...joins.row_codec import RowCodec
-from ...joins.rows import Mask, MemoryRows, Places, Reached, Rows
+from ...joins.rows import BlockRows, Mask, MemoryRows, Reached, RowIndices
 from ...types.exact import common, widened
 
-Numbers = npt.NDArray[np.uint64]
+RowNumbers = npt.NDArray[np.uint64]
 
 AT_ONCE = 4_096
 """The least number of forgotten rows that are deleted at a time."""
@@ -37,7 +37,7 @@ class RowPlace:
         self._backend = backend
         self._stores = [] if backend is None else [RowStore(backend, group) for group in range(groups)]
 
-    def keep(self, group: int, rows: Rows) -> Rows:
+    def keep(self, group: int, rows: BlockRows) -> BlockRows:
         """Store the rows, and return them as stored."""
         return self._stores[group].keep(rows) if self._stores else rows
 
@@ -66,12 +66,12 @@ class RowStore:
         self._since: list[int] = []
         """The number of the first row that each codec packed."""
         self._readers: WeakSet[Reading] = WeakSet()
-        self._forgotten: list[Numbers] = []
+        self._forgotten: list[RowNumbers] = []
         self._nulls: set[str] = set()
 
-    def keep(self, rows: Rows) -> Rows:
+    def keep(self, rows: BlockRows) -> BlockRows:
         """Write rows; return a reference to them."""
-        if isinstance(rows, StoredRows):
+        if isinstance(rows, BackendRows):
             return rows
         table = rows.read()
         if not self._codecs or not self._codecs[-1].schema.equals(table.schema):
@@ -82,16 +82,16 @@ class RowStore:
         self._next += len(rows)
         self._backend.put_many([self._group] * len(rows), _keys(numbers), self._codecs[-1].pack(table))
         self._delete()
-        return StoredRows(self, numbers, table.schema)
+        return BackendRows(self, numbers, table.schema)
 
-    def read(self, numbers: Numbers, schema: pa.Schema) -> pa.RecordBatch:
+    def read(self, numbers: RowNumbers, schema: pa.Schema) -> pa.RecordBatch:
         """Return the rows with these numbers, in their order. Raises StateBackendError for a missing row."""
         there, rows = self.kept(numbers, schema)
         if not there.all():
             raise StateBackendError(f"{np.count_nonzero(~there)} of {len(there)} rows of a join are gone from the state backend")
         return rows
 
-    def kept(self, numbers: Numbers, schema: pa.Schema) -> tuple[Mask, pa.RecordBatch]:
+    def kept(self, numbers: RowNumbers, schema: pa.Schema) -> tuple[Mask, pa.RecordBatch]:
         """Return a mask of the numbers whose rows exist, and these rows, with the columns of `schema`."""
         values = self._backend.get_many([self._group] * len(numbers), _keys(numbers))
         there = np.fromiter((value is not None for value in values), np.bool_, len(values))
@@ -106,7 +106,7 @@ class RowStore:
         order = np.argsort(np.argsort(codecs, kind="stable"))
         return there, parts[0].with_others(parts[1:]).take(order).read()
 
-    def forget(self, numbers: Numbers) -> None:
+    def forget(self, numbers: RowNumbers) -> None:
         """Forget the rows with these numbers."""
         self._forgotten.append(numbers)
         if sum(map(len, self._forgotten)) >= AT_ONCE:
@@ -132,35 +132,35 @@ class RowStore:
             self._backend.delete_many([self._group] * len(gone), _keys(np.sort(gone)))
 
 
-class StoredRows(Rows):
+class BackendRows(BlockRows):
     """Rows in a `RowStore`: their numbers."""
 
     __slots__ = ("_store", "numbers", "schema")
 
-    def __init__(self, store: RowStore, numbers: Numbers, schema: pa.Schema) -> None:
+    def __init__(self, store: RowStore, numbers: RowNumbers, schema: pa.Schema) -> None:
         self._store, self.numbers, self.schema = store, numbers, schema
 
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def take(self, places: Places) -> StoredRows:
-        return StoredRows(self._store, self.numbers[places], self.schema)
+    def take(self, places: RowIndices) -> BackendRows:
+        return BackendRows(self._store, self.numbers[places], self.schema)
 
-    def filter(self, mask: Mask) -> StoredRows:
-        return StoredRows(self._store, self.numbers[mask], self.schema)
+    def filter(self, mask: Mask) -> BackendRows:
+        return BackendRows(self._store, self.numbers[mask], self.schema)
 
-    def slice(self, start: int, length: int) -> StoredRows:
-        return StoredRows(self._store, self.numbers[start : start + length], self.schema)
+    def slice(self, start: int, length: int) -> BackendRows:
+        return BackendRows(self._store, self.numbers[start : start + length], self.schema)
 
-    def with_others(self, others: Sequence[Rows]) -> StoredRows:
+    def with_others(self, others: Sequence[BlockRows]) -> BackendRows:
         parts, schema = [self.numbers], self.schema
         for other in others:
-            assert isinstance(other, StoredRows)
+            assert isinstance(other, BackendRows)
             parts.append(other.numbers)
             schema = common([schema, other.schema])
-        return StoredRows(self._store, np.concatenate(parts), schema)
+        return BackendRows(self._store, np.concatenate(parts), schema)
 
-    def reached(self, places: Places) -> Reached:
+    def reached(self, places: RowIndices) -> Reached:
         """Read each requested row once, also if it is requested several times."""
         distinct, where = np.unique(places, return_inverse=True)
         return Reached((self._store.read(self.numbers[distinct], self.schema),), where)
@@ -187,6 +187,6 @@ def no_rows(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
-def _keys(numbers: Numbers) -> list[bytes]:
+def _keys(numbers: RowNumbers) -> list[bytes]:
     """Return keys in the order of the numbers: new rows are behind all others."""
     return numbers.astype(">u8").view("V8").tolist()  # type: ignore[no-any-return]

@@ -19,8 +19,8 @@ SHALLOW = KNOWN - CONTAINERS - ZONED
 LEAST = 256
 """The number of parts of a batch's states that are always checked, at each depth."""
 
-ONE_IN = 8
-"""The number of states per checked part in a large batch."""
+ONE_IN = 64
+"""In a large batch, one part is checked for this many states."""
 
 
 class StateCheck:
@@ -51,8 +51,11 @@ class StateCheck:
         """Return True if `accepts` must be called for each state of this type."""
         return self._each and kind not in SHALLOW
 
-    def foreign(self, keys: Sequence[Any], states: Mapping[Any, Any]) -> Any:
-        """Return a key whose state can't be saved; None if none was found. `keys`: those of the states that were written."""
+    def foreign(self, rows: int, keys: Callable[[int, int], Sequence[Any]], states: Mapping[Any, Any]) -> Any:
+        """Return a key whose state can't be saved; None if none was found.
+
+        `keys(start, length)`: the keys of `length` rows of the batch from the row `start`, whose states were written.
+        """
         if not self._deep or self._each:
             return None
         most = max(rows // ONE_IN, LEAST)

@@ -136,16 +136,16 @@ class DistinctSlots:
         self.add(used, lists)
 
     def _forget_all(self) -> None:
-        self._numbers = Numbers(self._kind)
+        self._numbers = ValueNumbers(self._kind)
         self._runs: list[Ints] = []
         self._dead = 0
         self._slots = np.zeros(0, np.int64)
 
 
-class Numbers:
+class ValueNumbers:
     """The numbers of values of one type, none of them null: 0, 1, 2 and so on, in order of arrival.
 
-    >>> numbers = Numbers(pa.string())
+    >>> numbers = ValueNumbers(pa.string())
     >>> numbers.of(pa.array(["a", "b", "a"])).tolist(), numbers.values(np.array([1])).to_pylist()
     ([0, 1, 0], ['b'])
     """

@@ -18,8 +18,7 @@ from ...snapshots.chain import changed
 from ...snapshots.changes import Changes, SlotChanges
 from ...types.arrays import Array
 from ..arrays import StateArrays, arrays_of, batch_of
-from ..base import StateTransfer
-from ..key_transfer import KeyTransfer
+from ..base import KeyTransfer, StateTransfer
 
 CHUNK = 16_384
 """The keys of a chunk of a snapshot."""

@@ -22,9 +22,8 @@ from ...protocol.elements import MAX_TIME
 from ...protocol.routing import Move
 from ...snapshots.chain import changed
 from ...snapshots.changes import Changes, SlotChanges
-from ..base import StateTransfer
-from ..key_transfer import KeyTransfer
-from ..series import NOWHERE, Codes, Found, Positions, Rows, Series
+from ..base import KeyTransfer, StateTransfer
+from ..series import NOWHERE, Codes, FoundRows, Positions, Series, SeriesRows
 from .part_slots import clear, grown, new_slots
 
 CHUNK = 16_384
@@ -62,7 +61,7 @@ class MemorySeries(Series):
         parts = sum(a.nbytes(p) for a, p in zip(self.aggregator.accumulators, self._parts, strict=False))
         return parts + 33 * len(self._live) + self._heads.nbytes + self._slots.nbytes
 
-    def read(self, keys: Sequence[pa.Array]) -> Found:
+    def read(self, keys: Sequence[pa.Array]) -> FoundRows:
         of = self._slots.of(keys)
         more = self._slots.capacity - len(self._heads)
         if more > 0:
@@ -70,21 +69,21 @@ class MemorySeries(Series):
         self._heads[self._slots.fresh] = _NONE
         codes, where = self._linked(of)
         self._read = of, codes, where
-        return Found(codes, self._positions[where], lambda places: self._partial(where[places]))
+        return FoundRows(codes, self._positions[where], lambda places: self._partial(where[places]))
 
-    def write(self, rows: Rows, kept: Where = NOWHERE) -> None:
+    def write(self, rows: SeriesRows, kept: Where = NOWHERE) -> None:
         of, codes, where = self._read
         if len(where) and not len(kept):
             others = self._replace(rows, of)
             numbers = np.cumsum(others) - 1
             left = np.flatnonzero(others[rows.codes])
-            rows = Rows(numbers[rows.codes[left]], rows.positions[left], rows.partial.take(left))
+            rows = SeriesRows(numbers[rows.codes[left]], rows.positions[left], rows.partial.take(left))
             of, where = of[others], where[others[codes]]
         self._remove(np.delete(where, kept))
         self._link(np.concatenate([where[kept], self._add(of, rows)]), of)
         self._forget(of[self._heads[of] == _NONE])
 
-    def _replace(self, rows: Rows, of: Where) -> Mask:
+    def _replace(self, rows: SeriesRows, of: Where) -> Mask:
         """Replace the row of each key that had one row and has one now. Return a mask of the other keys."""
         heads = self._heads[of]
         once = (heads != _NONE) & (self._next[heads] == _NONE) & (np.bincount(rows.codes, minlength=len(of)) == 1)
@@ -160,7 +159,7 @@ class MemorySeries(Series):
             codes.append(codes[-1])
             found.append(self._next[found[-1]])
 
-    def _add(self, of: Where, rows: Rows) -> Where:
+    def _add(self, of: Where, rows: SeriesRows) -> Where:
         """Add rows of the keys at the slots `of`, not linked yet. Return their slots."""
         if not len(rows.codes):
             return NOWHERE

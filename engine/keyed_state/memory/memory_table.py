@@ -17,16 +17,15 @@ from ...keys.slots import KeySlots
 from ...protocol.routing import Move
 from ...snapshots.chain import changed
 from ...snapshots.changes import Changes, SlotChanges
-from ..base import StateTransfer
-from ..key_transfer import KeyTransfer
-from ..table import Table
+from ..base import KeyTransfer, StateTransfer
+from ..table import AggregateTable
 from .part_slots import clear, grown, merge_into, new_slots
 
 CHUNK = 16_384
 """The keys of a chunk of a snapshot."""
 
 
-class MemoryTable(Table):
+class MemoryTable(AggregateTable):
     """A table in memory, whose rows are slots of growing arrays."""
 
     def __init__(self, aggregator: PartialAggregator, key_groups: int) -> None:

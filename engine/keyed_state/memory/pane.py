@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from ...aggregates.partial_aggregates import Carry, PartialAggregates, PartialAggregator
 
-Split: TypeAlias = Callable[[PartialAggregates], tuple[PartialAggregates, PartialAggregates]]
+PartialSplit: TypeAlias = Callable[[PartialAggregates], tuple[PartialAggregates, PartialAggregates]]
 """Splits partial aggregates into those that leave and those that stay."""
 
 _SMALLEST = 32_768
@@ -71,7 +71,7 @@ class Pane:
             self._settled.append(partial, aggregator)
         return fresh
 
-    def cut_out(self, split: Split, aggregator: PartialAggregator) -> tuple[PartialAggregates | None, PartialAggregates | None]:
+    def cut_out(self, split: PartialSplit, aggregator: PartialAggregator) -> tuple[PartialAggregates | None, PartialAggregates | None]:
         """Remove and return the rows that `split` selects, of the settled and of the newer ones; None for no rows."""
         return _cut_out(self._settled, split, aggregator), _cut_out(self._fresh, split, aggregator)
 
@@ -98,7 +98,7 @@ class Pane:
         return sum(aggregator.nbytes(partial) for partial in self.log)
 
 
-def _cut_out(log: Log, split: Split, aggregator: PartialAggregator) -> PartialAggregates | None:
+def _cut_out(log: Log, split: PartialSplit, aggregator: PartialAggregator) -> PartialAggregates | None:
     if not len(log):
         return None
     leaving, staying = split(log.combined(aggregator))

@@ -13,7 +13,7 @@ from ...batch import Batch
 from ...context import Context
 from ...types.arrays import Array
 from ..arrays import StateArrays, arrays_of, batch_of
-from .stored_rows import Places, StoredRows, ToBatch
+from .stored_rows import BackendKeys, StoredRows, ToBatch
 from .stored_state import StoredState
 
 
@@ -27,7 +27,7 @@ class StoredArrays(StoredState, StateArrays):
         self._keys, self.types = keys, state
         self._dtype = np.dtype(list(state.items()))
         super().__init__(StoredRows(context, keys, self._batch))
-        self._read: Places = [], []
+        self._read: BackendKeys = [], []
 
     def read(self, columns: Sequence[pa.Array]) -> dict[str, Array]:
         self._read = self._rows.places(columns)
@@ -55,7 +55,7 @@ class StoredArrays(StoredState, StateArrays):
     def _saving(self) -> ToBatch:
         return self._batch
 
-    def _put(self, places: Places, state: Mapping[str, Array]) -> None:
+    def _put(self, places: BackendKeys, state: Mapping[str, Array]) -> None:
         table = np.empty(len(places[0]), self._dtype)
         for name in self._dtype.names or ():
             table[name] = state[name]

@@ -33,7 +33,7 @@ ABOUT = b"evenflow.rows"
 them.
 """
 
-Places = tuple[list[int], list[bytes]]
+BackendKeys = tuple[list[int], list[bytes]]
 """Groups and keys of the backend."""
 
 ToBatch: TypeAlias = Callable[[list[pa.Array], list[bytes]], Batch]
@@ -71,7 +71,7 @@ class StoredRows:
         """Return the panes that may have keys."""
         return self._panes.keys()
 
-    def places(self, columns: Sequence[pa.Array]) -> Places:
+    def places(self, columns: Sequence[pa.Array]) -> BackendKeys:
         """Return the groups and keys of these key columns (and panes).
 
         Raises RecordError for a key of another type than before.
@@ -83,11 +83,11 @@ class StoredRows:
         """Return the key columns of keys of the backend."""
         return self._codec.columns(keys)
 
-    def get(self, places: Places) -> list[bytes | None]:
+    def get(self, places: BackendKeys) -> list[bytes | None]:
         """Return the rows, None for a key without one."""
         return self.backend.get_many(*places)
 
-    def put(self, places: Places, rows: Sequence[bytes]) -> None:
+    def put(self, places: BackendKeys, rows: Sequence[bytes]) -> None:
         """Write rows, at most one for each key."""
         self.backend.put_many(*places, rows)
 

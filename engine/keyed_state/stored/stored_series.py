@@ -25,14 +25,14 @@ from ...batch import Batch
 from ...context import Context
 from ...protocol.routing import Move
 from ..base import StateTransfer
-from ..series import NOWHERE, Codes, Found, Positions, Rows, Series
+from ..series import NOWHERE, Codes, FoundRows, Positions, Series, SeriesRows
 from .partial_rows import PartialRows
-from .stored_rows import Places, StoredRows, ToBatch
+from .stored_rows import BackendKeys, StoredRows, ToBatch
 from .stored_state import StoredState
 
 _Piece = tuple[PartialAggregates, Positions]
 _LOWEST = -(2**63)
-_NO_ROWS = Rows(NOWHERE, NOWHERE, PartialAggregates((), NOWHERE, ()))
+_NO_ROWS = SeriesRows(NOWHERE, NOWHERE, PartialAggregates((), NOWHERE, ()))
 
 
 class StoredSeries(StoredState, Series):
@@ -42,16 +42,16 @@ class StoredSeries(StoredState, Series):
         self.aggregator = aggregator
         self._form = PartialRows(aggregator)
         super().__init__(StoredRows(context, aggregator.keys, self._sent, self._form.about))
-        self._places: Places = [], []
+        self._places: BackendKeys = [], []
         """The places of the keys that were read."""
-        self._found: tuple[Found, list[bytes]]
+        self._found: tuple[FoundRows, list[bytes]]
         """The rows that were found there, and their bytes."""
-        self._bounds = Bounds(self._rows) if falls_due else None
+        self._bounds = PositionBounds(self._rows) if falls_due else None
 
-    def read(self, keys: Sequence[pa.Array]) -> Found:
+    def read(self, keys: Sequence[pa.Array]) -> FoundRows:
         return self._read_at(self._rows.places(keys))
 
-    def write(self, rows: Rows, kept: Where = NOWHERE) -> None:
+    def write(self, rows: SeriesRows, kept: Where = NOWHERE) -> None:
         groups, keys = self._places
         found, there = self._found
         packed = [there[place] for place in kept.tolist()] + (self._form.pack(rows.partial) if len(rows.codes) else [])
@@ -100,9 +100,9 @@ class StoredSeries(StoredState, Series):
             self._bounds.drop_moving(move)
         return super().depart(move)
 
-    def _read_at(self, places: Places) -> Found:
+    def _read_at(self, places: BackendKeys) -> FoundRows:
         codes, positions, rows = _taken_apart(self._rows.get(places))
-        found = Found(codes, positions, lambda where: self._form.unpack((), [rows[place] for place in where.tolist()]))
+        found = FoundRows(codes, positions, lambda where: self._form.unpack((), [rows[place] for place in where.tolist()]))
         self._places, self._found = places, (found, rows)
         return found
 
@@ -125,7 +125,7 @@ class StoredSeries(StoredState, Series):
         return self._form.unpack([column.take(of) for column in columns], rows, binding), positions
 
 
-class Bounds:
+class PositionBounds:
     """Lower bounds of the positions of the keys that are here, by their group and key in the backend."""
 
     def __init__(self, rows: StoredRows) -> None:

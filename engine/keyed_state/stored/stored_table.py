@@ -9,13 +9,13 @@ import pyarrow as pa
 from ...aggregates.partial_aggregates import PartialAggregates, PartialAggregator
 from ...batch import Batch
 from ...context import Context
-from ..table import Table
+from ..table import AggregateTable
 from .partial_rows import PartialRows
 from .stored_rows import StoredRows, ToBatch
 from .stored_state import StoredState
 
 
-class StoredTable(StoredState, Table):
+class StoredTable(StoredState, AggregateTable):
     """A table in a backend. A batch costs as much as its distinct keys, independent of the number of all keys."""
 
     def __init__(self, aggregator: PartialAggregator, context: Context) -> None:

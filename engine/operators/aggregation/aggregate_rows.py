@@ -20,8 +20,8 @@ from ...batch import Batch
 from ...columns import Columns
 from ...context import Context, Emit
 from ...keyed_state.kinds.opening import open_series
-from ...keyed_state.series import Codes, Found, Rows, Series, joined
-from ...keys.encoding import Keys, compact, encode_keys
+from ...keyed_state.series import Codes, FoundRows, Series, SeriesRows, joined
+from ...keys.encoding import EncodedKeys, compact, encode_keys
 from ...keys.unkeyed import described, shown
 from ...needed import Needed
 from ...state_description import StateDescription, columns_text
@@ -112,7 +112,7 @@ class AggregateRowsInstance(KeyedInstance):
         self._emit(self._windows(came), panes, keys, came, batch, emit)
         self._write(panes, found, came)
 
-    def _partial(self, batch: Batch, codes: Codes, came: _Came) -> Rows:
+    def _partial(self, batch: Batch, codes: Codes, came: _Came) -> SeriesRows:
         """Return the rows of the batch as panes."""
         number = np.empty(len(codes), np.int64)
         of = codes[came.order]
@@ -122,16 +122,16 @@ class AggregateRowsInstance(KeyedInstance):
         span = int(pane.max()) + 1
         present, groups = compact(codes.astype(np.int64) * span + pane, len(first) * span)
         partial = self.aggregator.aggregate(batch, groups, (), len(present))
-        return Rows(present // span, first[present // span] + present % span, partial)
+        return SeriesRows(present // span, first[present // span] + present % span, partial)
 
-    def _with_found(self, panes: Rows, found: Found, came: _Came) -> Rows:
+    def _with_found(self, panes: SeriesRows, found: FoundRows, came: _Came) -> SeriesRows:
         """Return the panes of the batch with the found ones that change or whose window ends with this batch."""
         ends = came.after // self.every > came.before // self.every
         changes = found.positions == came.before[found.codes] // self.pane
         needed = np.flatnonzero((found.positions != _COUNT) & (changes | ends[found.codes]))
         return self._merged(joined(found.at(needed), panes)) if len(needed) else panes
 
-    def _merged(self, rows: Rows) -> Rows:
+    def _merged(self, rows: SeriesRows) -> SeriesRows:
         """Return panes by key and number, each once; of equal ones the first in `rows` has the earlier records."""
         order = np.argsort(rows.positions, kind="stable")
         order = order[in_groups(rows.codes[order], int(rows.codes.max()) + 1)]
@@ -141,7 +141,7 @@ class AggregateRowsInstance(KeyedInstance):
         groups = np.empty(len(order), np.int64)
         groups[order] = np.cumsum(begins) - 1
         firsts = np.flatnonzero(begins)
-        return Rows(codes[firsts], positions[firsts], self.aggregator.grouped([rows.partial], (), groups, len(firsts)))
+        return SeriesRows(codes[firsts], positions[firsts], self.aggregator.grouped([rows.partial], (), groups, len(firsts)))
 
     def _windows(self, came: _Came) -> tuple[Codes, Ints]:
         """Return the keys' codes and the end rows of the windows that this batch completes.
@@ -160,14 +160,14 @@ class AggregateRowsInstance(KeyedInstance):
         places: npt.NDArray[np.intp] = came.order[came.begins[codes] + ends - came.before[codes] - 1]
         return places
 
-    def _emit(self, windows: tuple[Codes, Ints], panes: Rows, keys: Keys, came: _Came, batch: Batch, emit: Emit) -> None:
+    def _emit(self, windows: tuple[Codes, Ints], panes: SeriesRows, keys: EncodedKeys, came: _Came, batch: Batch, emit: Emit) -> None:
         for codes, ends, partial in self._results(*windows, panes, keys.count):
             of = pa.array(codes)
             columns = [column.take(of) for column in keys.columns[: len(shown(self.keys))]]
             rows = pa.RecordBatch.from_arrays([*columns, pa.array(ends), *self.aggregator.results(partial)], names=self._names)
             emit(Batch(rows, None if batch.times is None else batch.times[self._places(codes, ends, came)]))
 
-    def _results(self, codes: Codes, ends: Ints, panes: Rows, keys: int) -> Iterator[tuple[Codes, Ints, PartialAggregates]]:
+    def _results(self, codes: Codes, ends: Ints, panes: SeriesRows, keys: int) -> Iterator[tuple[Codes, Ints, PartialAggregates]]:
         """Yield the windows' keys, end rows and partial aggregates, some windows at a time."""
         begins = np.searchsorted(panes.codes, np.arange(keys))
         last = ends // self.pane
@@ -183,16 +183,16 @@ class AggregateRowsInstance(KeyedInstance):
             where = np.arange(len(window)) - np.repeat(np.cumsum(number) - number, number) + places[some][window]
             yield codes[some], ends[some], self.aggregator.grouped([panes.partial.take(where)], (), window, len(number))
 
-    def _write(self, panes: Rows, found: Found, came: _Came) -> None:
+    def _write(self, panes: SeriesRows, found: FoundRows, came: _Came) -> None:
         """Write the changed panes that the next windows need, and the counts; unchanged panes stay."""
         needed = ((came.after // self.every + 1) * self.every - self.size) // self.pane
         changed = came.before // self.pane
         written = _taken(panes, np.flatnonzero(panes.positions >= np.maximum(needed, changed)[panes.codes]))
         stays = (found.positions != _COUNT) & (found.positions >= needed[found.codes]) & (found.positions < changed[found.codes])
         empty = tuple(accumulator.empty(len(needed)) for accumulator in self.aggregator.accumulators)
-        counts = Rows(np.arange(len(needed)), np.full(len(needed), _COUNT), PartialAggregates((), came.after, empty))
+        counts = SeriesRows(np.arange(len(needed)), np.full(len(needed), _COUNT), PartialAggregates((), came.after, empty))
         self.state.write(joined(written, counts), np.flatnonzero(stays))
 
 
-def _taken(rows: Rows, where: npt.NDArray[np.intp]) -> Rows:
+def _taken(rows: SeriesRows, where: npt.NDArray[np.intp]) -> SeriesRows:
     return replace(rows, codes=rows.codes[where], positions=rows.positions[where], partial=rows.partial.take(where))

@@ -16,7 +16,7 @@ from ...batch import Batch
 from ...columns import Columns
 from ...context import Context, Emit
 from ...keyed_state.kinds.opening import open_table
-from ...keyed_state.table import Table
+from ...keyed_state.table import AggregateTable
 from ...keys.encoding import encode_keys
 from ...needed import Needed
 from ...state_description import StateDescription, columns_text
@@ -64,9 +64,9 @@ class AggregateRunning(KeyedOperator):
 class AggregateRunningInstance(KeyedInstance):
     """An instance whose state is a row per key."""
 
-    state: Table
+    state: AggregateTable
 
-    def __init__(self, operator: AggregateRunning, context: Context, batch_aggregator: BatchAggregator, table: Table) -> None:
+    def __init__(self, operator: AggregateRunning, context: Context, batch_aggregator: BatchAggregator, table: AggregateTable) -> None:
         super().__init__(context, operator.keys, table)
         self.updates = operator.updates
         self.merges_state = not operator.updates

@@ -23,7 +23,7 @@ from ...batch import Batch
 from ...columns import Columns
 from ...context import Context, Emit
 from ...keyed_state.kinds.opening import open_series
-from ...keyed_state.series import Codes, Positions, Rows, Series, joined
+from ...keyed_state.series import Codes, Positions, Series, SeriesRows, joined
 from ...keys.encoding import encode_keys
 from ...keys.unkeyed import described, shown
 from ...needed import Needed
@@ -92,7 +92,7 @@ class AggregateSessionsInstance(KeyedInstance):
         keys = encode_keys(pa.record_batch(list(partial.keys), names=list(self.keys)), self.keys, self.context.name)
         self._note_keys(keys.columns, keys.codes, partial)
         found = self.state.read(keys.columns)
-        rows = Rows(keys.codes, _last(partial), replace(partial, keys=()))
+        rows = SeriesRows(keys.codes, _last(partial), replace(partial, keys=()))
         if len(found):
             rows = joined(found.at(np.arange(len(found))), rows)
         codes, sessions, session_of = self._sessions(rows)
@@ -101,7 +101,7 @@ class AggregateSessionsInstance(KeyedInstance):
             self._late(batch, partial, of_records, late[session_of[len(rows.codes) - len(partial) :]], emit)
             kept = np.flatnonzero(~late)
             codes, sessions = codes[kept], sessions.take(kept)
-        self.state.write(Rows(codes, _last(sessions), sessions))
+        self.state.write(SeriesRows(codes, _last(sessions), sessions))
 
     def advance(self, watermark: int, emit: Emit) -> None:
         if watermark > MIN_TIME + self.gap:
@@ -109,7 +109,7 @@ class AggregateSessionsInstance(KeyedInstance):
                 self._emit(sessions, emit)
         self.watermark = watermark
 
-    def _sessions(self, rows: Rows) -> tuple[Codes, PartialAggregates, Codes]:
+    def _sessions(self, rows: SeriesRows) -> tuple[Codes, PartialAggregates, Codes]:
         """Merge rows of one session. Return the key's code of each session, the sessions, and each row's session."""
         order, session_of_ordered = sessions_of(rows.codes, _first(rows.partial), _last(rows.partial), self.gap)
         session_of = np.empty(len(order), np.int64)

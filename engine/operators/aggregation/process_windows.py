@@ -18,9 +18,9 @@ from ...batch import Batch
 from ...context import Context, Emit
 from ...errors import RecordError
 from ...functions.error_policy import OnError, function_name
-from ...functions.window import Window
 from ...keys.unkeyed import described
 from ...state_description import StateDescription
+from ...time.windows import Window
 from ..function import FunctionOperator
 from ..keyed import KeyedInstance, KeyedOperator
 from .aggregate_sessions import AggregateSessions

@@ -19,9 +19,9 @@ from ...context import Context, Emit
 from ...errors import RecordError
 from ...functions.error_policy import ErrorPolicy, OnError, Refused, function_name
 from ...functions.rows_encoder import RowsEncoder
-from ...functions.window import Window
 from ...keys.encoding import key_values
 from ...keys.unkeyed import shown
+from ...time.windows import Window
 from ..function import FunctionInstance
 from ..keyed import KeyedInstance
 from .window_bounds import END, START

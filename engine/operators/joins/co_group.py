@@ -18,13 +18,12 @@ from ...batch import Batch
 from ...context import Context, Emit
 from ...errors import RecordError
 from ...functions.error_policy import OnError, function_name
-from ...functions.window import Window
 from ...joins.block import Block
 from ...joins.sides import LEFT, RIGHT, Side
 from ...joins.window_rows import Complete
 from ...state_description import StateDescription
 from ...time.sessions import SessionWindows
-from ...time.windows import Windows
+from ...time.windows import Window, Windows
 from ..aggregation.window_bounds import END, START, described_windows, timestamps
 from ..aggregation.window_calls import WindowCalls
 from ..function import FunctionOperator

@@ -22,9 +22,9 @@ from ...errors import RecordError
 from ...joins.block import Block
 from ...joins.join_columns import DEALABLE, How, JoinColumns, later_times
 from ...joins.matching import ANY_TIME, Matcher
-from ...joins.row_log import Bounds
+from ...joins.row_log import TimeBounds
 from ...joins.rows import Reached
-from ...joins.segment import Found
+from ...joins.segment import Candidates
 from ...joins.sides import LEFT, RIGHT, Side
 from ...joins.within import Always, Between, described_within
 from ...keys.encoding import encode_keys
@@ -178,7 +178,7 @@ class JoinInstance(TwoInputsInstance):
             emit(self._alone(LEFT, left))
         return first
 
-    def _bounds_in_right(self, block: Block) -> Bounds:
+    def _bounds_in_right(self, block: Block) -> TimeBounds:
         within = self._within
         if isinstance(within, Always):
             return ANY_TIME
@@ -187,13 +187,13 @@ class JoinInstance(TwoInputsInstance):
         bounds = block.held.reached(np.arange(len(block))).rows(within.upper)
         return block.times + within.lower, self._upper(within, block.times, bounds)
 
-    def _bounds_in_left(self, block: Block) -> Bounds:
+    def _bounds_in_left(self, block: Block) -> TimeBounds:
         within = self._within
         if isinstance(within, Always):
             return ANY_TIME
         return None if isinstance(within.upper, str) else block.times - within.upper, block.times - within.lower
 
-    def _not_too_late(self, right: Block, found: Found, times: Times, left: Reached) -> npt.NDArray[np.bool_]:
+    def _not_too_late(self, right: Block, found: Candidates, times: Times, left: Reached) -> npt.NDArray[np.bool_]:
         """Return a mask of the pairs in which right's time is at most that in left's column."""
         assert isinstance(self._within, Between)
         assert isinstance(self._within.upper, str)

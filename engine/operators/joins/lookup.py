@@ -53,7 +53,7 @@ class Lookup(Operator):
         object.__setattr__(self, "sources", (self.table,) if isinstance(self.table, Source) else ())
 
     @property
-    def works_outside(self) -> bool:
+    def has_background_work(self) -> bool:
         return self.refresh is not None
 
     @property
@@ -116,21 +116,21 @@ class LookupInstance(OperatorInstance):
         self._names, self._inner, self._suffix = tuple(operator.on), operator.how == "inner", operator.suffix
         self._refresh = Refresh(operator.refresh) if operator.refresh is not None else None
 
-    def wanted(self) -> Callable[[], LookupTable] | None:
+    def background_work(self) -> Callable[[], LookupTable] | None:
         if self._refresh is None or not self._refresh.due(self.context.now()):
             return None
         operator, before = self._operator, self._table
         return partial(loaded, operator.table, operator.shape, self.context.name, before)
 
-    def brought(self, result: Any) -> None:
+    def work_result(self, result: Any) -> None:
         self._table = result
 
-    def failed(self, error: BaseException) -> str:
+    def work_failed(self, error: BaseException) -> str:
         return f"the table could not be read again, so the previous one remains in use: {shown(error)}"
 
-    def returned(self) -> None:
+    def work_ended(self) -> None:
         if self._refresh is not None:
-            self._refresh.returned()
+            self._refresh.ended()
 
     def overdue(self) -> str | None:
         if self._refresh is None or not self._refresh.overdue(self.context.now()):

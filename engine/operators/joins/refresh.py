@@ -5,7 +5,7 @@ Invariant: at most one reading is under way, and from the end of one to the begi
 >>> refresh = Refresh(10)
 >>> refresh.due(0), refresh.due(9_999_999), refresh.due(10_000_000), refresh.due(99_000_000)
 (False, False, True, False)
->>> refresh.returned()
+>>> refresh.ended()
 >>> refresh.due(100_000_000), refresh.due(110_000_000)
 (False, True)
 """
@@ -37,6 +37,6 @@ class Refresh:
         self._told = True
         return True
 
-    def returned(self) -> None:
+    def ended(self) -> None:
         """Note that the reading has ended, with or without success."""
         self._reading, self._since = False, None

@@ -91,8 +91,8 @@ class StatefulMapInstance(StatefulInstance):
     def _keys(self, batch: Batch) -> list[Any]:
         return key_values(self.key_columns(batch.rows))
 
-    def _call(self, batch: Batch, keys: list[Any], states: dict[Any, Any]) -> tuple[list[Any], list[int] | None, int]:
-        """Return the results that are not None, the indices of their rows (None for all), and the number of new keys."""
+    def _call(self, batch: Batch, states: dict[Any, Any]) -> tuple[list[Any], list[int] | None, int]:
+        """Return the results that are not None, the places of their rows (None for all), and the number of new keys."""
         function, get = self.function, states.get
         results: list[Any] = []
         places: list[int] | None = None

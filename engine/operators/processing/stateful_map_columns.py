@@ -21,7 +21,7 @@ from ...functions.error_policy import ErrorPolicy, OnError, Refused, function_na
 from ...functions.key_rows import KeyRows
 from ...keyed_state.arrays import StateArrays
 from ...keyed_state.kinds.opening import open_arrays
-from ...keys.encoding import Keys, encode_keys, key_values
+from ...keys.encoding import EncodedKeys, encode_keys, key_values
 from ...needed import Needed
 from ...state_description import StateDescription, columns_text
 from ...types.arrays import Array, exactly_as
@@ -83,7 +83,7 @@ class StatefulMapColumnsInstance(FunctionInstance, KeyedInstance):
         for result in results:
             emit(result)
 
-    def _attempt(self, batch: Batch, encoded: Keys | None) -> list[Batch]:
+    def _attempt(self, batch: Batch, encoded: EncodedKeys | None) -> list[Batch]:
         """Return the function's result. Raises Refused for a batch that it refuses; the states are then as before."""
         keys = encoded if encoded is not None else encode_keys(batch.rows, self.keys, self.context.name)
         order = np.argsort(keys.codes.astype(np.uint16) if keys.count < 2**16 else keys.codes, kind="stable")

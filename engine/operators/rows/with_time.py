@@ -120,7 +120,7 @@ class WithTimeInstance(FunctionInstance, OwnTimeInstance):
 
     def _refusal(self, value: pa.Scalar) -> RecordError:
         given = "null" if not value.is_valid else f"{_text(value)}, which is no time in the years 1 to 9999"
-        advice = "leave such rows out with filter before with_time, or say on_error="
+        advice = "drop such rows with filter before with_time, or say on_error="
         return RecordError(self.context.name, f"{self._what} is {given}: {advice}")
 
     @property

@@ -27,9 +27,8 @@ import pyarrow.compute as pc
 from ...dataflow import Dataflow
 from ...engine.batch import ITEM
 from ...engine.errors import FlowError
-from ...engine.functions.error_policy import DEAD_LETTERS
+from ...engine.functions.error_policy import DEAD_LETTERS, json_text
 from ...engine.functions.function_class import made
-from ...engine.functions.json_text import json_text
 from ...engine.functions.key_rows import KeyRows
 from ...engine.keys.unkeyed import shown
 from ...engine.operators.aggregation.aggregate_running import AggregateRunning

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
-from ...engine.functions.window import Window
 from ...engine.operators.joins.co_group import CoGroup
 from ...engine.operators.joins.window_join import WindowJoin
 from ...engine.time.sessions import SessionWindows
+from ...engine.time.windows import Window
 from .joins import Timed, WindowOf, joined_in_windows
 from .oracle import EPOCH, Record, Records, evaluate, key_of, letter_of, window_starts
 

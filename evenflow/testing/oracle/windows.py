@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 from ...engine.errors import FlowError
-from ...engine.functions.window import Window
 from ...engine.keys.unkeyed import shown
 from ...engine.operators.aggregation.aggregate_rows import END_ROW, AggregateRows
 from ...engine.operators.aggregation.aggregate_sessions import AggregateSessions
 from ...engine.operators.aggregation.process_windows import ProcessWindows
 from ...engine.time.sessions import SessionWindows
+from ...engine.time.windows import Window
 from .aggregates import aggregated
 from .oracle import EPOCH, Record, Records, evaluate, key_of, letter_of, window_starts
 

@@ -23,7 +23,7 @@ BUSY = 0.7
 
 
 class SimulatedWriter:
-    """A writer of checkpoints. `name` and `attempt` name its files."""
+    """A writer of checkpoints. `name` and `attempt` name its files. `random` decides how often it is busy; None: always."""
 
     def __init__(self, storage: Storage, name: str, attempt: int, random: Random | None) -> None:
         self._storage, self._name, self._attempt, self._random = storage, name, attempt, random

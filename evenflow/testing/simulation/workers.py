@@ -21,7 +21,7 @@ from ...engine.errors import JobFailedError, ProtocolError
 from ...engine.operators.aggregation.aggregate_windows import AggregateWindowsInstance
 from ...engine.operators.keyed import KeyedInstance
 from ...engine.plan.task_spec import TaskSpec
-from ...engine.protocol.effects import Finished, OperatorProblem, Outcome, Prepared, Rewound, Switched
+from ...engine.protocol.effects import Finished, OperatorProblem, Prepared, Rewound, Switched, WorkOutcome
 from ...engine.protocol.elements import FetchReply, TransferEnd, TransferStart
 from ...engine.protocol.handover_step import Arrived
 from ...engine.protocol.ids import Attempt, ChannelId
@@ -58,7 +58,7 @@ SimulatedReport = (
 
 
 class VirtualClock:
-    """A clock that stands still while a task works; `seconds` is set before."""
+    """The clock of one task. Work takes a time that `random` draws, and none without it."""
 
     def __init__(self, random: Random | None) -> None:
         self._random, self._seconds, self._costs = random, 0.0, COSTS[0] if random is None else random.choice(COSTS)
@@ -122,10 +122,10 @@ class SimulatedBackgroundWork:
     def begin(self, position: int, run: Callable[[], Any]) -> None:
         self._wanted.append((position, run))
 
-    def take(self) -> Iterator[tuple[int, Outcome]]:
+    def take(self) -> Iterator[tuple[int, WorkOutcome]]:
         wanted, self._wanted = self._wanted, []
         for position, run in wanted:
-            yield position, Outcome(run())
+            yield position, WorkOutcome(run())
 
     def close(self) -> None:
         self._wanted.clear()

@@ -12,7 +12,7 @@ from lossy import LossyJob, cut, delete, empty, flip, make_unreadable
 from patience import patience
 
 import evenflow as ef
-from evenflow.connectors.spark.exchange import ExchangeFolder
+from evenflow.connectors.exchange.exchange_folder import ExchangeFolder
 from evenflow.job import Job
 
 SLEEP = time.sleep

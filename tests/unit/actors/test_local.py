@@ -188,7 +188,7 @@ def test_late_records_are_counted_and_can_be_had():
     assert [row["n"] for row in windows] == [2, 2]
     assert late == [{"k": "a", "ts": 2_000}]
     assert sum(figures.late_records for figures in job.metrics()) == 1
-    (told,) = job._runtime.ask(ShowView()).left_out
+    (told,) = job._runtime.ask(ShowView()).dropped_records
     assert (told.what.operator, told.what.kind, told.what.record) == ("aggregate", "late", "{'k': 'a', 'ts': 2000}")
 
 

@@ -15,9 +15,9 @@ import pytest
 from bounded_sources import MAX_DELAY, bids, csv, generated, items, ndjson, number, parquet, text
 
 import evenflow as ef
+from evenflow.connectors.exchange.exchange_folder import EndMarker, ExchangeFolder
 from evenflow.connectors.files.split_position import SplitPosition
 from evenflow.connectors.followed import follow as following
-from evenflow.connectors.spark.exchange import EndMarker, ExchangeFolder
 from evenflow.connectors.spark.tail import TailReader, share_out_log
 from evenflow.engine.protocol.elements import MAX_TIME
 from evenflow.engine.time.event_time import EventTime

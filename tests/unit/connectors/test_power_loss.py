@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from evenflow.connectors.exchange.exchange_folder import EndMarker, ExchangeFolder
 from evenflow.connectors.formats.parquet_sink import write_parquet
 from evenflow.connectors.spark.delivery import Delivery
-from evenflow.connectors.spark.exchange import EndMarker, ExchangeFolder
 from evenflow.connectors.spark.sink import to_spark
 from evenflow.engine.batch import Batch
 from evenflow.state.durable import make_folder, write_durably

@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import LongType, StructField, StructType
 
+from evenflow.connectors.exchange.exchange_folder import EndMarker, ExchangeFolder
 from evenflow.connectors.files.splits import Split
 from evenflow.connectors.formats.csv import CsvSource
 from evenflow.connectors.generated.generate import generate
 from evenflow.connectors.python.items import from_items
-from evenflow.connectors.spark.exchange import EndMarker, ExchangeFolder
 from evenflow.connectors.spark.source import SparkSource, from_spark
 from evenflow.engine.errors import ConnectorError, FlowError
 from evenflow.engine.protocol.elements import MAX_TIME, MIN_TIME

@@ -7,7 +7,7 @@ from bounded_sources import MAX_DELAY, bids, csv, expected, generated, items, nd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.connectors.files import file_source
+from evenflow.connectors.formats import file_source
 from evenflow.engine.protocol.elements import MAX_TIME, MIN_TIME
 from evenflow.engine.source import SourceReader
 from evenflow.testing import check_source

@@ -51,8 +51,7 @@ def test_running_job_takes_the_new_table_and_shows_what_went_wrong():
         job.wait("60s")
     assert seen[0] == "old"
     assert seen == sorted(seen, reverse=True), "never back to the old table"
-    expected = (
-        "the table could not be read again, so the previous one remains in use: ConnectorError: operator `look`: its table can't be read"
-    )
+    error = "ConnectorError: operator `look`: its table can't be read"
+    expected = f"the table could not be read again, so the previous one remains in use: {error}"
     assert any(problem.startswith(f"operator `look`: {expected}") for problem in problems)
     assert problems[0] in str(job.status())

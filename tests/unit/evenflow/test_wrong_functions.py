@@ -195,7 +195,7 @@ WRONG = {
     "an aggregate calls sys.exit": (aggregate(Exiting()), "`aggregate`", "Exiting.add raised SystemExit: 2"),
     "sys.exit is no refused record": (lambda s: s.map(lambda row: sys.exit(), on_error="skip"), "`map`", "raised SystemExit"),
     # What a function raises reaches whoever waits, whatever it is.
-    "an error has no text": (lambda s: s.map(raises(Awkward())), "`map`", "raised Awkward: (its text can't be had", "RuntimeError"),
+    "an error has no text": (lambda s: s.map(raises(Awkward())), "`map`", "raised Awkward: (no text: its __str__ raises", "RuntimeError"),
     "an error of ours from a user's class": (lambda s: s.map(raises(Demanding(1, "code 1"))), "`map`", "raised Demanding: code 1"),
     "an error of ours": (lambda s: s.map(raises(ef.FlowError("mine"))), "`map`", "raised FlowError: mine", "'v': 1"),
     "endless recursion": (lambda s: s.map(endless), "`map`", "endless raised RecursionError"),
@@ -212,7 +212,7 @@ WRONG = {
     "flat_map returns a row": (lambda s: s.flat_map(lambda row: row), "`flat_map`", "must return a list", "got {'k': 'a'"),
     "flat_map returns text": (lambda s: s.flat_map(lambda row: row["k"]), "`flat_map`", "must return a list", "got 'a'"),
     "flat_map returns a number": (lambda s: s.flat_map(lambda row: 5), "`flat_map`", "must return a list", "got 5"),
-    "filter returns None": (lambda s: s.filter(lambda row: None), "`filter`", "returned None, perhaps for want", "True or False", "'v': 1"),
+    "filter returns None": (lambda s: s.filter(lambda row: None), "`filter`", "returned None, perhaps because", "True or False", "'v': 1"),
     "filter returns text": (lambda s: s.filter(lambda row: row["k"]), "`filter`", "returned 'a' (str): return True or False"),
     "filter returns a number": (lambda s: s.filter(lambda row: row["v"] % 2), "`filter`", "returned 1 (int): return True or False"),
     "filter returns an array": (lambda s: s.filter(lambda row: np.array([True])), "`filter`", "(ndarray): return True or False"),

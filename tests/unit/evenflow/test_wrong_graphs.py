@@ -144,7 +144,7 @@ WRONG = {
     "rows at a rate of text": (lambda: ef.generate(rate="fast"), "rate is 'fast'; it must be above 0"),
     "half a key": (lambda: ef.generate(keys=2.5), "keys is 2.5; it must be a whole number"),
     "rows after the year 9999": (lambda: ef.generate(start_time=2**62), "they must be in the years 1 to 9999"),
-    "Spark without a place": (lambda: ef.to_spark(), "say where the rows shall go: path=, table= or foreach_batch="),
+    "Spark without a place": (lambda: ef.to_spark(), "choose the destination of the rows: path=, table= or foreach_batch="),
     "a function of one argument for Spark's batches": (
         lambda: ef.to_spark(foreach_batch=lambda df: None), "to_spark(foreach_batch=...)", "is called with (df, batch_id)",
     ),

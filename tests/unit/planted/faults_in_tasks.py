@@ -17,11 +17,11 @@ from evenflow.engine.protocol.routing import Move
 from evenflow.engine.task import handover
 from evenflow.engine.task.alignment import Alignment
 from evenflow.engine.task.core import TaskCore
-from evenflow.engine.task.event_time import EventTime
 from evenflow.engine.task.exchange import Exchange, HashExchange
 from evenflow.engine.task.handover import Handovers
 from evenflow.engine.task.saving import Saving
 from evenflow.engine.task.task_checkpoints import TaskCheckpoints
+from evenflow.engine.task.task_event_time import TaskEventTime
 
 Patch = pytest.MonkeyPatch
 
@@ -122,11 +122,11 @@ def records_of_moving_keys_are_not_set_aside(patch: Patch) -> None:
 
 
 def input_is_not_frozen_at_its_marker(patch: Patch) -> None:
-    patch.setattr(EventTime, "freeze", lambda self, channel: None)
+    patch.setattr(TaskEventTime, "freeze", lambda self, channel: None)
 
 
 def watermark_of_the_fastest_input_counts(patch: Patch) -> None:
-    patch.setattr(EventTime, "over_channels", property(lambda self: max([*self.channels.values(), *self._frozen.values()])))
+    patch.setattr(TaskEventTime, "over_channels", property(lambda self: max([*self.channels.values(), *self._frozen.values()])))
 
 
 def watermark_leaves_before_the_rows_that_wait(patch: Patch) -> None:
@@ -141,12 +141,12 @@ def watermark_leaves_before_the_rows_that_wait(patch: Patch) -> None:
 
 
 def event_time_goes_on_while_inputs_are_to_tell_theirs_anew(patch: Patch) -> None:
-    expect = EventTime.expect
+    expect = TaskEventTime.expect
 
     def without_waiting(self: Any, channels: Any) -> None:
         expect(self, ())
 
-    patch.setattr(EventTime, "expect", without_waiting)
+    patch.setattr(TaskEventTime, "expect", without_waiting)
 
 
 def barrier_is_not_awaited_on_one_channel(patch: Patch) -> None:

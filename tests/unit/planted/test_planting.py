@@ -8,7 +8,7 @@ import pytest
 from planting import MOST, Runs, assert_found, found
 
 from evenflow.engine.task.alignment import Alignment
-from evenflow.engine.task.event_time import EventTime
+from evenflow.engine.task.task_event_time import TaskEventTime
 
 
 def nothing(patch):
@@ -16,7 +16,7 @@ def nothing(patch):
 
 
 def broken_fault(patch):
-    patch.setattr(EventTime, "hear", lambda self, channel, watermark: self.there_is_no_such_method())
+    patch.setattr(TaskEventTime, "observe", lambda self, channel, watermark: self.there_is_no_such_method())
 
 
 def test_what_is_as_it_should_be_is_not_found():

@@ -49,16 +49,14 @@ from evenflow.scheduler.protocol.effects import (
     Warn,
 )
 from evenflow.scheduler.protocol.messages import Announce, Attach, BeginCheckpoint, Command, Detach, ExpectRewind, Switch, TakeSource
+from evenflow.scheduler.protocol.reports import CheckpointReport, MigrationReport, NodeScalingReport, ScalingReport
 from evenflow.scheduler.protocol.requests import (
     Cancel,
     Move,
     Scale,
     ScaleIn,
     ScaleOut,
-    ShowCheckpoints,
-    ShowMigrations,
-    ShowNodeScalings,
-    ShowScalings,
+    ShowHistory,
     ShowStatus,
     Stop,
     TakeCheckpoint,
@@ -185,8 +183,8 @@ class JobScenario(ActingJob):
         status = self.ask(ShowStatus())
         yield f"{status.state.value}, attempt {status.attempt}, {', '.join(status.workers)}"
         yield from (f"problem: {problem}" for problem in status.problems)
-        for request in (ShowCheckpoints(), ShowMigrations(), ShowScalings(), ShowNodeScalings()):
-            yield from (str(report) for report in self.ask(request)[-1:])
+        for kind in (CheckpointReport, MigrationReport, ScalingReport, NodeScalingReport):
+            yield from (str(report) for report in self.ask(ShowHistory(kind))[-1:])
         if self._nodes:
             yield "nodes: " + ", ".join(f"{worker} on {node}" for worker, node in sorted(self._where.items()))
 

@@ -145,7 +145,7 @@ def test_an_error_that_another_attempt_would_meet_again_ends_the_job_at_once():
     assert kinds(job.failed(error, now=1.0))[-1] is Ended
     assert job.core.error is error
     (note,) = error.__notes__
-    assert note.startswith("The job did not start again: another attempt would meet the same error: make /srv/state on every node, ")
+    assert note.startswith("The job did not start again: another attempt would meet the same error: create /srv/state on every node, ")
 
 
 def test_refused_record_ends_the_job_at_once():

@@ -10,7 +10,7 @@ from acting_job import ActingJob
 
 import evenflow as ef
 from evenflow.balancer.verdict import Verdict
-from evenflow.engine.left_out import MOST, LeftOut
+from evenflow.engine.dropped_records import MOST, DroppedRecord
 from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.scheduler.protocol.requests import Move, ShowView, TakeCheckpoint
 
@@ -89,13 +89,13 @@ def test_automatic_balancing_says_what_it_saw(job):
 
 def test_the_newest_records_that_were_left_out_are_in_it_and_not_in_its_windows(job):
     for start in range(100, 100 + 2 * MOST):
-        left = (LeftOut("count", "refused", f"record {start}"), LeftOut("double", "late", "a row"))
-        job.report("count-0", WorkerWindow("count-0", float(start), 1.0, left_out=left))
+        left = (DroppedRecord("count", "refused", f"record {start}"), DroppedRecord("double", "late", "a row"))
+        job.report("count-0", WorkerWindow("count-0", float(start), 1.0, dropped_records=left))
     view = job.ask(ShowView())
-    assert not any(window.left_out for window in view.windows)
-    refused = [record for record in view.left_out if record.what.kind == "refused"]
+    assert not any(window.dropped_records for window in view.windows)
+    refused = [record for record in view.dropped_records if record.what.kind == "refused"]
     assert [(r.time, r.what.record) for r in refused] == [(at + 1.0, f"record {at}") for at in range(100 + MOST, 100 + 2 * MOST)]
-    assert len(view.left_out) == 2 * MOST
+    assert len(view.dropped_records) == 2 * MOST
 
 
 def test_a_view_travels_without_arrays_beside_it(job):

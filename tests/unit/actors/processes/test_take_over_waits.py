@@ -53,7 +53,7 @@ def test_status_and_progress_say_what_it_waits_for_and_it_can_be_cancelled():
     waiting = TakeOver("f", store.begin, store.refuse)
     waiting.start()
     for _ in range(2):
-        assert store.asked.acquire(timeout=BOUND)
+        assert store.calls.acquire(timeout=BOUND)
     status = waiting.ask(ShowStatus())
     assert (status.state, status.problems) == (JobState.RESTARTING, ("waits for its store: s3://bucket/f: terms/1: no answer",))
     assert waiting.state is JobState.RESTARTING

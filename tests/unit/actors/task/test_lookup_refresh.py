@@ -15,7 +15,7 @@ from evenflow.actors.task.pacing import Pacing
 from evenflow.actors.task.task_interpreter import TaskInterpreter
 from evenflow.actors.task.task_ports import TaskPorts
 from evenflow.engine.batch import Batch
-from evenflow.engine.protocol.effects import OperatorProblem, Outcome
+from evenflow.engine.protocol.effects import OperatorProblem, WorkOutcome
 from evenflow.scheduler.protocol.messages import Failed
 from evenflow.testing.simulation.workers import SimulatedMeter
 
@@ -30,7 +30,7 @@ class Ports:
         self.reports: list[Any] = []
         self.rows: list[dict[str, Any]] = []
         self.wanted: list[tuple[int, Any]] = []
-        self.done: list[tuple[int, Outcome]] = []
+        self.done: list[tuple[int, WorkOutcome]] = []
 
     def send(self, channel, element):
         if isinstance(element, Batch):
@@ -60,9 +60,9 @@ class Ports:
         wanted, self.wanted = self.wanted, []
         for position, run in wanted:
             try:
-                self.done.append((position, Outcome(run())))
+                self.done.append((position, WorkOutcome(run())))
             except Exception as error:  # noqa: BLE001 -- as a thread does it
-                self.done.append((position, Outcome(error=error)))
+                self.done.append((position, WorkOutcome(error=error)))
 
 
 class Tables:
@@ -89,7 +89,7 @@ class Looking:
         spec = next(task for task in flow.plan(config=ef.JobConfig()).tasks if task.name == "from_items-0")
         self.ports = Ports()
         self.task = TaskInterpreter(
-            spec, TaskPorts(self.ports, self.ports, self.ports.reports.append, Pacing(0.0), SimulatedMeter, outside=self.ports)
+            spec, TaskPorts(self.ports, self.ports, self.ports.reports.append, Pacing(0.0), SimulatedMeter, background=self.ports)
         )
         self.task.open()
 

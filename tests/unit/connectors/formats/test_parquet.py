@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 from bounded_sources import rows
 
+from evenflow.connectors.exchange.exchange_folder import ExchangeFolder
 from evenflow.connectors.formats import parquet
 from evenflow.connectors.formats.parquet import read_parquet
-from evenflow.connectors.spark.exchange import ExchangeFolder
 from evenflow.engine.errors import ConnectorError
 
 

@@ -22,12 +22,12 @@ from patience import patience
 import evenflow as ef
 from evenflow.bench.kafka.topics import records_of
 from evenflow.connectors.kafka.cluster import KafkaCluster
-from evenflow.connectors.kafka.sink import KafkaSink
 from evenflow.connectors.kafka.writing import producing
 from evenflow.connectors.kafka.writing.commit_process import CommitProcess
 from evenflow.connectors.kafka.writing.commit_program import Commits
 from evenflow.connectors.kafka.writing.marker import CommitMarker, marker_consumer, producer_id, read_marker
 from evenflow.connectors.kafka.writing.sending import kafka_error
+from evenflow.connectors.kafka.writing.sink import KafkaSink
 from evenflow.engine.batch import Batch
 from evenflow.testing.settings import changed
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.connectors.spark.exchange import EndMarker, ExchangeFolder
+from evenflow.connectors.exchange.exchange_folder import EndMarker, ExchangeFolder
 from evenflow.connectors.spark.tail import TailReader
 from evenflow.engine.errors import ConnectorError
 from evenflow.engine.protocol.elements import MAX_TIME, MIN_TIME

@@ -153,7 +153,7 @@ def test_a_kept_integer_too_large_for_a_float_is_refused_when_floats_come():
     narrow = bound(ef.max("x"), pa.schema({"x": pa.int64()}))
     parts = narrow.accumulators[0].partial(Batch(pa.record_batch({"x": [2**53 + 1]})), np.zeros(1, np.int64), 1)
     wide = narrow.holding(pa.schema({"x": pa.float64()}))
-    with pytest.raises(RecordError, match=r"operator `op`: an aggregate keeps a value .* 9007199254740993 \(int64\) can't be told"):
+    with pytest.raises(RecordError, match=r"operator `op`: an aggregate keeps a value .* 9007199254740993 \(int64\) can't be represented"):
         wide.carried((parts,), narrow)
 
 

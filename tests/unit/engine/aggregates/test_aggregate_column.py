@@ -110,7 +110,7 @@ def test_slices_of_a_batch_are_read_from_their_start() -> None:
 @pytest.mark.parametrize("function", READERS, ids=str)
 def test_state_of_other_types_is_refused(function: AggregateFunction) -> None:
     accumulator = function.bind(pa.schema({"x": pa.int64()}), "totals")
-    with pytest.raises(ProtocolError, match=r"operator `totals`: aggregate state of types \(.+\) was expected, \(bool\) came"):
+    with pytest.raises(ProtocolError, match=r"operator `totals`: expected aggregate state of types \(.+\), got \(bool\)"):
         accumulator.from_arrow([pa.array([True])])
 
 

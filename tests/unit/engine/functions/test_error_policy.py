@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import evenflow as ef
 from evenflow.engine.errors import FlowError, RecordError
-from evenflow.engine.functions.json_text import json_text
+from evenflow.engine.functions.error_policy import json_text
 from evenflow.engine.functions.rows_encoder import RowsEncoder
 from evenflow.engine.operators.processing.process import Process
 from evenflow.engine.operators.processing.stateful_map import StatefulMap

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from evenflow.engine.aggregates.ragged import Ragged
 from evenflow.engine.keyed_state.memory import distinct_slots
-from evenflow.engine.keyed_state.memory.distinct_slots import DistinctSlots, Numbers
+from evenflow.engine.keyed_state.memory.distinct_slots import DistinctSlots, ValueNumbers
 
 
 def ragged(lists, kind=None):
@@ -86,7 +86,7 @@ def test_values_of_every_type_come_back(name):
 
 
 def test_values_keep_their_numbers():
-    numbers = Numbers(pa.int64())
+    numbers = ValueNumbers(pa.int64())
     assert numbers.of(pa.array([7, 9, 7])).tolist() == [0, 1, 0]
     assert numbers.of(pa.array([9, 8])).tolist() == [1, 2]
     assert numbers.values(np.array([2, 0])).to_pylist() == [8, 7]

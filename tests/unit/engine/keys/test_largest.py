@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenflow.engine.keys.largest import FEW, largest
+from evenflow.engine.keys.load import HISTOGRAM_FROM, largest
 
 MADE = {
     "ones": lambda random, size: np.ones(size, np.int64),
@@ -17,7 +17,7 @@ MADE = {
 
 
 @pytest.mark.parametrize("made", MADE)
-@pytest.mark.parametrize("size", [1, 15, 16, 17, FEW, FEW + 1, 20_000])
+@pytest.mark.parametrize("size", [1, 15, 16, 17, HISTOGRAM_FROM, HISTOGRAM_FROM + 1, 20_000])
 @pytest.mark.parametrize("most", [1, 16])
 def test_the_largest_are_those_of_a_sorted_list(made, size, most):
     counts = MADE[made](np.random.default_rng(size), size)

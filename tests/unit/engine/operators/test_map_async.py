@@ -85,7 +85,7 @@ def test_coroutine_that_never_ends_is_named_with_its_operator_and_record(drive):
     async def endless(row):
         await asyncio.get_running_loop().create_future()
 
-    problem = r"(?s)operator `step`: .*endless has not ended after 0.01 s: see what it waits for.*record: \{'n': 0\}"
+    problem = r"(?s)operator `step`: .*endless has not ended after 0.01 s: check what it waits for.*record: \{'n': 0\}"
     with pytest.raises(RecordError, match=problem):
         drive(MapAsync(endless, 2, timeout=0.01)).process(ROWS)
 

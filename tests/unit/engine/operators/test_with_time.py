@@ -60,7 +60,7 @@ def test_watermark_is_the_newest_time_less_the_delay_until_a_rewind(drive):
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        pytest.param({"t": [1, None]}, "`t` is null: leave such rows out with filter before with_time", id="null"),
+        pytest.param({"t": [1, None]}, "`t` is null: drop such rows with filter before with_time", id="null"),
         pytest.param({"t": pa.nulls(2)}, "`t` is null", id="nulls without a type"),
         pytest.param({"t": [1.0, float("nan")]}, "`t` is nan, which is no time in the years 1 to 9999", id="NaN"),
         pytest.param({"t": [1, 2**62]}, "`t` is 4611686018427387904, which is no time in the years 1 to 9999", id="too late"),

@@ -178,7 +178,7 @@ class World:
             install(operator, self.now, resolved(reversed(chain)))
             if self.base:
                 files = [StateFile("", 0, "", sum(chunk.num_rows for chunk in file)) for file in chain]
-                snapshots.go_on_from(self.base, files)
+                snapshots.continue_from(self.base, files)
 
     def close(self) -> None:
         for core in self.open:

@@ -67,7 +67,7 @@ def test_signal_for_records_is_refused_on_a_channel_for_state(job, element):
 
 
 def test_state_on_a_channel_for_records_is_refused(job):
-    with pytest.raises(ProtocolError, match="task count-0: a TransferStart came on channel 0, which is for records"):
+    with pytest.raises(ProtocolError, match="task count-0: a TransferStart arrived on channel 0, which is for records"):
         receive(job, "clicks-0", "count-0", TransferStart(1))
 
 

@@ -14,7 +14,7 @@ import evenflow as ef
 from evenflow.engine.batch import Batch
 from evenflow.engine.keyed_state.memory import memory_arrays, memory_panes, memory_table
 from evenflow.engine.plan.physical import Plan
-from evenflow.engine.protocol.effects import Finished, Prepared, Saved, Sent
+from evenflow.engine.protocol.effects import Finished, Prepared, SavedChunk, Sent
 from evenflow.engine.protocol.elements import MAX_TIME, MIN_TIME
 from evenflow.engine.protocol.restored_keys import RestoredKeys
 from evenflow.engine.task.core import TaskCore
@@ -137,7 +137,7 @@ class Job:
 
     def _note(self, effects: list[Any]) -> None:
         for effect in effects:
-            if isinstance(effect, Saved):
+            if isinstance(effect, SavedChunk):
                 self.chunks.append(effect.chunk)
             elif isinstance(effect, Prepared):
                 self.prepared = effect

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from evenflow.engine.batch import Batch
 from evenflow.engine.keyed_state.base import KeyedState
-from evenflow.engine.protocol.effects import Prepared, Saved
+from evenflow.engine.protocol.effects import Prepared, SavedChunk
 from evenflow.engine.protocol.elements import Barrier
 from evenflow.engine.task.task_checkpoints import TaskCheckpoints
 
@@ -51,8 +51,8 @@ def test_checkpoint_is_prepared_behind_the_last_chunk_of_its_state():
     prepared = Prepared(4, {})
     assert checkpoints.begin(Barrier(4), prepared) is None
     assert (checkpoints.passed, checkpoints.saving) == (4, True)
-    assert checkpoints.next() == Saved(4, CHUNKS[0])
-    assert list(checkpoints.rest()) == [Saved(4, CHUNKS[1]), Saved(4, CHUNKS[2]), prepared]
+    assert checkpoints.next() == SavedChunk(4, CHUNKS[0])
+    assert list(checkpoints.rest()) == [SavedChunk(4, CHUNKS[1]), SavedChunk(4, CHUNKS[2]), prepared]
     assert not checkpoints.saving
 
 

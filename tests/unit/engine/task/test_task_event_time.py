@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from evenflow.engine.protocol.elements import MIN_TIME
-from evenflow.engine.task.event_time import EventTime
+from evenflow.engine.task.task_event_time import TaskEventTime
 
 
-def at(**times: int) -> EventTime:
+def at(**times: int) -> TaskEventTime:
     """Return the event time over channels `c1`, `c2`, ... with these watermarks."""
-    time = EventTime([int(name[1:]) for name in times])
+    time = TaskEventTime([int(name[1:]) for name in times])
     for name, said in times.items():
-        time.hear(int(name[1:]), said)
+        time.observe(int(name[1:]), said)
     return time
 
 
 def test_it_is_that_of_the_slowest_channel():
     assert at(c1=50, c2=20, c3=70).over_channels == 20
-    assert EventTime([1, 2]).over_channels == MIN_TIME
+    assert TaskEventTime([1, 2]).over_channels == MIN_TIME
 
 
 def test_watermark_that_goes_back_changes_nothing():
     time = at(c1=50)
-    time.hear(1, 10)
+    time.observe(1, 10)
     assert time.over_channels == 50
 
 
@@ -37,8 +37,8 @@ def test_channel_that_joins_holds_event_time_back_until_it_speaks():
     assert time.rises_to(time.over_channels)
     time.add(2)
     assert not time.rises_to(time.over_channels)
-    time.hear(2, 60)
-    time.hear(1, 70)
+    time.observe(2, 60)
+    time.observe(1, 70)
     assert time.rises_to(time.over_channels)
     assert time.watermark == 60
 
@@ -46,7 +46,7 @@ def test_channel_that_joins_holds_event_time_back_until_it_speaks():
 def test_frozen_channel_counts_as_it_was_also_after_its_end():
     time = at(c1=50, c2=20)
     time.freeze(2)
-    time.hear(2, 90)
+    time.observe(2, 90)
     assert time.over_channels == 20
     time.end(2)
     assert (time.frozen, time.over_channels) == (True, 20)
@@ -63,7 +63,7 @@ def test_it_stands_still_until_every_expected_input_has_told_its_time_anew():
     time.rewind(2, 30)
     assert (time.all_rewound(), time.all_rewound()) == (True, False)
     assert not time.rises_to(time.over_channels)
-    time.hear(2, 55)
+    time.observe(2, 55)
     assert time.rises_to(time.over_channels)
     assert time.watermark == 55
 

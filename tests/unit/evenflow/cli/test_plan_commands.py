@@ -90,7 +90,7 @@ def test_plan_for_a_join_splits_its_hot_key_and_says_why(capsys, tmp_path):
         ({"split_keys": [{"key": "ATL"}]}, "split_keys[0].group is missing"),
         (
             {"split_keys": [{"key": "ATL", "group": 8, "dealt": "left", "workers": [0, 1], "loads": [0.1, 0.1]}]},
-            "split_keys[0].key is 'ATL', which is there already",
+            "split_keys[0].key is 'ATL', which is listed twice",
         ),
         (
             {"split_keys": [{"key": "LAX", "group": 8, "dealt": "up", "workers": [0, 1], "loads": [0.1, 0.1]}]},

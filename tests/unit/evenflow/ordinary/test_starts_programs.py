@@ -129,12 +129,8 @@ def test_a_sink_that_may_not_write_ends_the_job_at_the_first_attempt(tmp_path):
     job = flow.run(runtime="local", config=saving(tmp_path, restart=ef.RestartConfig("fixed", delay=0)))
     with pytest.raises(ef.JobFailedError, match="Permission denied: '/srv/out'") as raised:
         job.wait("60s")
-    assert raised.value.__notes__ == [
-        (
-            "The job did not start again: another attempt would meet the same error: "
-            "give the user that runs Ray access to /srv/out on every node."
-        )
-    ]
+    remedy = "give the user that runs Ray access to /srv/out on every node"
+    assert raised.value.__notes__ == [f"The job did not start again: another attempt would meet the same error: {remedy}."]
     assert SERVERS["denied"].times == 98
 
 
@@ -144,9 +140,9 @@ def test_a_missing_folder_for_state_ends_the_job_at_the_first_attempt(tmp_path, 
     rows.key_by("k").aggregate(n=ef.count()).named("counts").write(ef.to_list([]))
     state = ef.StateConfig("lmdb", dir=str(tmp_path / "none"))
     job = flow.run(runtime="local", config=saving(tmp_path, state=state, restart=ef.RestartConfig("fixed", delay=0, most=1000)))
-    with pytest.raises(ef.StateBackendError, match=rf"operator `counts` can't keep its state in {tmp_path}/none: ") as raised:
+    with pytest.raises(ef.StateBackendError, match=rf"operator `counts` can't store its state in {tmp_path}/none: ") as raised:
         job.wait("60s")
-    assert f"make {tmp_path}/none on every node" in raised.value.__notes__[0]
+    assert f"create {tmp_path}/none on every node" in raised.value.__notes__[0]
     assert job.status().restarts == 0
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["job `homeless` has failed and does not start again"]
 
@@ -233,7 +229,7 @@ def test_a_relative_folder_for_state_is_below_the_folder_of_the_program_and_not_
     flow = ef.Dataflow("relative")
     flow.read(ef.from_items([{"k": 1}])).key_by("k").aggregate(n=ef.count()).write(ef.to_list([]))
     job = flow.run(runtime="local", config=ef.JobConfig(state=ef.StateConfig("lmdb", dir="state")))
-    with pytest.raises(ef.StateBackendError, match=f"can't keep its state in {tmp_path}/state: "):
+    with pytest.raises(ef.StateBackendError, match=f"can't store its state in {tmp_path}/state: "):
         job.wait("60s")
     (tmp_path / "state").mkdir()
     rows = []

@@ -44,7 +44,7 @@ def test_sink_writes_into_the_folder_of_a_file_url(tmp_path, sink):
 )
 @pytest.mark.parametrize("sink", SINKS.values(), ids=SINKS)
 def test_sink_refuses_every_other_url_when_the_flow_is_written(tmp_path, sink, url):
-    says = rf"operator `{sink.__name__}`: {url} can't be used: it takes a folder that all workers and the driver reach.*file:///path"
+    says = rf"operator `{sink.__name__}`: {url} can't be used: it takes a folder that all workers and the driver share.*file:///path"
     with pytest.raises(ef.FlowError, match=says):
         sink(url)
     assert not list(tmp_path.iterdir())

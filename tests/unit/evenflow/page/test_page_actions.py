@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from serving_pages import message, with_server
 
+from evenflow.engine.dropped_records import DroppedRecord
 from evenflow.engine.errors import RecordError, RequestError
-from evenflow.engine.left_out import LeftOut
 from evenflow.engine.protocol.routing import even_table
 from evenflow.page.actions import Sample, begun, previewed, request_of
 from evenflow.page.guard import PROOF, Guard
 from evenflow.page.hub import Hub
 from evenflow.page.live import Live
 from evenflow.page.messages import Viewed
-from evenflow.scheduler.load.dropped_records import LeftOutAt
+from evenflow.scheduler.load.dropped_records import DroppedRecordAt
 from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.scheduler.policies.dataflow.scaled_stage import ScaledStage
 from evenflow.scheduler.policies.nodes.cluster_view import ClusterView
@@ -307,7 +307,7 @@ def test_an_operators_workers_are_told_one_by_one(view):
 
 
 def test_records_that_an_operator_left_out_are_told(view):
-    left = LeftOutAt(9.5, "count-1", LeftOut("count", "refused", "{'n': '<b>'}", "'JFK'", "ValueError: no number"))
+    left = DroppedRecordAt(9.5, "count-1", DroppedRecord("count", "refused", "{'n': '<b>'}", "'JFK'", "ValueError: no number"))
 
     async def test(browser):
         found = await (await browser.ask("/workers?job=clicks&operator=count")).json()
@@ -326,7 +326,7 @@ def test_records_that_an_operator_left_out_are_told(view):
         )
 
     failure = failure_of(RecordError("read", "no number", key="JFK", record={"n": "x"}), 5.0)
-    served(replace(view, left_out=(left,), failures=(failure,)), test)
+    served(replace(view, dropped_records=(left,), failures=(failure,)), test)
 
 
 def test_failures_are_told(view):

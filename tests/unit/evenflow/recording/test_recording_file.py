@@ -17,14 +17,14 @@ from recorded_jobs import BEGIN, finished_job, recorded, view_at
 
 from evenflow.balancer.plan import BalanceMove, BalancePlan, KeySplit
 from evenflow.balancer.verdict import Verdict
+from evenflow.engine.dropped_records import DroppedRecord
 from evenflow.engine.errors import ConnectorError, RecordError, SnapshotError
-from evenflow.engine.left_out import LeftOut
 from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.engine.protocol.split_route import SplitRoute
 from evenflow.engine.source import SplitFigures
 from evenflow.recording.codec import Types, packed, unpacked
 from evenflow.recording.file import BEGINNING, FRAME, MAGIC, WHOLE_EVERY, Recording, RecordingWriter, _frame
-from evenflow.scheduler.load.dropped_records import LeftOutAt
+from evenflow.scheduler.load.dropped_records import DroppedRecordAt
 from evenflow.scheduler.policies.controller import DecisionRecord
 from evenflow.scheduler.policies.dataflow.figures import InstanceFigures, OperatorFigures
 from evenflow.scheduler.policies.dataflow.snapshot import DataflowSnapshot, Edge
@@ -98,7 +98,7 @@ def full_view():
     others[0] = replace(others[0], hot_keys=tuple((key, 10) for key in KEYS), hot_left=(1,) * len(KEYS))
     return replace(
         view, stages=(source, count), windows=(read, *others), migrations=(migration,), scalings=(scaling,), checkpoints=(checkpoint,),
-        left_out=(LeftOutAt(BEGIN, "count-0", LeftOut("count", "late", "{'n': 1}")),), worker_cpus=0.5, saves_state=True,
+        dropped_records=(DroppedRecordAt(BEGIN, "count-0", DroppedRecord("count", "late", "{'n': 1}")),), worker_cpus=0.5, saves_state=True,
         cluster=ClusterView((Node("a", 4.0, 1.5, 2), Node("b", 4.0, 4.0)), {"count-0": Place("clicks/count-0", "a")}),
         decisions=(decision,), look=decision, failures=(failure_of(RecordError("parse", "no", key="JFK", record={"n": 1}), BEGIN),),
     )  # fmt: skip

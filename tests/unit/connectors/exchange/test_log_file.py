@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.connectors.spark.log_file import LogFile, compact_interval, read_log, write_log
+from evenflow.connectors.exchange.log_file import LogFile, compact_interval, read_log, write_log
 from evenflow.engine.errors import ConnectorError
 
 ENTRY = '{"path":"file:///a.parquet","size":1,"isDir":false,"modificationTime":2,"blockReplication":1,"blockSize":3,"action":"add"}'

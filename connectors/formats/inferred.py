@@ -16,12 +16,12 @@ from ...engine.columns import Columns
 from ...engine.errors import ConnectorError
 from ...engine.functions.rows_encoder import arrow_schema
 from ...engine.time.event_time import EventTime
+from ..files.compression import Compression, open_file
+from ..files.paths import Paths
+from ..files.splits import Split
 from ..followed.follow import Follow
-from .compression import Compression, open_file
 from .file_source import refuse_duplicates, whole_files
 from .lines_source import LinesSource
-from .paths import Paths
-from .splits import Split
 
 Types: TypeAlias = "pa.Schema | Mapping[str, pa.DataType | str | type]"
 """Types of some or all columns: a schema, or a dict like `{"price": "decimal128(10, 2)", "at": pa.timestamp("us"), "n": int}`."""

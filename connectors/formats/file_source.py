@@ -16,14 +16,14 @@ from ...engine.needed import Needed
 from ...engine.protocol.elements import MAX_TIME
 from ...engine.source import Source, SourceReader
 from ...engine.time.event_time import EventTime
+from ..files.paths import Paths, files_now, find_files, path_list, refuse_missing, remote_files
+from ..files.remote import is_remote
+from ..files.split_position import SplitPosition, share_out_splits
+from ..files.splits import Split, SplitReader
 from ..followed.arrived import ArrivedFile
 from ..followed.files_in_turn import MOST_LOOKED_AT
 from ..followed.follow import Follow
 from ..followed.reader import FollowReader, share_out_followed
-from .paths import Paths, files_now, find_files, path_list, refuse_missing, remote_files
-from .remote import is_remote
-from .split_position import SplitPosition, share_out_splits
-from .splits import Split, SplitReader
 
 FIRST_BYTES = 65_536
 """The bytes of a file that are decoded to find its first rows."""

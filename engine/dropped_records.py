@@ -3,7 +3,7 @@
 >>> sample = Sample()
 >>> sample.add("parse", "refused", {"n": "x"}, error=ValueError("no number"))
 >>> sample.take()
-(LeftOut(operator='parse', kind='refused', record="{'n': 'x'}", key='', error='ValueError: no number'),)
+(DroppedRecord(operator='parse', kind='refused', record="{'n': 'x'}", key='', error='ValueError: no number'),)
 >>> sample.take()
 ()
 """
@@ -28,7 +28,7 @@ FEWER = 256
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class DroppedRecord:
     """A record that an operator dropped. `key` and `error` are empty if there is none."""
 
     operator: str
@@ -42,13 +42,14 @@ class Sample:
     """The first records that were dropped since the last `take`. More cost only a check of the number."""
 
     def __init__(self) -> None:
-        self._found: list[LeftOut] = []
+        self._found: list[DroppedRecord] = []
 
     def add(self, operator: str, kind: Kind, record: Any, *, key: Any = None, error: BaseException | None = None) -> None:
         """Add a dropped record; its text is made now, because the owner may change it."""
         if len(self._found) < MOST:
             why = error.problem if isinstance(error, RecordError) else "" if error is None else shown(error)
-            self._found.append(LeftOut(operator, kind, short(record, CHARACTERS), "" if key is None else short(key, FEWER), why[:FEWER]))
+            shown_key = "" if key is None else short(key, FEWER)
+            self._found.append(DroppedRecord(operator, kind, short(record, CHARACTERS), shown_key, why[:FEWER]))
 
     def add_late(self, operator: str, rows: Batch) -> None:
         """Add late rows."""
@@ -60,9 +61,9 @@ class Sample:
         for letter in letters.slice(0, min(letters.num_rows, MOST - len(self._found))).to_rows():
             key, record, error = (str(letter[name] or "") for name in ("key", "record", "error"))
             text = f"{error}: {letter['message']}"[:FEWER]
-            self._found.append(LeftOut(str(letter["operator"]), "refused", record[:CHARACTERS], key[:FEWER], text))
+            self._found.append(DroppedRecord(str(letter["operator"]), "refused", record[:CHARACTERS], key[:FEWER], text))
 
-    def take(self) -> tuple[LeftOut, ...]:
+    def take(self) -> tuple[DroppedRecord, ...]:
         """Return the sample, and begin the next."""
         found, self._found = tuple(self._found), []
         return found

@@ -12,22 +12,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from ...engine.columns import Columns
-from ...engine.errors import FlowError
-from ...engine.sink import SinkWriter
-from ..avro import schema as avro
-from ..avro.registry import SchemaRegistry
-from ..avro.schema import AvroLike
-from ..staged.staged_sink import StagedSink
-from ..staged.staging import StagedFile, StagingPlace, chunks
-from ..staged.staging_writer import StagingWriter
-from .cluster import KafkaCluster, check_installed
-from .values.avro_rows import AvroRows
-from .values.encoding import Encoding, Format
-from .writing.commit_process import CommitProcess
-from .writing.marker import producer_id, write_first_marker
-from .writing.sending import PARTITIONERS, Sender
-from .writing.writer import Messages, SendingWriter
+from ....engine.columns import Columns
+from ....engine.errors import FlowError
+from ....engine.sink import SinkWriter
+from ...avro import schema as avro
+from ...avro.registry import SchemaRegistry
+from ...avro.schema import AvroLike
+from ...staged.staged_sink import StagedSink
+from ...staged.staging import StagedFile, StagingPlace, chunks
+from ...staged.staging_writer import StagingWriter
+from ..cluster import KafkaCluster, check_installed
+from ..values.avro_rows import AvroRows
+from ..values.encoding import Encoding, Format
+from .commit_process import CommitProcess
+from .marker import producer_id, write_first_marker
+from .sending import PARTITIONERS, Sender
+from .writer import Messages, SendingWriter
 
 EXACTLY_ONCE, AT_LEAST_ONCE = "exactly_once", "at_least_once"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evenflow.connectors.spark.exchange import EndMarker, ExchangeFolder
+from evenflow.connectors.exchange.exchange_folder import EndMarker, ExchangeFolder
 from evenflow.engine.errors import ConnectorError
 
 

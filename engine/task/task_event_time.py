@@ -3,8 +3,8 @@
 Invariant: it only rises, except in a source task that takes over earlier records. A channel that is frozen at its marker counts
 with its time of then, even once it has ended. While inputs are expected to rewind, event time stands still.
 
->>> time = EventTime(channels=[1, 2])
->>> time.hear(1, 50), time.hear(2, 20), time.over_channels
+>>> time = TaskEventTime(channels=[1, 2])
+>>> time.observe(1, 50), time.observe(2, 20), time.over_channels
 (None, None, 20)
 >>> time.rises_to(20), time.rises_to(20)
 (True, False)
@@ -18,7 +18,7 @@ from ..protocol.elements import MIN_TIME
 from ..protocol.ids import ChannelId
 
 
-class EventTime:
+class TaskEventTime:
     """The event time of a task in microseconds, `watermark`. `channels`: the newest watermark of each that has not ended."""
 
     def __init__(self, channels: Iterable[ChannelId]) -> None:
@@ -32,7 +32,7 @@ class EventTime:
         """Add the channel of a worker that joins."""
         self.channels[channel] = MIN_TIME
 
-    def hear(self, channel: ChannelId, watermark: int) -> None:
+    def observe(self, channel: ChannelId, watermark: int) -> None:
         """Note a watermark; a lower one than before changes nothing."""
         self.channels[channel] = max(self.channels[channel], watermark)
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 import evenflow as ef
-from evenflow.engine.left_out import CHARACTERS, MOST
+from evenflow.engine.dropped_records import CHARACTERS, MOST
 from evenflow.scheduler.protocol.requests import ShowView
 
 PATIENCE = "60s"
@@ -20,12 +20,12 @@ def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
     monkeypatch.setattr(time, "sleep", SLEEP)
 
 
-def left_out(flow, **metrics):
+def dropped_records(flow, **metrics):
     """Return the dropped records in the last view of a finished job, by operator and kind."""
     job = flow.run(runtime="local", config=ef.JobConfig(metrics=ef.MetricsConfig(window="50ms", **metrics)))
     job.wait(PATIENCE)
     found = {}
-    for record in job._runtime.ask(ShowView()).left_out:
+    for record in job._runtime.ask(ShowView()).dropped_records:
         assert record.worker.startswith(("from_items", "parse", "add", "aggregate", "join"))
         assert record.time > 0
         found.setdefault((record.what.operator, record.what.kind), []).append(record.what)
@@ -49,7 +49,7 @@ def refusing(on_error, items=("1", "x", "2", "y")):
 
 @pytest.mark.parametrize("on_error", ["skip", "dead_letter"])
 def test_refused_records_are_told_with_key_and_error(on_error):
-    found = left_out(refusing(on_error))
+    found = dropped_records(refusing(on_error))
     assert [(one.record, one.key) for one in found["parse", "refused"]] == [("{'item': 'x'}", ""), ("{'item': 'y'}", "")]
     assert found["parse", "refused"][0].error.startswith("ValueError: invalid literal for int()")
     (two,) = found["add", "refused"]
@@ -57,12 +57,12 @@ def test_refused_records_are_told_with_key_and_error(on_error):
 
 
 def test_whoever_wants_none_to_travel_gets_none():
-    assert left_out(refusing("skip"), samples=False) == {}
+    assert dropped_records(refusing("skip"), samples=False) == {}
 
 
 def test_few_are_told_and_long_ones_are_cut():
-    found = left_out(refusing("skip", [*"abcdefgh", "z" * 100_000]))["parse", "refused"]
+    found = dropped_records(refusing("skip", [*"abcdefgh", "z" * 100_000]))["parse", "refused"]
     assert len(found) <= MOST
-    long = left_out(refusing("skip", ["z" * 100_000]))["parse", "refused"]
+    long = dropped_records(refusing("skip", ["z" * 100_000]))["parse", "refused"]
     assert CHARACTERS <= len(long[0].record) < CHARACTERS + 40
     assert len(long[0].error) <= CHARACTERS

@@ -11,13 +11,13 @@ import pyarrow as pa
 from ...engine.errors import FlowError
 from ...engine.source import SourceReader
 from ...engine.time.event_time import EventTime
+from ..files.compression import Compression, compression_of
+from ..files.paths import Paths
+from ..files.remote import is_remote
 from ..followed.follow import Follow
 from ..followed.growing import LineBlock
 from ..followed.lines import LinesReader, share_out_lines
-from .compression import Compression, compression_of
 from .file_source import FileSource
-from .paths import Paths
-from .remote import is_remote
 
 
 class LinesSource(FileSource):

@@ -7,27 +7,27 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Any, Literal
 
-from ...engine.columns import UNKNOWN, Columns
-from ...engine.errors import ConnectorError, FlowError
-from ...engine.functions.error_policy import OnError, check_on_error
-from ...engine.functions.rows_encoder import SchemaLike, arrow_schema
-from ...engine.needed import Needed
-from ...engine.protocol.elements import MAX_TIME
-from ...engine.source import Source
-from ...engine.time.duration import Duration, microseconds, seconds
-from ...engine.time.event_time import EventTime
-from ..avro import schema as avro
-from ..avro.registry import SchemaRegistry
-from ..avro.schema import AvroLike
-from .cluster import KafkaCluster, Problems, check_installed
-from .reading.position import KafkaPosition, share_out_partitions
-from .reading.read_plan import OnLostOffsets, ReadPlan, Start, Until, check_bound, extents, sample
-from .reading.reader import KafkaReader
-from .reading.topics import Offsets, Topics
-from .reading.watch import ClusterWatch
-from .values.avro_values import AvroValues
-from .values.decoding import ArrowValues, Decoder, JsonValues, RawValues, TextValues, UndecodableError, Values
-from .values.record_columns import TIMESTAMP, RecordColumns
+from ....engine.columns import UNKNOWN, Columns
+from ....engine.errors import ConnectorError, FlowError
+from ....engine.functions.error_policy import OnError, check_on_error
+from ....engine.functions.rows_encoder import SchemaLike, arrow_schema
+from ....engine.needed import Needed
+from ....engine.protocol.elements import MAX_TIME
+from ....engine.source import Source
+from ....engine.time.duration import Duration, microseconds, seconds
+from ....engine.time.event_time import EventTime
+from ...avro import schema as avro
+from ...avro.registry import SchemaRegistry
+from ...avro.schema import AvroLike
+from ..cluster import KafkaCluster, Problems, check_installed
+from ..values.avro_values import AvroValues
+from ..values.decoding import ArrowValues, Decoder, JsonValues, RawValues, TextValues, UndecodableError, Values
+from ..values.record_columns import TIMESTAMP, RecordColumns
+from .position import KafkaPosition, share_out_partitions
+from .read_plan import OnLostOffsets, ReadPlan, Start, Until, check_bound, extents, sample
+from .reader import KafkaReader
+from .topics import Offsets, Topics
+from .watch import ClusterWatch
 
 _LOG = logging.getLogger(__name__)
 
