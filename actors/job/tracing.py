@@ -26,8 +26,8 @@ ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 PREFIX = "OTEL_"
 """The prefix of all variables that the SDK reads."""
 
-PATIENCE = 2.0
-"""Seconds for the last spans, once the job has ended."""
+PATIENCE = 10.0
+"""Seconds for the last spans, once the job has ended: as long as the SDK tries to send a batch."""
 
 
 def variables() -> dict[str, str]:
@@ -54,11 +54,13 @@ class Tracing:
         for span in self._spans.add(view, news):
             self._send(span)
 
-    def close(self) -> None:
-        """Send the remaining spans, for `PATIENCE` at most."""
+    def close(self, patience: float = PATIENCE) -> None:
+        """Send the remaining spans, for `patience` seconds at most; log a warning if that is too short."""
         ending = threading.Thread(target=self._provider.shutdown, name=f"{self._job}/traces", daemon=True)
         ending.start()
-        ending.join(PATIENCE)
+        ending.join(patience)
+        if ending.is_alive():
+            _LOG.warning("job `%s`: its last spans are lost: the collector did not accept them within %g s", self._job, patience)
 
     def _send(self, span: JobSpan) -> None:
         from opentelemetry.trace import Status, StatusCode

@@ -47,7 +47,7 @@ def test_checkpoints_moves_scalings_and_a_recovery_are_traced(cluster, receiver,
         job.cancel()
         job.wait("60s")
     kinds = {f"evenflow {kind}" for kind in ("checkpoint", "move", "scaling", "recovery")}
-    until(lambda: kinds <= receiver.spans.keys(), "spans of all kinds have come")
+    until(lambda: kinds <= receiver.spans.keys(), lambda: f"spans of all kinds have come; there are only {sorted(receiver.spans)}")
     assert receiver.services == {"shop"}
     by_hand = receiver.spans["evenflow move"][0]
     report = job.migrations()[0]

@@ -24,11 +24,11 @@ LOOK_SECONDS = 0.1
 """Seconds between two checks: most call a coordinator on Ray, which costs both some milliseconds of a processor."""
 
 
-def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
+def until(condition: Callable[[], Any], what: str | Callable[[], str], patience: float = PATIENCE) -> Any:
     """Return the first true value of `condition`, which is evaluated repeatedly; fail after `patience` seconds."""
     deadline = time.monotonic() + patience
     while not (value := condition()):
-        assert time.monotonic() < deadline, f"waited {patience} s in vain until {what}"
+        assert time.monotonic() < deadline, f"waited {patience} s in vain until {what if isinstance(what, str) else what()}"
         time.sleep(LOOK_SECONDS)
     return value
 
