@@ -42,7 +42,7 @@ SIMULATIONS = [
     UNIT / f"test_{name}.py"
     for name in (
         "simulation", "moving", "scaling", "steering", "state_in_backends", "joins", "kept_values", "kinds_of_windows", "crashing",
-        "splitting", "splitting_by_itself", "rows_and_times", "nexmark_in_simulations",
+        "splitting", "automatic_splitting", "rows_and_times", "nexmark_in_simulations",
     )
 ]  # fmt: skip
 OUTSIDE = [

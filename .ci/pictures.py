@@ -30,14 +30,14 @@ from evenflow.page.replay import Replay
 from evenflow.page.server import serving
 from evenflow.recording.file import Recording, RecordingWriter
 from evenflow.scheduler.job.view_cursor import ViewCursor
-from evenflow.scheduler.protocol.requests import Cancel, Move, Scale, ShowView
+from evenflow.scheduler.protocol.requests import Cancel, MoveKeys, Scale, ShowView
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 SECONDS = 100
-CHANGES = ((45, Scale("per_second", 3)), (70, Move("sessions", tuple(range(24)), (), 2, None)))
+CHANGES = ((45, Scale("per_second", 3)), (70, MoveKeys("sessions", tuple(range(24)), (), 2, None)))
 """A user's requests, with the second of each."""
 
 

@@ -34,7 +34,7 @@ from ..scheduler.protocol.requests import (
     ShowStatus,
     Stop,
 )
-from ..scheduler.protocol.status import JobStatus, Outcome, Progress
+from ..scheduler.protocol.status import JobOutcome, JobStatus, Progress
 from ..scheduler.record.restoring.run_claim import RunClaim
 from ..state.errors import EvenflowError
 from .job.first_manifest import Savepoint
@@ -270,7 +270,7 @@ class RayJob:
 
     def __init__(self, name: str, coordinator: Any, over: Callable[[], None] = lambda: None) -> None:
         self._name, self._coordinator, self._over = name, coordinator, over
-        self._last: Outcome | None = None
+        self._last: JobOutcome | None = None
 
     def ask(self, request: Request[A]) -> A:
         if self._last is not None:
@@ -278,7 +278,7 @@ class RayJob:
         answer: A = self.call("ask", request, timeout=FOLLOW_TIMEOUT if isinstance(request, ShowProgress) else CALL_TIMEOUT)
         return answer
 
-    def _afterwards(self, last: Outcome, request: AnyRequest) -> Any:
+    def _afterwards(self, last: JobOutcome, request: AnyRequest) -> Any:
         """Answer a request to a job that has ended; a stop or a failure has no effect."""
         match request:
             case ShowStatus():
@@ -307,7 +307,7 @@ class RayJob:
             own = isinstance(problem, EvenflowError)
             error = problem if own else JobLostError(f"job `{self._name}`: its coordinator failed: {shown(problem)}")
             assert isinstance(error, EvenflowError)
-            self._last = Outcome(JobStatus(self._name, JobState.FAILED, error, (), 0, 0.0))
+            self._last = JobOutcome(JobStatus(self._name, JobState.FAILED, error, (), 0, 0.0))
         finally:
             try:
                 ray.kill(self._coordinator)
@@ -370,7 +370,7 @@ class WatchedJob(RayJob):
 
     def _wait_for_end(self) -> Progress:
         """Wait a while for the job's end. Raises JobLostError if the job's processes are lost before."""
-        outcome: Outcome = self.call("outcome", WATCH, timeout=FOLLOW_TIMEOUT)
+        outcome: JobOutcome = self.call("outcome", WATCH, timeout=FOLLOW_TIMEOUT)
         if outcome.status.state.final:
             self._last = outcome
         return Progress(outcome.status.state, outcome.status.error, ())

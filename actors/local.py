@@ -24,7 +24,7 @@ from ..scheduler.configs.job import JobConfig
 from ..scheduler.job.core import JobCore
 from ..scheduler.protocol.effects import Deploy, JobState, Spawn
 from ..scheduler.protocol.messages import Attach, Command, Report
-from ..scheduler.protocol.requests import Change, Fail, Request
+from ..scheduler.protocol.requests import ChangeRequest, Fail, Request
 from ..scheduler.protocol.storage_answers import StorageAnswer, StorageFailed
 from ..scheduler.record.restoring.restored_task import RestoredTask
 from ..scheduler.record.restoring.run_claim import RunClaim
@@ -90,7 +90,7 @@ class LocalJob:
 
     def ask(self, request: Request[A]) -> A:
         answer = self._interpreter.ask(request)
-        if isinstance(request, Change):
+        if isinstance(request, ChangeRequest):
             self._woken.set()
         return answer
 

@@ -91,10 +91,8 @@ if TYPE_CHECKING:
     from .scheduler.configs.balance import BalanceConfig
     from .scheduler.configs.checkpoint import CheckpointConfig
     from .scheduler.configs.job import JobConfig
-    from .scheduler.configs.metrics import MetricsConfig
-    from .scheduler.configs.network import NetworkConfig
     from .scheduler.configs.restart import RestartConfig
-    from .scheduler.configs.state import StateConfig
+    from .scheduler.configs.run import MetricsConfig, NetworkConfig, StateConfig
     from .scheduler.configs.worker import WorkerConfig
     from .scheduler.load.metrics import OperatorLoad, WorkerFigures
     from .scheduler.policies.controller import DecisionRecord
@@ -135,9 +133,9 @@ _HOMES = {
     "JoinResults": "stream",
     "KeyedStream": "stream",
     "LoadSnapshot": "balancer.snapshot",
-    "MetricsConfig": "scheduler.configs.metrics",
+    "MetricsConfig": "scheduler.configs.run",
     "MigrationReport": "scheduler.protocol.reports",
-    "NetworkConfig": "scheduler.configs.network",
+    "NetworkConfig": "scheduler.configs.run",
     "NodeScalingReport": "scheduler.protocol.reports",
     "OperatorLoad": "scheduler.load.metrics",
     "Picture": "pictures.svg",
@@ -153,7 +151,7 @@ _HOMES = {
     "Source": "engine.source",
     "SourceReader": "engine.source",
     "StateBackendError": "state.errors",
-    "StateConfig": "scheduler.configs.state",
+    "StateConfig": "scheduler.configs.run",
     "StateError": "state.errors",
     "Stream": "stream",
     "Window": "engine.time.windows",

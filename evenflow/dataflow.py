@@ -20,7 +20,7 @@ from .engine.source import Source
 from .explain import explain, to_mermaid
 from .scheduler.configs.job import JobConfig
 from .scheduler.record.restoring.fitting import Allowed
-from .scheduler.record.restoring.run_claim import RESUME, RunClaim, Wish
+from .scheduler.record.restoring.run_claim import RESUME, RunClaim, StartOptions
 from .stream import Stream
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Dataflow:
         savepoint = None if from_savepoint is None else _savepoint(from_savepoint, allowed)
         physical = self.plan(config=config)
         _check_resume(resume, config, from_savepoint)
-        wish = Wish(resume, takeover, allowed, from_savepoint is not None)
+        wish = StartOptions(resume, takeover, allowed, from_savepoint is not None)
         if savepoint is not None:
             savepoint.check(physical)  # before a sink empties its folder
         sources = physical.sources
@@ -183,7 +183,7 @@ def _check_resume(resume: str, config: JobConfig, savepoint: str | Path | None) 
 class _Begun:
     """The start of a run in the checkpoint folder at `url`; None if the job saves no state, so that it has no run to continue."""
 
-    def __init__(self, url: str | None, plan: Plan, wish: Wish, *, detached: bool) -> None:
+    def __init__(self, url: str | None, plan: Plan, wish: StartOptions, *, detached: bool) -> None:
         self._url, self._plan, self._wish, self._detached = url, plan, wish, detached
         self._starting: Starting | None = None
         self._claim: RunClaim | None = None

@@ -39,7 +39,7 @@ from .scheduler.protocol.requests import (
     Balance,
     Cancel,
     Fail,
-    Move,
+    MoveKeys,
     Rebalance,
     Responder,
     Scale,
@@ -52,11 +52,11 @@ from .scheduler.protocol.requests import (
     ShowSavepoint,
     ShowSnapshot,
     ShowStatus,
-    Split,
+    SplitHotKey,
     Stop,
     TakeCheckpoint,
     TakeSavepoint,
-    Unsplit,
+    UnsplitHotKey,
 )
 from .scheduler.protocol.status import JobStatus, Progress
 from .state.errors import EvenflowError
@@ -196,7 +196,7 @@ class Job:
         Other arguments are as in `rebalance`.
         """
         moved = checked_list(groups, "groups"), tuple(map(checked_key, checked_list(keys, "keys")))
-        request = Move(checked_text(operator, "operator"), *moved, to, checked_strategy(strategy))
+        request = MoveKeys(checked_text(operator, "operator"), *moved, to, checked_strategy(strategy))
         return self._moved(self._runtime.ask(request), timeout)
 
     def split(
@@ -209,12 +209,12 @@ class Job:
         `left`, right joins `right`. The wait and `timeout` are as in `rebalance`. Raises RequestError for an operator that is no such join
         and for workers that it doesn't have, JobNotRunningError, JobBusyError and JobTimeoutError.
         """
-        request = Split(checked_text(operator, "operator"), checked_key(key), checked_list(to, "to"), dealt)
+        request = SplitHotKey(checked_text(operator, "operator"), checked_key(key), checked_list(to, "to"), dealt)
         return self._moved(self._runtime.ask(request), timeout)
 
     def unsplit(self, operator: str, key: Hashable, *, timeout: Duration | None = "60s") -> MigrationReport:
         """Return all of a split key to its first worker, as a move. Raises RequestError if the key is not split; otherwise as `split`."""
-        return self._moved(self._runtime.ask(Unsplit(checked_text(operator, "operator"), checked_key(key))), timeout)
+        return self._moved(self._runtime.ask(UnsplitHotKey(checked_text(operator, "operator"), checked_key(key))), timeout)
 
     def migrations(self) -> list[MigrationReport]:
         """Return the newest 100 migrations of the job, oldest first."""

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from ...scheduler.record.restoring.run_claim import BEAT, Sign
+from ...scheduler.record.restoring.run_claim import BEAT, LifeSign
 from ...state.errors import EvenflowError
 from ..task.saved_state import SupersededError
 from .job_storage import JobStorage
@@ -46,7 +46,7 @@ class Heartbeat:
         while not self._closed.wait(BEAT):
             count += 1
             try:
-                self._storage.beat(Sign(count, time.time()))
+                self._storage.beat(LifeSign(count, time.time()))
                 self._silent = False
             except SupersededError as error:
                 self._lost(error)

@@ -36,7 +36,7 @@ from ...scheduler.protocol.effects import (
     Warn,
 )
 from ...scheduler.protocol.messages import Report
-from ...scheduler.protocol.requests import AnyRequest, Change, Request, ShowView
+from ...scheduler.protocol.requests import AnyRequest, ChangeRequest, Request, ShowView
 from ...scheduler.protocol.storage_answers import StorageAnswer
 from ...state.errors import EvenflowError
 from .fair_lock import FairLock
@@ -94,7 +94,7 @@ class JobInterpreter:
     def ask(self, request: Request[A]) -> A:
         """Answer a request. Raises RequestError if it is invalid, JobBusyError or JobNotRunningError if it is impossible now."""
         with self.lock:
-            view = self._workers.view(nodes=True) if isinstance(request, (Change, ShowView)) else None
+            view = self._workers.view(nodes=True) if isinstance(request, (ChangeRequest, ShowView)) else None
             try:
                 return cast(A, self.core.answer(cast(AnyRequest, request), self._clock(), view))
             finally:

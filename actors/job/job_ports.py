@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from ...engine.protocol.ids import WorkerId
-from ...scheduler.policies.nodes.cluster_view import ClusterView
+from ...scheduler.policies.nodes.placement import ClusterView
 from ...scheduler.protocol.effects import Deploy, Spawn, StorageEffect
 from ...scheduler.protocol.messages import Command
 

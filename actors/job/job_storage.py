@@ -38,14 +38,14 @@ from ...scheduler.protocol.restore_point import RestorePoint
 from ...scheduler.protocol.storage_answers import (
     Committed,
     Delivery,
+    ManifestSaved,
     OlderFound,
-    Saved,
     SavepointCopied,
     SinksRestored,
     StorageAnswer,
 )
 from ...scheduler.record.restoring.restored_task import RestoredTask
-from ...scheduler.record.restoring.run_claim import End, RunClaim, Sign
+from ...scheduler.record.restoring.run_claim import LifeSign, RunClaim, RunEnd
 from ...scheduler.record.restoring.terms import first_attempt
 from ...state.errors import EvenflowError
 from ..task.saved_state import SavedState, SupersededError
@@ -126,12 +126,12 @@ class JobStorage:
         """True if this run has claimed its folder."""
         return self._claim.term > 0
 
-    def beat(self, sign: Sign) -> None:
+    def beat(self, sign: LifeSign) -> None:
         """Write a sign of life, if no later process has claimed the folder: see `stay_in_charge`. May be called by any thread."""
         self._saved.stay_in_charge()
         self._saved.beat(sign)
 
-    def note_end(self, end: End) -> None:
+    def note_end(self, end: RunEnd) -> None:
         """Record how the job ended. A failure is logged as a warning: the next start then waits for signs of life."""
         try:
             self._saved.note_end(end)
@@ -142,7 +142,7 @@ class JobStorage:
         """Carry out an effect and return its answer, if any. `later` is called with the answer of work in a separate thread."""
         match effect:
             case Save():
-                return Saved(effect.manifest.checkpoint, self._saved.complete(effect.manifest))
+                return ManifestSaved(effect.manifest.checkpoint, self._saved.complete(effect.manifest))
             case Commit():
                 return self._commit(effect)
             case RestoreSinks():

@@ -16,7 +16,7 @@ from ...engine.errors import FlowError, RequestError
 from ...engine.plan.physical import Plan
 from ...scheduler.protocol.manifest import Manifest
 from ...scheduler.record.restoring.fitting import check_fits
-from ...scheduler.record.restoring.run_claim import BEATING, ENDED, LEASE, End, Life, RunClaim, Sign, Wish, life
+from ...scheduler.record.restoring.run_claim import BEATING, ENDED, LEASE, Life, LifeSign, RunClaim, RunEnd, StartOptions, life
 from ...state.errors import StateError
 from ...state.store import CheckpointStore
 from ..task.saved_state import SavedState
@@ -38,7 +38,7 @@ _STARTED: set[str] = set()
 class Starting:
     """The start of the job of `plan` in the checkpoint folder `url`. `wait(seconds)` passes the time between two checks."""
 
-    def __init__(self, url: str, plan: Plan, wish: Wish, *, detached: bool, wait: Callable[[float], object] | None = None) -> None:
+    def __init__(self, url: str, plan: Plan, wish: StartOptions, *, detached: bool, wait: Callable[[float], object] | None = None) -> None:
         try:
             self._store = CheckpointStore(url)
         except StateError as error:
@@ -76,7 +76,7 @@ class Starting:
         """Give up a claim, because the job could not be started."""
         over(claim)
         try:
-            self._store.note(claim.term, ENDED, End.UNSTARTED.encode())
+            self._store.note(claim.term, ENDED, RunEnd.UNSTARTED.encode())
         except OSError as error:
             _LOG.warning("job `%s`: its failed start could not be recorded: %s", self._plan.name, error)
 
@@ -113,15 +113,15 @@ class Starting:
         end, run = None, None
         for term in reversed(self._store.claims()):
             claim, sign = self._known(term)
-            if sign.end is not End.UNSTARTED and claim.run:
+            if sign.end is not RunEnd.UNSTARTED and claim.run:
                 end, run = sign.end, claim
                 break
-        if end is End.DISCARDED:
+        if end is RunEnd.DISCARDED:
             return None
         if run is None and (run := self._without_claims()) is None:
             return None
         manifest = SavedState(self._url, 1, run).continued()
-        if manifest is None or (manifest.finished and (end is End.FINISHED or not run.term)):
+        if manifest is None or (manifest.finished and (end is RunEnd.FINISHED or not run.term)):
             return None
         return run, manifest
 
@@ -134,9 +134,9 @@ class Starting:
                 _LOG.warning("checkpoint %d is skipped: %s", number, error)
         return None
 
-    def _known(self, term: int) -> tuple[RunClaim, Sign]:
+    def _known(self, term: int) -> tuple[RunClaim, LifeSign]:
         claim = RunClaim.from_bytes(term, self._store.claim_of(term) or b"")
-        return claim, Sign.of(self._store.noted(term, BEATING), self._store.noted(term, ENDED))
+        return claim, LifeSign.of(self._store.noted(term, BEATING), self._store.noted(term, ENDED))
 
     def _refuse_if_alive(self, claim: RunClaim) -> None:
         """Raise RequestError if the owner of the newest claim is alive. Waits for a sign of life if necessary."""

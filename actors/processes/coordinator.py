@@ -29,7 +29,7 @@ from ...scheduler.configs.job import JobConfig
 from ...scheduler.job.core import JobCore
 from ...scheduler.protocol.effects import JobState
 from ...scheduler.protocol.requests import HISTORIES, Cancel, Fail, Request, ShowFigures, ShowProgress, ShowStatus
-from ...scheduler.protocol.status import JobStatus, Outcome, Progress
+from ...scheduler.protocol.status import JobOutcome, JobStatus, Progress
 from ...scheduler.protocol.storage_answers import StorageFailed
 from ...scheduler.record.restoring.run_claim import RunClaim
 from ...state.errors import EvenflowError
@@ -243,19 +243,19 @@ class Coordinator:
             return answer
         return self._status() if isinstance(request, ShowStatus) else self._interpreter.ask(request)
 
-    def outcome(self, patience: float) -> Outcome:
+    def outcome(self, patience: float) -> JobOutcome:
         """Return everything that remains of a job that has ended; only status and figures after `patience` seconds, for watchers."""
         if patience:
             self._watched_at = time.monotonic()
         self._closed.wait(patience)
         if (waiting := self._waiting(patience)) is not None:
-            return Outcome(waiting.ask(ShowStatus()))
+            return JobOutcome(waiting.ask(ShowStatus()))
         with self._interpreter.lock:
             status, figures = self._status(), self._interpreter.ask(ShowFigures())
             if not status.state.final:
-                return Outcome(status, figures)
+                return JobOutcome(status, figures)
             core = self._interpreter.core
-            return Outcome(status, figures, core.record.loads(), {question: self.ask(question) for question in HISTORIES})
+            return JobOutcome(status, figures, core.record.loads(), {question: self.ask(question) for question in HISTORIES})
 
     def _progress(self, request: ShowProgress) -> Progress:
         """Wait a while for a delivery or the end, so that the driver needn't poll. Repeat all deliveries for another incarnation."""

@@ -13,7 +13,7 @@ from .packed_call import unpack_call
 
 if TYPE_CHECKING:
     from ...scheduler.protocol.requests import Request
-    from ...scheduler.protocol.status import Outcome
+    from ...scheduler.protocol.status import JobOutcome
 
 
 class CoordinatorActor:
@@ -40,7 +40,7 @@ class CoordinatorActor:
     def report(self, packed: bytes) -> None:
         self._coordinator.report(packed)
 
-    def outcome(self, patience: float) -> Outcome:
+    def outcome(self, patience: float) -> JobOutcome:
         return self._coordinator.outcome(patience)
 
     def ask(self, request: Request[Any]) -> Any:

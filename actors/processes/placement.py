@@ -15,7 +15,7 @@ from ray.exceptions import RayError
 from ray.util.client import ray as ray_client
 
 from ...scheduler.policies.nodes.memory import memory_problem
-from ...scheduler.policies.nodes.placement import Node
+from ...scheduler.policies.nodes.placement import ClusterNode
 from .process import WorkerProcess
 from .ray_internals import free_resources
 
@@ -26,7 +26,7 @@ _JUST = 1.0
 """Seconds for which Ray may not count a new process yet."""
 
 
-def cluster_nodes(processes: Iterable[WorkerProcess], cpus: float) -> list[Node]:
+def cluster_nodes(processes: Iterable[WorkerProcess], cpus: float) -> list[ClusterNode]:
     """List the nodes that are alive; their workers are the job's processes, and each worker has reserved `cpus`."""
     there = list(processes)
     workers = Counter(process.node for process in there)
@@ -37,7 +37,7 @@ def cluster_nodes(processes: Iterable[WorkerProcess], cpus: float) -> list[Node]
         if node["Alive"]:
             name, total = node["NodeID"], float(node["Resources"].get("CPU", 0.0))
             left = float(free.get(name, {}).get("CPU", 0.0)) - recent[name] * cpus
-            nodes.append(Node(name, total, min(max(left, 0.0), total), workers[name]))
+            nodes.append(ClusterNode(name, total, min(max(left, 0.0), total), workers[name]))
     return nodes
 
 

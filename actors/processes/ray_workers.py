@@ -22,8 +22,7 @@ from ...engine.plan.physical import Plan
 from ...engine.protocol.ids import Attempt, WorkerId
 from ...engine.time.duration import seconds
 from ...scheduler.configs.job import JobConfig
-from ...scheduler.policies.nodes.cluster_view import ClusterView
-from ...scheduler.policies.nodes.placement import Node
+from ...scheduler.policies.nodes.placement import ClusterNode, ClusterView
 from ...scheduler.protocol.effects import Deploy, JobState, Spawn
 from ...scheduler.protocol.messages import Attach, Command, InOrder, Report
 from ...state.errors import EvenflowError
@@ -52,7 +51,7 @@ class RayWorkers:
         self._numbers: dict[WorkerId, int] = {}
         self._inboxes: dict[WorkerId, InOrder[Report]] = {}
         self._tasks: Any = None
-        self._nodes: tuple[Node, ...] = ()
+        self._nodes: tuple[ClusterNode, ...] = ()
         self._seen_at, self._attended = -VIEW_SECONDS, False
         self._wanted: SimpleQueue[Deploy | None] = SimpleQueue()
         self.not_started: EvenflowError | None = None

@@ -15,7 +15,7 @@ from ray.exceptions import RayError
 
 from ...engine.protocol.ids import WorkerId
 from ...scheduler.configs.job import JobConfig
-from ...scheduler.policies.nodes.placement import Node, NoRoomError, Place, place
+from ...scheduler.policies.nodes.placement import ClusterNode, NoRoomError, WorkerPlace, place
 from ..job.fair_lock import FairLock
 from .placement import RoomRequest, cluster_nodes
 from .process import WorkerActor, WorkerProcess, engage, start_process
@@ -120,7 +120,7 @@ class WorkerPool:
         """Start new processes on these nodes only; if there are none, where the job's strategy says."""
         self._preferred = frozenset(nodes)
 
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[ClusterNode]:
         """List the nodes that are alive, with the job's processes on them."""
         with self._lock:
             return cluster_nodes(self._all(), self._config.worker.cpus)
@@ -141,12 +141,12 @@ class WorkerPool:
         with self._lock:
             return self.spares.complete
 
-    def places(self) -> dict[WorkerId, Place]:
+    def places(self) -> dict[WorkerId, WorkerPlace]:
         """Return the place of each worker, planned if its process is still starting."""
         with self._lock:
             for process in self._processes.values():
                 process.look()
-            return {worker: Place(process.name, process.node) for worker, process in self._processes.items()}
+            return {worker: WorkerPlace(process.name, process.node) for worker, process in self._processes.items()}
 
     def started(self) -> set[WorkerId]:
         """Return the workers whose processes have started."""

@@ -19,7 +19,7 @@ from ...scheduler.record.restoring.fitting import Allowed, check_fits
 from ...scheduler.record.restoring.restore import restored_tasks
 from ...scheduler.record.restoring.restored_task import RestoredTask
 from ...scheduler.record.restoring.retention import Needs, retained
-from ...scheduler.record.restoring.run_claim import BEATING, BEGUN, ENDED, End, RunClaim, Sign
+from ...scheduler.record.restoring.run_claim import BEATING, BEGUN, ENDED, LifeSign, RunClaim, RunEnd
 from ...scheduler.record.restoring.terms import Terms
 from ...state.errors import CorruptStateError, StoreError, StoreUnavailableError
 from ...state.store import CheckpointStore
@@ -164,12 +164,12 @@ class SavedState:
         who = f"{other.owner}" if other.owner is not None else "another process"
         return TakenOverError(f"{self._store.url}: {who}, has taken this job over: this process has lost it, and commits nothing more")
 
-    def beat(self, sign: Sign) -> None:
+    def beat(self, sign: LifeSign) -> None:
         """Write a sign of life. Raises OSError."""
         if self._store is not None and self.term:
             self._store.note(self.term, BEATING, sign.to_bytes())
 
-    def note_end(self, end: End) -> None:
+    def note_end(self, end: RunEnd) -> None:
         """Record how this process's part of the run ended. Raises OSError."""
         if self._store is not None and self.term:
             self._store.note(self.term, ENDED, end.encode())

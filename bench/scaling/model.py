@@ -17,7 +17,7 @@ from math import ceil
 import numpy as np
 
 from ...scheduler.policies.dataflow.settings import PolicySettings
-from ...testing.load_model.closed_loop import ClusterModel, Controller, ModelOperator, Sample, closed_loop
+from ...testing.load_model.closed_loop import ClusterModel, Controller, LoopSample, ModelOperator, closed_loop
 from ..harness.record import Verdict
 from .course import Course, Phase
 
@@ -72,7 +72,7 @@ def optimum(demand: float, overhead: float) -> dict[str, int]:
     return found
 
 
-def latency_p99(samples: tuple[Sample, ...]) -> float:
+def latency_p99(samples: tuple[LoopSample, ...]) -> float:
     """Return the latency (ms) that 99 % of the sentences do not exceed. Sentences not counted by the end wait until the end."""
     times = np.array([sample.time for sample in samples])
     came = np.array([sample.processed["source"] + sample.backlog for sample in samples])

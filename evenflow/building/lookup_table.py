@@ -74,8 +74,8 @@ def _refresh(table: Any, refresh: Duration | None) -> float | None:
         raise FlowError(f'lookup(refresh={refresh!r}): expected a duration above 0, for example "5m"')
     if not (isinstance(table, Source) or _is_function(table)):
         raise FlowError(
-            f"lookup(refresh={refresh!r}): a {type(table).__name__} stays as it is: give a source with an end, or a function that returns "
-            "the table as it is then"
+            f"lookup(refresh={refresh!r}): a {type(table).__name__} can't be read again: give a bounded source, or a function that returns "
+            "the newest table"
         )
     return every
 

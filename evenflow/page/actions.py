@@ -17,7 +17,7 @@ from ..engine.protocol.ids import WorkerId
 from ..scheduler.load.load_snapshot import hash_of
 from ..scheduler.policies.nodes.node_plans import NodePlan
 from ..scheduler.policies.nodes.placement import short
-from ..scheduler.protocol.requests import Move, Rebalance, Scale, ScaleIn, ScaleOut, Stop, TakeCheckpoint, TakeSavepoint
+from ..scheduler.protocol.requests import MoveKeys, Rebalance, Scale, ScaleIn, ScaleOut, Stop, TakeCheckpoint, TakeSavepoint
 from ..scheduler.protocol.view import StageView
 from ..views.policy_snapshots import PolicySnapshots
 from .queries import Answer, plan_facts
@@ -32,7 +32,7 @@ class Sample:
     worker: WorkerId
 
 
-Action = Rebalance | Move | Scale | ScaleOut | ScaleIn | TakeCheckpoint | TakeSavepoint | Stop | Sample
+Action = Rebalance | MoveKeys | Scale | ScaleOut | ScaleIn | TakeCheckpoint | TakeSavepoint | Stop | Sample
 """The actions that a page can request."""
 
 Body = Mapping[str, Any]
@@ -76,7 +76,7 @@ def previewed(snapshots: PolicySnapshots, body: Body) -> Callable[[], Answer]:
         case Rebalance(operator, policy):
             load, balancer, limits = snapshots.load(operator), named(policy), Limits(split_keys=snapshots.view.split_hot_keys)
             return lambda: {"plan": plan_facts(balancer.plan(load, limits), load)}
-        case Move(operator, groups, keys, to, _):
+        case MoveKeys(operator, groups, keys, to, _):
             text = _moved(snapshots.keyed_stage(operator), groups, keys, to)
         case Scale(operator, workers):
             text = _scaled(_stage(snapshots, operator), workers)
@@ -103,7 +103,7 @@ def previewed(snapshots: PolicySnapshots, body: Body) -> Callable[[], Answer]:
 def begun(request: Action, number: int | None) -> str:
     """Describe the operation that has begun; `number` is the coordinator's answer."""
     match request:
-        case Rebalance() | Move():
+        case Rebalance() | MoveKeys():
             return f"Migration {number} has begun."
         case Scale():
             return f"Scaling {number} has begun."
@@ -132,7 +132,7 @@ def _stage(snapshots: PolicySnapshots, operator: str) -> StageView:
     return found
 
 
-def _move(snapshots: PolicySnapshots, body: Body) -> Move:
+def _move(snapshots: PolicySnapshots, body: Body) -> MoveKeys:
     stage = snapshots.keyed_stage(_text(body, "operator"))
     assert stage.table is not None
     written, words = body.get("groups") or "", body.get("keys") or ""
@@ -146,7 +146,7 @@ def _move(snapshots: PolicySnapshots, body: Body) -> Move:
     to = _whole(body, "to", least=0)
     if to >= len(stage.workers):
         raise RequestError(f"`{stage.name}` has no worker {to}: its workers are 0 to {len(stage.workers) - 1}")
-    return Move(stage.name, groups, keys, to)
+    return MoveKeys(stage.name, groups, keys, to)
 
 
 def _sample(snapshots: PolicySnapshots, body: Body) -> Sample:

@@ -68,9 +68,9 @@ def _look(controller: Controller, snapshots: PolicySnapshots, now: float) -> Dec
         snapshot = snapshots.dataflow()
     except SnapshotError:
         return None
-    before = controller.last_look
+    before = controller.last_observation
     controller.observe(now, snapshot)
-    return controller.last_look if controller.last_look is not before else None
+    return controller.last_observation if controller.last_observation is not before else None
 
 
 def _same(one: DecisionRecord, other: DecisionRecord) -> bool:

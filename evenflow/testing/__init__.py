@@ -11,11 +11,10 @@
 
 from __future__ import annotations
 
-from .comparison import check
+from .comparison import check, in_order
 from .conformance.sink_conformance import check_sink
 from .conformance.source_conformance import ConformanceError, check_source
 from .oracle import oracle
-from .order import in_order
 from .simulation.actions import ACTIONS, Action, Choice, World
 from .simulation.network import SimulationError
 from .simulation.simulation import SimulationResult, simulate

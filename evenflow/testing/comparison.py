@@ -14,6 +14,7 @@ from ..engine.errors import FlowError
 from ..engine.keys.unkeyed import shown
 from ..engine.operators.aggregation.aggregate_running import AggregateRunning
 from ..engine.operators.aggregation.aggregate_windows import AggregateWindows
+from ..engine.operators.processing.stateful_map import StatefulFunction
 from ..engine.sink import Sink
 from ..scheduler.configs.job import JobConfig
 from ..scheduler.protocol.effects import JobState
@@ -111,7 +112,7 @@ Repeating: TypeAlias = AggregateRunning | AggregateWindows
 
 
 def _repeats(operator: Any) -> TypeGuard[Repeating]:
-    """True if a key, or a key and window, may have several rows, the last of which counts."""
+    """Return True if there may be several rows of a key, or of a key and window, where only the last one counts."""
     return (
         operator.updates
         if isinstance(operator, AggregateRunning)
@@ -188,3 +189,31 @@ def _close(left: Any, right: Any) -> bool:
     if isinstance(left, float) and isinstance(right, float):
         return math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-12)
     return bool(left == right)
+
+
+def in_order(column: str, lanes: int = 1) -> StatefulFunction:
+    """Return a function for `stateful_map` that passes rows on, and fails if `column` of a key does not rise.
+
+    The source's workers are lanes of their own: rows with equal `column` modulo `lanes` must rise among themselves. `from_items`
+    and `generate` deal rows that way, with as many lanes as workers. Rows that are dealt round robin between operators lose their
+    order.
+
+    >>> check = in_order("seq", lanes=2)
+    >>> state, row = check(None, {"seq": 4})
+    >>> state, row = check(state, {"seq": 1})
+    >>> check(state, {"seq": 2})
+    Traceback (most recent call last):
+        ...
+    ValueError: `seq` 2 came behind 4
+    """
+
+    def check(state: Any, row: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        seen: list[int | None] = list(state) if state is not None else [None] * lanes
+        value = row[column]
+        before = seen[value % lanes]
+        if before is not None and value <= before:
+            raise ValueError(f"`{column}` {value} came behind {before}")
+        seen[value % lanes] = value
+        return seen, row
+
+    return check

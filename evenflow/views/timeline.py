@@ -14,7 +14,7 @@ from ..balancer.verdict import Verdict
 from ..scheduler.policies.controller import DecisionRecord
 from ..scheduler.policies.nodes.placement import short
 from ..scheduler.protocol.reports import MigrationReport, NodeScalingReport, OperationReport, ScalingReport
-from ..scheduler.protocol.view import BalanceLook, JobView, StageView
+from ..scheduler.protocol.view import BalanceObservation, JobView, StageView
 
 Who = Literal["balancer", "autoscaler", "person", "job"]
 Answer = Literal["yes", "no", "failed"]
@@ -72,7 +72,7 @@ class Timeline:
         self.entries: dict[str, Entry] = {}
         self._refusals: dict[str, _Refusal] = {}
         """The newest entry about changing nothing, by stage; the autoscaler's has no stage."""
-        self._looks: dict[str, BalanceLook] = {}
+        self._looks: dict[str, BalanceObservation] = {}
         self._policy_looked = 0.0
         self._unmeasured: set[str] = set()
         """Entries whose effect is still to be measured."""
@@ -109,7 +109,7 @@ class Timeline:
         self._attempt = attempt
 
     def _look(self, stage: StageView, now: float) -> None:
-        look = stage.look
+        look = stage.observation
         if look is None or look == self._looks.get(stage.name):
             return
         self._looks[stage.name] = look
@@ -118,7 +118,7 @@ class Timeline:
             self._no(stage.name, "balancer", f"{stage.balancer} moves nothing", look.verdict.value, sizes, now)
 
     def _policy_look(self, view: JobView) -> None:
-        look = view.look
+        look = view.observation
         if look is None or look.decided.changes or look.time == self._policy_looked:
             return
         self._policy_looked = look.time

@@ -22,13 +22,13 @@ LATENCY_POLICIES = ("queueing", "pid", "latency")
 class AutoscaleConfig:
     """Automatic scaling of a job's operators, off until a policy is named.
 
-    `policy`: what decides how many workers every operator has (ds2, dhalion, threshold, queueing, pid, latency, stela), `off` for none. The
-    other settings change nothing by themselves: they hold for this policy, or one that `job.autoscaler` switches on. It looks at the job
-    every `interval`, once nothing has moved for twice as long, and gives an operator `min_parallelism` to `max_parallelism` workers.
-    `mode`: "act", or "advise" to only record what it would do (`job.decisions()`). `latency_target`: source to sink, for the policies that
-    need it (queueing, pid, latency). `settings`: what else the policies can be told (`PolicySettings`), by name: {"max_change": 2,
-    "catch_up_s": 60}. An operator's own bounds are given where it is: `stream.parallelism(2, between=(1, 4))`,
-    `stream.parallelism(fixed=True)`.
+    `policy`: decides how many workers every operator has (ds2, dhalion, threshold, queueing, pid, latency, stela), `off` for
+    none. The other settings have no effect alone: they hold for this policy, or for one that `job.autoscaler` switches on. It
+    observes the job every `interval`, once nothing has moved for twice as long, and gives an operator `min_parallelism` to
+    `max_parallelism` workers. `mode`: "act", or "advise" to only record its decisions (`job.decisions()`). `latency_target`:
+    source to sink, for the policies that need it (queueing, pid, latency). `settings`: further settings of the policies
+    (`PolicySettings`), by name: {"max_change": 2, "catch_up_s": 60}. Set an operator's own bounds in the flow:
+    `stream.parallelism(2, between=(1, 4))`, `stream.parallelism(fixed=True)`.
 
     >>> AutoscaleConfig("ds2", max_parallelism=8).policy_settings().max_parallelism
     8
@@ -53,7 +53,9 @@ class AutoscaleConfig:
             raise FlowError(f"AutoscaleConfig: {problem}")
 
     def problem(self, policy: str, mode: str) -> str | None:
-        """Why a job with these settings can't be scaled by `policy` in this mode; None if it can, or the policy is `off`."""
+        """Return the reason why a job with these settings can't be scaled by `policy` in this mode; None if it can, or the policy
+        is `off`.
+        """
         if mode not in MODES:
             return f"mode is {mode!r}; expected one of {', '.join(MODES)}"
         if policy != OFF and policy not in POLICIES:
@@ -65,7 +67,7 @@ class AutoscaleConfig:
         return None
 
     def policy_settings(self) -> PolicySettings:
-        """What a scaling policy needs of it."""
+        """Return the settings for a scaling policy."""
         interval = seconds(self.interval)
         target = None if self.latency_target is None else seconds(self.latency_target) * 1000.0
         own: dict[str, Any] = {

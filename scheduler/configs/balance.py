@@ -10,23 +10,23 @@ from ...engine.time.duration import Duration
 from .checks import duration, flag, number, refusal, whole
 
 OFF = "off"
-"""In place of a balancer's or a scaling policy's name."""
+"""Stands in place of a balancer's or a scaling policy's name."""
 
 LEAST_THRESHOLD = 1.05
-"""The smallest `threshold`: below it a plan would be asked for what the last one left."""
+"""The smallest `threshold`: below it, the remainder of a plan would trigger the next one."""
 
 
 @dataclass(frozen=True, slots=True)
 class BalanceConfig:
     """Automatic balancing of every operator with keyed state, off until a balancer is named.
 
-    `policy`: the balancer that plans, `off` for none. The other settings change nothing by themselves: they hold for this balancer, or one
-    that `job.balancer` switches on for an operator, and `windows` and `split_hot_keys` also for `job.rebalance`. It acts when the hottest
-    worker has had `threshold` times the least possible load for `after`, then not for `cooldown`; what moved stays for `rest` unless its
-    load shifts. `least_busy`: the part of its time that the hottest worker must be busy for anything to be moved. `max_bytes`: most state
-    that one plan moves. `windows`: how many of the newest windows a plan on request (`job.rebalance`) looks at. `split_hot_keys`: whether
-    `hotspot` may split a key of a join over several workers where that key alone is more than a worker's mean load; when it has cooled it
-    is whole again.
+    `policy`: the balancer that plans, `off` for none. The other settings have no effect alone: they hold for this balancer, or
+    for one that `job.balancer` switches on for an operator, and `windows` and `split_hot_keys` also for `job.rebalance`. It acts
+    when the hottest worker has had `threshold` times the least possible load for `after`, then not for `cooldown`; moved keys
+    stay for `rest` unless their load shifts. `least_busy`: the busy share of the hottest worker from which keys are moved.
+    `max_bytes`: most state that one plan moves. `windows`: the newest windows that a plan on request (`job.rebalance`) uses.
+    `split_hot_keys`: True if `hotspot` may split a key of a join over several workers when that key alone exceeds a worker's mean
+    load; the split ends when the key has cooled.
 
     >>> BalanceConfig("hotspot", threshold=1.5).policy
     'hotspot'
@@ -58,5 +58,5 @@ class BalanceConfig:
 
 
 def balancer_problem(name: str) -> str | None:
-    """Return why a job can't be balanced by `name`; None if it can, or if it is `off`."""
+    """Return the reason why a job can't be balanced by `name`; None if it can, or it is `off`."""
     return None if name == OFF or name in POLICIES else f"{name!r} can't balance a job: use {', '.join((*POLICIES, OFF))}"

@@ -1,4 +1,4 @@
-"""When a job saves its state, where to, and what it does when it can't."""
+"""Settings of checkpoints: when a job saves its state, where, and how it handles failures to."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from .checks import duration, flag, refusal, whole
 
 @dataclass(frozen=True, slots=True)
 class CheckpointConfig:
-    """Checkpoints: with `dir` they hold the whole state, and a job that loses a worker goes back to its last one.
+    """Checkpoints: with `dir` they hold the whole state, and a job that loses a worker resumes from the last one.
 
-    `dir`: a folder that all workers reach, or a URL that fsspec opens. `interval`: how often the sinks commit, None for once at the end.
-    `timeout`: after which a checkpoint is given up; `pause`: least time between two. `kept`: complete ones that stay, beside those that a
-    damaged file would leave. `tolerable_failures`: in a row; one more ends the job. `allow_duplicates`: go on from an older checkpoint
-    than the newest, whose files are damaged, also if a sink can't take back what it has committed since.
+    `dir`: a folder that all workers reach, or a URL that fsspec opens. `interval`: between two commits of the sinks, None for one
+    commit at the end. `timeout`: after which a checkpoint is given up; `pause`: least time between two. `kept`: complete
+    checkpoints to keep, plus those that a damaged file would leave usable. `tolerable_failures`: in a row; one more ends the job.
+    `allow_duplicates`: if the newest checkpoint is damaged, resume from an older one even if a sink can't take back its commits
+    since.
 
     >>> CheckpointConfig("s3://bucket/checkpoints", interval="30s").kept
     3

@@ -1,4 +1,4 @@
-"""Checks of single settings; each raises FlowError that names the group, the setting and what was expected."""
+"""Checks of single settings. Each raises FlowError with the group, the setting and the expected value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...engine.time.duration import seconds
 
 
 def whole(group: object, least: int, *names: str, most: int | None = None) -> None:
-    """These settings are whole numbers from `least` to `most`."""
+    """Check that these settings are whole numbers from `least` to `most`."""
     for name in names:
         value = getattr(group, name)
         if not isinstance(value, int) or isinstance(value, bool) or value < least or (most is not None and value > most):
@@ -18,7 +18,7 @@ def whole(group: object, least: int, *names: str, most: int | None = None) -> No
 
 
 def number(group: object, *names: str) -> None:
-    """These settings are numbers."""
+    """Check that these settings are numbers."""
     for name in names:
         value = getattr(group, name)
         if not isinstance(value, (int, float)) or isinstance(value, bool):
@@ -26,20 +26,20 @@ def number(group: object, *names: str) -> None:
 
 
 def flag(group: object, *names: str) -> None:
-    """These settings are True or False."""
+    """Check that these settings are True or False."""
     for name in names:
         if not isinstance(getattr(group, name), bool):
             raise refusal(group, name, "True or False")
 
 
 def choice(group: object, name: str, among: Any) -> None:
-    """The setting is one of `among`."""
+    """Check that the setting is one of `among`."""
     if getattr(group, name) not in among:
         raise refusal(group, name, f"one of {', '.join(among)}")
 
 
 def duration(group: object, *names: str, longer_than_zero: bool = False) -> None:
-    """These settings are durations, or None."""
+    """Check that these settings are durations or None."""
     for name in names:
         value = getattr(group, name)
         if value is not None and seconds(value, f"{type(group).__name__}: {name}") == 0 and longer_than_zero:
@@ -47,5 +47,5 @@ def duration(group: object, *names: str, longer_than_zero: bool = False) -> None
 
 
 def refusal(group: object, name: str, expected: str) -> FlowError:
-    """That the setting is not what was expected."""
+    """Return an error that names the setting, its value and the expected one."""
     return FlowError(f"{type(group).__name__}: {name} is {getattr(group, name)!r}; expected {expected}")

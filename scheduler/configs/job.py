@@ -1,6 +1,6 @@
 """The settings of a job, with defaults that work.
 
-Invariant: a `JobConfig` that exists can run; what can't is refused by the name of the setting, before anything starts.
+Invariant: a `JobConfig` that exists can run; wrong settings are rejected by name, before anything starts.
 """
 
 from __future__ import annotations
@@ -15,11 +15,8 @@ from .autoscale import AutoscaleConfig
 from .balance import OFF, BalanceConfig
 from .checkpoint import CheckpointConfig
 from .checks import choice, flag, refusal, whole
-from .metrics import MetricsConfig
-from .network import NetworkConfig
 from .restart import RestartConfig
-from .run import RunConfig
-from .state import StateConfig
+from .run import MetricsConfig, NetworkConfig, RunConfig, StateConfig
 from .worker import WorkerConfig
 
 LIVE = tuple(name for name in STRATEGIES if name != "restart")
@@ -30,11 +27,11 @@ MOST_KEY_GROUPS = 32_768
 
 @dataclass(frozen=True, slots=True)
 class JobConfig:
-    """How a job runs: a few numbers, and a group of settings for each thing that a job does.
+    """The settings of a job: a few numbers, and a group of settings for each of its activities.
 
-    `parallelism`: workers per operator that doesn't say otherwise. `key_groups`: a power of two, fixed for the job's life. `combine`:
-    pre-combine aggregates before the shuffle. `migration_strategy`: how keyed state moves unless a call says otherwise: sudden, fluid,
-    batched, pause or lazy. Each group `x` is an `ef.XConfig`, whose documentation has its settings:
+    `parallelism`: default number of workers per operator. `key_groups`: a power of two, fixed for the job's life. `combine`:
+    pre-combine aggregates before the shuffle. `migration_strategy`: default way to move keyed state: sudden, fluid, batched,
+    pause or lazy. Each group `x` is an `ef.XConfig`, whose documentation has its settings:
 
     >>> import evenflow as ef
     >>> config = ef.JobConfig(
@@ -82,7 +79,7 @@ class JobConfig:
             raise FlowError(f"JobConfig: {problem}")
 
     def check_autoscaler(self, policy: str, mode: str) -> None:
-        """Raises RequestError unless these settings allow for the scaling policy, or `off`, in this mode."""
+        """Raise RequestError unless these settings allow for the scaling policy, or `off`, in this mode."""
         if (problem := self._autoscaler_problem(policy, mode)) is not None:
             raise RequestError(problem)
 
@@ -92,7 +89,7 @@ class JobConfig:
         return self.autoscale.problem(policy, mode)
 
     def task_settings(self) -> TaskSettings:
-        """What the workers' tasks need of it."""
+        """Return the settings for the workers' tasks."""
         save_state, linger = self.checkpoint.dir is not None, seconds(self.network.linger)
         return TaskSettings(self.network.batch_rows, linger, self.key_groups, self.metrics.enabled, save_state, self.state.settings())
 

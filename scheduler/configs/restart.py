@@ -12,12 +12,13 @@ STRATEGIES = ("exponential", "fixed", "none")
 
 @dataclass(frozen=True, slots=True)
 class RestartConfig:
-    """What a job with a checkpoint folder does when it fails.
+    """The reaction to failures of a job with a checkpoint folder.
 
-    `strategy`: exponential, fixed or none. It waits `delay` (exponential: doubled each time, up to a minute), and gives up after `most`
-    restarts in a row. A row ends when `quiet` has passed without a failure and a checkpoint was completed since the last restart; where the
-    checkpoints have no interval, when the workers ran. What another attempt would meet again, such as a folder that may not be written or a
-    missing module, ends the job at once. Each restart is a line in the log, and `job.status()` shows the error, the count and the next try.
+    `strategy`: exponential, fixed or none. The job waits `delay` (exponential: doubled each time, up to a minute), and gives up
+    after `most` restarts in a row. A row ends when `quiet` has passed without a failure and a checkpoint was completed since the
+    last restart; if the checkpoints have no interval, when the workers ran. An error that would recur, such as a folder without
+    write permission or a missing module, ends the job at once. Each restart is a line in the log, and `job.status()` shows the
+    error, the count and the next try.
 
     >>> RestartConfig("fixed", delay="1s", most=3).delay_s
     1.0

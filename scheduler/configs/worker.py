@@ -13,10 +13,11 @@ from .checks import choice, duration, number, refusal, whole
 class WorkerConfig:
     """Workers' processes on a Ray cluster.
 
-    `cpus`: CPUs that Ray sets aside for each worker. `placement`: on which nodes workers go, "spread" (where the fewest are) or "pack" (on
-    as few as have slots for them). `warm_spares`: started processes without a task, kept ready for new workers, each with
-    `cpus`. `start_timeout`: how long workers may take to start. `heartbeat_timeout`: how long a worker's process may be silent. `keep`: how
-    long processes without `cpus` wait, when their job is over, for the driver's next job; "0s": they don't, and the job has new ones.
+    `cpus`: CPUs that Ray sets aside for each worker. `placement`: on which nodes workers go, "spread" (where the fewest are) or
+    "pack" (on as few as have slots for them). `warm_spares`: started processes without a task, kept ready for new workers, each
+    with `cpus`. `start_timeout`: how long workers may take to start. `heartbeat_timeout`: how long a worker's process may be
+    silent. `keep`: how long processes without `cpus` wait, when their job is over, for the driver's next job; "0s": they don't,
+    and the job has new ones.
 
     >>> WorkerConfig(cpus=0.5, placement="pack").warm_spares
     0

@@ -1,12 +1,12 @@
-"""The job: which state it is in, what happened to it, and what is to be done next, without I/O.
+"""The state machine of a job: it turns events into effects, without I/O.
 
     events -> JobCore -> effects
 
-An event is a method that is called with the time, `now`; effects are taken with `effects()` and carried out in order. The decisions are
-made in parts: `checkpointing.py`, `reconfiguration.py`, `operator_scaling.py`, `node_scaling.py`, `automatic_balancing.py` and
-`autoscaling.py`. This file has the job's lifecycle: it begins, fails, goes back and ends.
+An event is a method that is called with the time, `now`; effects are taken with `effects()` and carried out in order. The
+decisions are made in parts: `checkpointing.py`, `reconfiguration.py`, `operator_scaling.py`, `node_scaling.py`,
+`automatic_balancing.py` and `autoscaling.py`. This module holds the job's lifecycle: begin, fail, restore and end.
 
-Invariant: whatever fails, the job goes on from its newest complete checkpoint as if nothing had happened after it.
+Invariant: whatever fails, the job resumes from its newest complete checkpoint, as if nothing had happened since.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..parts.checkpointing import Checkpointing
 from ..parts.node_scaling import NodeScaling
 from ..parts.operator_scaling import OperatorScaling
 from ..parts.reconfiguration import Reconfiguration
-from ..policies.nodes.cluster_view import ClusterView
+from ..policies.nodes.placement import ClusterView
 from ..protocol.effects import (
     Deploy,
     Effect,
@@ -44,34 +44,33 @@ from ..protocol.effects import (
 )
 from ..protocol.failures import failure_of
 from ..protocol.messages import CheckpointFailed, Failed, Report, Shutdown, StopSource
-from ..protocol.requests import AnyRequest, Change
+from ..protocol.requests import AnyRequest, ChangeRequest
 from ..protocol.restore_point import RestorePoint
 from ..protocol.storage_answers import (
     Committed,
     Delivery,
+    ManifestSaved,
     OlderFound,
-    Saved,
     SavepointCopied,
     SinksRestored,
     StorageAnswer,
     StorageFailed,
 )
-from ..record.checkpoints import Checkpoints
-from ..record.deliveries import Deliveries
+from ..record.checkpoints import Checkpoints, Deliveries
 from ..record.job_record import JobRecord
 from ..record.migrations import Migrations
 from ..record.rescaling import Rescaling
 from ..record.restarts import Restarts
 from ..record.restoring.restore import fitting_tables, plan_at, unsplit
-from ..record.restoring.run_claim import End
-from .request_handler import Answering
+from ..record.restoring.run_claim import RunEnd
+from .request_handler import RequestHandler
 
-LOOK_SECONDS = 1.0
-"""Between two looks for inputs that hold event time back."""
+QUIET_CHECK_SECONDS = 1.0
+"""Seconds between two searches for inputs that hold event time back."""
 
 
 class _Phase(StrEnum):
-    """What the newest attempt waits for."""
+    """The event that the newest attempt waits for."""
 
     DELAY = "its delay"
     OLDER = "an older checkpoint"
@@ -81,7 +80,10 @@ class _Phase(StrEnum):
 
 
 class JobCore:
-    """One job. `begin`: from what; the default is from nothing. Times are seconds since the epoch, by a clock that doesn't go back."""
+    """The state machine of one job, which starts from `begin` (by default from nothing).
+
+    Times are seconds since the epoch, by a clock that never decreases.
+    """
 
     def __init__(self, plan: Plan, config: JobConfig | None = None, begin: RestorePoint | None = None) -> None:
         begin = begin if begin is not None else RestorePoint()
@@ -98,7 +100,7 @@ class JobCore:
         self.node_scaling = NodeScaling(job, self, self.checkpointing, self.operator_scaling)
         self.balancing = AutomaticBalancing(job, self.reconfiguration, lambda: self.busy)
         self.autoscaling = Autoscaling(job, self.operator_scaling, self.node_scaling, self.reconfiguration, lambda: self.busy)
-        self._answering = Answering(
+        self._answering = RequestHandler(
             job, self, self.checkpointing, self.reconfiguration, self.operator_scaling, self.node_scaling, self.balancing, self.autoscaling
         )
         self._restarts = Restarts(job.config.restart)
@@ -106,14 +108,16 @@ class JobCore:
         self._ran = False
         """True once all workers of the newest attempt have started."""
         self._accident: tuple[EvenflowError, WorkerId | None] | None = None
-        """An error, and its worker, while a manifest was being written: the job restarts once the manifest is known to count or not."""
+        """An error, and its worker, while a manifest was being written: the job restarts once the manifest is known to count or
+        not.
+        """
         self._running_since = begin.running_since
         self._ended_at: float | None = None
-        self._look_at = 0.0
+        self._quiet_check_at = 0.0
 
     @property
     def record(self) -> JobRecord:
-        """What the job's parts share, to be read."""
+        """The data that the job's parts share; read-only for callers."""
         return self._job
 
     @property
@@ -122,7 +126,7 @@ class JobCore:
 
     @property
     def plan(self) -> Plan:
-        """As it is now: workers may have joined and left."""
+        """The current plan: workers may have joined and left since the start."""
         return self._job.plan
 
     @property
@@ -131,15 +135,15 @@ class JobCore:
 
     @property
     def error(self) -> EvenflowError | None:
-        """Why the job failed."""
+        """The error that ended the job, None if it hasn't failed."""
         return self._job.error
 
     @property
-    def end_note(self) -> End:
+    def end_note(self) -> RunEnd:
         """The note about the end of a job, for the next start of the program."""
         if self.state is JobState.CANCELLED:
-            return End.DISCARDED if self._job.discarded else End.CANCELLED
-        return End.FINISHED if self.state is JobState.FINISHED else End.FAILED
+            return RunEnd.DISCARDED if self._job.discarded else RunEnd.CANCELLED
+        return RunEnd.FINISHED if self.state is JobState.FINISHED else RunEnd.FAILED
 
     @property
     def attempt(self) -> int:
@@ -164,41 +168,41 @@ class JobCore:
 
     @property
     def deploying(self) -> bool:
-        """Whether workers of the newest attempt have yet to start."""
+        """True if workers of the newest attempt have not started yet."""
         return self._phase is _Phase.WORKERS
 
     @property
     def busy(self) -> bool:
-        """Whether keys move, workers join or leave, or an operator or the nodes are being scaled."""
+        """True if keys move, workers join or leave, or an operator or the nodes are being scaled."""
         return self.reconfiguration.busy or self.operator_scaling.busy or self.node_scaling.busy
 
     @property
     def watches_nodes(self) -> bool:
-        """Whether it decides by the cluster's nodes now."""
+        """True if the job needs to know the cluster's nodes now."""
         return self.node_scaling.busy or self.autoscaling.policy != OFF
 
     @property
     def running_seconds(self) -> float:
-        """From when all workers had started, 0.0 before, to the end."""
+        """Seconds since all workers started, up to the job's end; 0.0 before that."""
         until = self._ended_at if self._ended_at is not None else self._job.now
         return max(0.0, until - self._running_since) if self._running_since is not None else 0.0
 
     def effects(self) -> list[Effect]:
-        """What is to be done, in order; it is not told again."""
+        """Return the effects to carry out, in order, and forget them."""
         return self._job.take_effects()
 
     def begin(self, now: float) -> None:
-        """Start the first attempt, or go on in place of a coordinator that was lost."""
+        """Start the first attempt, or take over from a coordinator that was lost."""
         self._job.happens("begin", now)
         if self._begin_from.takes_over:
-            error = JobLostError(f"job `{self.name}`: its coordinator was lost, and another goes on in its place")
+            error = JobLostError(f"job `{self.name}`: its coordinator was lost, and another takes over")
             self._job.emit(Warn(str(error)))
             self.go_back(trouble=(error, str(error)))
         else:
             self._restore_sinks()
 
     def ready(self, worker: WorkerId, attempt: Attempt, now: float) -> None:
-        """The worker has started its task in this attempt."""
+        """Note that the worker has started its task in this attempt."""
         job = self._job
         if attempt != job.attempt or job.state.final:
             return
@@ -209,7 +213,7 @@ class JobCore:
         self._advance()
 
     def report(self, worker: WorkerId, report: Report, now: float) -> None:
-        """What a worker reports, in the order in which it sent it."""
+        """Handle a worker's report; reports of one worker arrive in the order sent."""
         job = self._job
         if isinstance(report, WorkerWindow):
             window = job.dropped_records.taken(report)
@@ -233,7 +237,9 @@ class JobCore:
         self._advance()
 
     def lost(self, worker: WorkerId, why: str, now: float) -> None:
-        """The worker's process is gone. That is no accident while an attempt is yet to begin, or once the worker's last row is out."""
+        """Handle the end of a worker's process. It is a failure unless an attempt is yet to begin or the worker has sent its last
+        row.
+        """
         self._job.happens(f"{worker} is lost: {why}", now)
         if self._job.state.final or self.checkpointing.ending:
             return
@@ -242,7 +248,7 @@ class JobCore:
         self._advance()
 
     def not_deployed(self, attempt: Attempt, error: EvenflowError, now: float) -> None:
-        """The workers of an attempt could not be started; where the first can't be, another would not help."""
+        """Handle the failed start of an attempt. If the first one can't start, the job fails, since another would not help."""
         job = self._job
         job.happens(f"attempt {attempt} is not deployed: {error}", now)
         if attempt != job.attempt or job.state.final:
@@ -253,7 +259,7 @@ class JobCore:
             self.fail(error)
 
     def not_spawned(self, workers: tuple[WorkerId, ...], attempt: Attempt, problem: str, now: float) -> None:
-        """The workers that were to join did not start."""
+        """Handle the failed start of workers that were to join."""
         self._job.happens(f"{', '.join(workers)} did not start: {problem}", now)
         current = self._job.rescaling
         if attempt == self._job.attempt and current is not None and current.rescale.joining == workers:
@@ -261,15 +267,15 @@ class JobCore:
             self._advance()
 
     def not_reserved(self, problem: str, now: float) -> None:
-        """There is no room for the spare processes that were wanted."""
+        """Note that there is no room for the requested spare processes."""
         self._job.happens(f"no spares: {problem}", now)
         self.node_scaling.not_reserved(problem)
 
     def stored(self, answer: StorageAnswer, now: float) -> None:
-        """What storage answers."""
+        """Handle an answer of the storage."""
         self._job.happens(type(answer).__name__, now)
         match answer:
-            case Saved():
+            case ManifestSaved():
                 self.checkpointing.saved(answer)
                 if self._accident is not None and not self.checkpointing.saving and not self.state.final:
                     self._fail_now(*self._accident)
@@ -282,31 +288,31 @@ class JobCore:
             case StorageFailed():
                 self.abort(answer.error)
             case SavepointCopied():
-                self.checkpointing.savepoints.ended(answer.checkpoint, answer.problem)
+                self.checkpointing.savepoints.finish(answer.checkpoint, answer.problem)
             case _:
                 assert_never(answer)
         self._advance()
 
     def tick(self, now: float, cluster: ClusterView | None = None) -> None:
-        """Time has passed. `cluster`: as it is now, None where there are no nodes."""
+        """Advance to time `now`. `cluster`: its current state, None where there are no nodes."""
         self._job.passes(now)
         if not self.state.final:
             if self._phase is _Phase.DELAY and now >= self._job.next_try:
                 self._restore_sinks()
             self.checkpointing.tick()
             self._advance()
-            self._look_for_quiet_inputs()
+            self._find_quiet_inputs()
         self.operator_scaling.advance(cluster)
         self.node_scaling.advance(cluster)
         self.balancing.advance()
         self.autoscaling.advance(cluster)
 
     def answer(self, request: AnyRequest, now: float, cluster: ClusterView | None = None) -> Any:
-        """Answer a request, of the type that it names.
+        """Answer a request with the type that it names.
 
-        Raises RequestError for what can't be, JobBusyError or JobNotRunningError for what can't be now.
+        Raises RequestError for an impossible request, JobBusyError or JobNotRunningError for one that is impossible now.
         """
-        if isinstance(request, Change):
+        if isinstance(request, ChangeRequest):
             self._job.happens(type(request).__name__, now)
         else:
             self._job.now = now
@@ -342,7 +348,7 @@ class JobCore:
     def fail(self, error: EvenflowError, worker: WorkerId | None = None) -> None:
         """Handle a failure, perhaps of a worker: restore the job from the last checkpoint, or end it with the first cause.
 
-        What fails while an attempt is yet to begin belongs to the one before.
+        Failures before an attempt begins belong to the previous one and are ignored.
         """
         if self.state.final or self._phase in (_Phase.DELAY, _Phase.OLDER, _Phase.SINKS):
             return
@@ -396,7 +402,7 @@ class JobCore:
         job.emit(*(Tell(worker, Shutdown()) for worker in job.workers), Ended(state))
 
     def _advance(self) -> None:
-        """Whatever follows from what happened, as far as it goes without an answer."""
+        """Take every step that needs no further answer."""
         job = self._job
         if job.state.final:
             return
@@ -439,15 +445,15 @@ class JobCore:
         else:
             self._fail_now(answer.error)
 
-    def _look_for_quiet_inputs(self) -> None:
+    def _find_quiet_inputs(self) -> None:
         job = self._job
-        if job.state is JobState.RUNNING and job.now >= self._look_at:
-            self._look_at = job.now + LOOK_SECONDS
-            for problem in job.quiet.look(job.plan, job.finished, job.now):
+        if job.state is JobState.RUNNING and job.now >= self._quiet_check_at:
+            self._quiet_check_at = job.now + QUIET_CHECK_SECONDS
+            for problem in job.quiet.find(job.plan, job.finished, job.now):
                 job.emit(Warn(f"job `{job.name}`: {problem}"))
 
     def _leave_running(self) -> None:
-        """Nothing runs until another attempt does; a job that was stopping stops again then."""
+        """Mark the job as restarting. A stop that was requested is made again by the next attempt."""
         self._job.state = JobState.RESTARTING
 
     @property
@@ -456,12 +462,14 @@ class JobCore:
         return self._job.completed_since or (self._ran and self._job.config.checkpoint.interval_s is None)
 
     def _find_older(self, error: CorruptCheckpointError) -> None:
-        """A worker can't read its part of the checkpoint. A savepoint that a job begins from is known to its worker as number 0."""
+        """Look for an older checkpoint, since a worker can't read the newest. Workers know a savepoint that a job begins from as
+        number 0.
+        """
         newest = self._job.checkpoints.newest
         if newest is not None and error.checkpoint in (0, newest.checkpoint):
             self._phase = _Phase.OLDER
-            self._job.trouble = error, f"a checkpoint is damaged: {self._job.told(error)}"
-            self._job.emit(Warn(f"job `{self.name}` looks for an older checkpoint: {self._job.told(error)}"))
+            self._job.trouble = error, f"a checkpoint is damaged: {self._job.describe(error)}"
+            self._job.emit(Warn(f"job `{self.name}` looks for an older checkpoint: {self._job.describe(error)}"))
             self._leave_running()
             self._job.emit(FindOlder(CheckpointNumber(error.checkpoint), error.problem))
 
@@ -481,7 +489,7 @@ class JobCore:
         job, restarts = self._job, self._restarts
         job.failures.append(failure_of(error, job.now))
         delay = restarts.delay(error, job.now, progress=self._progressed) if job.config.checkpoint.saves_state else None
-        cause = job.told(error, worker)
+        cause = job.describe(error, worker)
         if delay is not None:
             count = f"restart {restarts.in_row} of at most {restarts.config.most} in a row"
             job.emit(Warn(f"job `{job.name}`: {count}, in {delay:g} s: {cause}"))
@@ -493,5 +501,5 @@ class JobCore:
             job.error.add_note(f"The last restart failed too: {error}")
         if job.config.checkpoint.saves_state and (why := restarts.ends(error)) is not None:
             job.error.add_note(f"The job did not start again: {why}.")
-            job.emit(Warn(f"job `{job.name}` has failed and does not start again: {why}. Its error: {cause}"))
+            job.emit(Warn(f"job `{job.name}` has failed and is not restarted: {why}. Its error: {cause}"))
         self.end(JobState.FAILED)

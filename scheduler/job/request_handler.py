@@ -1,4 +1,4 @@
-"""What a job answers to requests: it begins the change that was asked for, or shows what it knows."""
+"""Answers to requests: begins the requested change, or shows the job's state."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from ..load.load_snapshot import hash_of
 from ..load.metrics import OperatorLoad
 from ..parts.automatic_balancing import AutomaticBalancing
 from ..parts.autoscaling import Autoscaling
-from ..parts.checkpointing import Checkpointing
+from ..parts.checkpointing import Checkpointing, Lifecycle
 from ..parts.key_splits import refuse_split_keys, with_split, without_split
-from ..parts.lifecycle import Lifecycle
 from ..parts.node_scaling import NodeScaling
 from ..parts.operator_scaling import OperatorScaling
 from ..parts.reconfiguration import Reconfiguration
 from ..policies.controller import DecisionRecord
-from ..policies.nodes.cluster_view import ClusterView
+from ..policies.nodes.placement import ClusterView
 from ..protocol.effects import JobState, StopMode
 from ..protocol.reports import CheckpointReport, MigrationReport, NodeScalingReport, ScalingReport
 from ..protocol.requests import (
@@ -30,9 +29,9 @@ from ..protocol.requests import (
     Autoscale,
     Balance,
     Cancel,
-    Change,
+    ChangeRequest,
     Fail,
-    Move,
+    MoveKeys,
     Question,
     Rebalance,
     Scale,
@@ -46,11 +45,11 @@ from ..protocol.requests import (
     ShowSnapshot,
     ShowStatus,
     ShowView,
-    Split,
+    SplitHotKey,
     Stop,
     TakeCheckpoint,
     TakeSavepoint,
-    Unsplit,
+    UnsplitHotKey,
 )
 from ..protocol.status import JobStatus, Progress
 from ..record.job_record import JobRecord
@@ -58,8 +57,8 @@ from ..record.migrations import Migration
 from .viewing import Viewing
 
 
-class Answering:
-    """Of one job, whose parts these are."""
+class RequestHandler:
+    """Answers the requests to one job."""
 
     def __init__(
         self,
@@ -84,13 +83,13 @@ class Answering:
         }
 
     def answer(self, request: AnyRequest, cluster: ClusterView | None) -> Any:
-        """The answer, of the type that the request names.
+        """Answer a request with the type that it names.
 
-        Raises RequestError for what can't be, JobBusyError or JobNotRunningError for what can't be now.
+        Raises RequestError for an impossible request, JobBusyError or JobNotRunningError for one that is impossible now.
         """
-        return self._change(request, cluster) if isinstance(request, Change) else self._show(request, cluster)
+        return self._change(request, cluster) if isinstance(request, ChangeRequest) else self._show(request, cluster)
 
-    def _change(self, request: Change, cluster: ClusterView | None) -> int | None:  # noqa: C901, PLR0912 -- a line for each kind
+    def _change(self, request: ChangeRequest, cluster: ClusterView | None) -> int | None:  # noqa: C901, PLR0912 -- a line for each kind
         match request:
             case Stop(drain):
                 self._lifecycle.stop(StopMode.DRAIN if drain else StopMode.BARRIER)
@@ -102,12 +101,12 @@ class Answering:
                 self._lifecycle.abort(error)
             case Rebalance(operator, policy, strategy):
                 return self._reconfiguration.rebalance(operator, policy, strategy, "by hand").number
-            case Move(operator, groups, keys, to, strategy):
+            case MoveKeys(operator, groups, keys, to, strategy):
                 return self._move(operator, groups, keys, to, strategy).number
-            case Split(operator, key, to, dealt):
+            case SplitHotKey(operator, key, to, dealt):
                 change = partial(with_split, key=key, to=to, dealt=dealt)
                 return self._share(operator, change, f"key {key!r} is split, {dealt} is dealt").number
-            case Unsplit(operator, key):
+            case UnsplitHotKey(operator, key):
                 return self._share(operator, partial(without_split, key=key), f"key {key!r} is split no longer").number
             case Balance(operator, policy):
                 self._balancing.choose(operator, policy)
@@ -122,7 +121,7 @@ class Answering:
             case Autoscale(policy, mode):
                 self._autoscaling.choose(policy, mode, cluster)
             case TakeCheckpoint():
-                return self._checkpointing.ask("by hand")
+                return self._checkpointing.request("by hand")
             case TakeSavepoint(path):
                 return self._take_savepoint(path)
             case _:
@@ -159,11 +158,11 @@ class Answering:
         return replace(load, can_split=bool(stage.dealable), split=split)
 
     def status(self) -> JobStatus:
-        """What `job.status()` shows."""
+        """Return the job's status, as `job.status()` shows it."""
         job = self._job
         seconds, completed = self._lifecycle.running_seconds, job.checkpoints.completed
         restarting = job.state is JobState.RESTARTING
-        trouble, told = job.trouble if job.trouble is not None and job.ails else (None, None)
+        trouble, description = job.trouble if job.trouble is not None and job.ails else (None, None)
         return JobStatus(
             job.name,
             job.state,
@@ -172,14 +171,18 @@ class Answering:
             completed,
             seconds,
             attempt=job.attempt,
-            problems=(*job.problems, *(() if told is None else (told,)), *(job.quiet.problems if not job.state.final else ())),
+            problems=(
+                *job.problems,
+                *(() if description is None else (description,)),
+                *(job.quiet.problems if not job.state.final else ()),
+            ),
             restarts=job.restarts,
             next_try=max(0.0, job.next_try - job.now) if restarting else None,
         )
 
     def _take_savepoint(self, path: str) -> int:
-        number = self._checkpointing.ask("for a savepoint", whole=True)
-        self._checkpointing.savepoints.ask(number, path)
+        number = self._checkpointing.request("for a savepoint", whole=True)
+        self._checkpointing.savepoints.add(number, path)
         return number
 
     def _move(self, operator: str, groups: Sequence[int], keys: Sequence[Hashable], to: int, strategy: str | None) -> Migration:

@@ -1,4 +1,4 @@
-"""What a page sees of a job, gathered from its parts."""
+"""Gathers the view of a job for its web page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..parts.node_scaling import NodeScaling
 from ..parts.operator_scaling import OperatorScaling
 from ..policies.controller import DecisionRecord
 from ..policies.dataflow.scaled_stage import scaled_stage
-from ..policies.nodes.cluster_view import ClusterView
+from ..policies.nodes.placement import ClusterView
 from ..protocol.reports import MigrationReport, OperationReport
 from ..protocol.status import JobStatus
 from ..protocol.view import JobView, StageView
@@ -24,7 +24,7 @@ R = TypeVar("R", bound=OperationReport)
 
 
 class Viewing:
-    """Of one job, whose parts these are."""
+    """Builds views of one job from its parts."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Viewing:
         self._policy_settings = job.config.autoscale.policy_settings()
 
     def view(self, since: float, status: JobStatus, migrations: Sequence[MigrationReport], cluster: ClusterView | None) -> JobView:
-        """What is new since `since`, in seconds since the epoch, and the present state."""
+        """Return the present state, and everything new since `since` (seconds since the epoch)."""
         job = self._job
         return JobView(
             now=job.now,
@@ -51,7 +51,7 @@ class Viewing:
             scalings=_new([scaling.report() for scaling in self._operators.operations], since),
             node_scalings=_new([change.report() for change in self._nodes.operations], since),
             decisions=_decided(self._autoscaling.decisions(), since),
-            look=self._autoscaling.last_look,
+            observation=self._autoscaling.last_observation,
             checkpoints=_new(self._checkpointing.reports(), since),
             threshold=job.config.balance.threshold,
             least_busy=job.config.balance.least_busy,
@@ -66,7 +66,7 @@ class Viewing:
         )
 
     def _stage(self, stage: Stage) -> StageView:
-        balancer, look = self._balancing.look(stage.name)
+        balancer, observation = self._balancing.observation(stage.name)
         return StageView(
             name=stage.name,
             operators=tuple(chained.name for chained in stage.chain),
@@ -76,7 +76,7 @@ class Viewing:
             table=self._job.migrations.tables[stage.name] if stage.is_keyed else None,
             dealable=stage.dealable,
             balancer=balancer,
-            look=look,
+            observation=observation,
             scaled=scaled_stage(stage, self._job.plan.key_groups),
         )
 
@@ -86,6 +86,6 @@ def _new(reports: Sequence[R], since: float) -> tuple[R, ...]:
 
 
 def _decided(decisions: Sequence[DecisionRecord], since: float) -> tuple[DecisionRecord, ...]:
-    """Also the newest before `since`, of which it may have become clear only now what came of it."""
+    """Return the decisions since `since` and the newest one before, whose outcome may have changed since then."""
     first = next((at for at, decision in enumerate(decisions) if decision.time >= since), len(decisions))
     return tuple(decisions[max(0, first - 1) :])

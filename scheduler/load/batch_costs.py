@@ -1,13 +1,13 @@
-"""What a batch costs a worker whatever its rows are, apart from what each of its rows costs.
+"""The fixed cost of a batch, apart from the cost of each of its rows.
 
-A worker that has little to do gets its records in small batches, and what each batch costs makes them look expensive. A busy worker finds
-larger ones. So a rate measured on an idle worker says too little about what it could do: DS2 would leave an operator with too many workers
-as it is. A straight line through the batches, by least squares, separates the two:
+A worker that has little to do gets its records in small batches, so the fixed cost makes each record look expensive. A busy
+worker receives larger batches. A rate measured on an idle worker therefore underestimates its capacity, and DS2 would keep too
+many workers. A straight line through the batches, by least squares, separates the two:
 
     seconds of a batch = fixed + each * rows
 
-Invariant: without clear evidence `fixed` is 0. As `each` counts what it may be at most, `ERRORS` standard errors above the estimate, so
-batches that all have the same number of rows, or too few batches, show nothing.
+Invariant: without clear evidence `fixed` is 0. As `each` counts what it may be at most, `ERRORS` standard errors above the
+estimate, so batches that all have the same number of rows, or too few batches, show nothing.
 
 >>> costs = BatchCosts()
 >>> for rows in (1, 2, 3, 1, 4):
@@ -27,8 +27,9 @@ ERRORS = 3.0
 """Standard errors that the cost of a row may be above its estimate."""
 
 MOST = 0.5
-"""The largest part of a mean batch's time that counts as fixed: an estimate from tiny batches must not promise any rate, and DS2's
-correction can make up for half."""
+"""The largest part of a mean batch's time that counts as fixed: an estimate from tiny batches must not promise any rate, and
+DS2's correction can make up for half.
+"""
 
 FEWEST = 3
 """Batches below which a line has no error that could be estimated."""
@@ -46,7 +47,7 @@ class BatchCosts(NamedTuple):
 
     @classmethod
     def of(cls, rows: int, seconds: float) -> BatchCosts:
-        """One batch."""
+        """Return the costs of one batch."""
         return cls(1, rows, seconds, float(rows * rows), seconds * seconds, rows * seconds)
 
     def __add__(self, other: BatchCosts) -> BatchCosts:  # type: ignore[override]  # these are sums, and add up as such
@@ -60,7 +61,7 @@ class BatchCosts(NamedTuple):
         )
 
     def in_part(self, part: float) -> BatchCosts:
-        """The same batches, each with this part of its seconds."""
+        """Return the costs of the same batches, each with this part of its seconds."""
         return self._replace(
             seconds=self.seconds * part, seconds_squared=self.seconds_squared * part * part, row_seconds=self.row_seconds * part
         )

@@ -1,4 +1,4 @@
-"""The newest records that a job's operators left out, of each operator and kind."""
+"""The newest records that a job's operators dropped, by operator and kind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .window import WorkerWindow
 
 @dataclass(frozen=True, slots=True)
 class DroppedRecordAt:
-    """A record that `worker` left out in the window that ended at `time`, in seconds since the epoch."""
+    """A record that `worker` dropped in the window that ended at `time` (seconds since the epoch)."""
 
     time: float
     worker: WorkerId
@@ -20,13 +20,15 @@ class DroppedRecordAt:
 
 
 class DroppedRecords:
-    """Keeps as many of each operator and kind as a worker tells in one window."""
+    """Keeps the newest dropped records, for each operator and kind as many as a worker reports in one window."""
 
     def __init__(self) -> None:
         self._newest: dict[tuple[str, str], deque[DroppedRecordAt]] = {}
 
     def taken(self, window: WorkerWindow) -> WorkerWindow:
-        """The window without its samples, which are kept here: windows are kept for longer."""
+        """Take the samples out of a window and keep them here. Return the window without them, since windows are kept for
+        longer.
+        """
         if not window.dropped_records:
             return window
         for what in window.dropped_records:
@@ -35,5 +37,5 @@ class DroppedRecords:
         return replace(window, dropped_records=())
 
     def all(self) -> tuple[DroppedRecordAt, ...]:
-        """By operator, the oldest first."""
+        """Return the records by operator, oldest first."""
         return tuple(record for newest in self._newest.values() for record in newest)

@@ -1,4 +1,4 @@
-"""From the workers' windows and a routing table to the snapshot that balancers decide by."""
+"""Builds the snapshot that balancers decide by, from the workers' windows and a routing table."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from ...engine.protocol.split_route import Dealt
 from .window import WorkerWindow
 
 STEP_BYTES = 1 << 20
-"""State that a pair of workers hands over in one batched step: giving it stops a worker for a few milliseconds, which is about what a step
-waits for anyway, for its markers to come through."""
+"""State that a pair of workers hands over in one batched step. Handing it over stops a worker for a few milliseconds, about as
+long as a step waits for its markers anyway.
+"""
 
 
 def groups_per_step(newest: Sequence[WorkerWindow | None], table: RoutingTable) -> int:
-    """How many key groups make about `STEP_BYTES` of state, by the newest window of each worker; 1 where nothing is known."""
+    """Return the number of key groups that hold about `STEP_BYTES` of state, by the newest window of each worker; 1 without
+    measurements.
+    """
     sizes = [
         window.state_bytes / owned
         for worker, window in enumerate(newest)
@@ -31,7 +34,7 @@ def groups_per_step(newest: Sequence[WorkerWindow | None], table: RoutingTable) 
 
 
 def hash_of(key: Hashable) -> int:
-    """hash64 of a key as users write it: a value, or a tuple of values for a key of several columns.
+    """Return the hash64 of a key as users write it: a value, or a tuple of values for a key of several columns.
 
     Raises RecordError for a value that can't be a key.
     """
@@ -46,10 +49,10 @@ def worker_load(
     hashed: Callable[[Hashable], int] = hash_of,
     since: float = float("inf"),
 ) -> WorkerLoad:
-    """The mean load of a worker over its windows `history`, oldest first, in useful seconds per second; `hashed` gives a key's hash64.
+    """Return the mean load of a worker over its windows `history`, oldest first, in useful seconds per second.
 
-    The mean is over the time from `since` on, if that is before the first window: of keys that have come from another worker, both have a
-    part of that time. The worker's state is taken to be shared evenly by its key groups.
+    The mean is over the time from `since` on, if that is before the first window: both workers of a key that moved have a part of
+    that time. The worker's state is assumed to be shared evenly by its key groups. `hashed` gives a key's hash64.
     """
     begun, ended = (history[0].start, history[-1].start + history[-1].length) if history else (0.0, 0.0)
     length = max(ended - min(since, begun), 1e-9)
@@ -78,9 +81,9 @@ def worker_load(
 
 
 def load_snapshot(windows: Sequence[Sequence[WorkerWindow]], table: RoutingTable, dealable: tuple[Dealt, ...] = ()) -> LoadSnapshot:
-    """The load of an operator: `windows[i]` are those of worker i that count; loads are useful seconds per second.
+    """Return the load of an operator. `windows[i]` are the windows of worker i to use; loads are useful seconds per second.
 
-    Its keys are those that some window names, the hottest first. `dealable`: the sides of the operator whose rows may be dealt.
+    Its keys are those that some window names, hottest first. `dealable`: the sides of the operator whose rows may be dealt.
     """
     names: dict[Hashable, Hashable] = {hash_of(key): key for history in windows for window in history for key, _ in window.hot_keys}
     since = min((history[0].start for history in windows if history), default=0.0)

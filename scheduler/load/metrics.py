@@ -29,7 +29,7 @@ MOST = 5
 
 @dataclass(frozen=True, slots=True)
 class WorkerFigures:
-    """A worker's totals, and what it did in its newest window (rates per second, shares of the window's time)."""
+    """A worker's totals, and its activity in the newest window (rates per second, shares of the window's time)."""
 
     worker: WorkerId
     operator: str
@@ -45,20 +45,24 @@ class WorkerFigures:
     state_bytes: int
     late_records: int
     skipped_records: int
-    """What functions refused, or a source could not decode, and `on_error` left out; dead letters too, since the last recovery."""
+    """Records dropped by `on_error`, dead letters included, since the last recovery: functions failed on them, or a source could
+    not decode them.
+    """
     refused_messages: int
     latency_ms: tuple[float, float] | None
     """p50 and p99 of the last latency marks, source to here."""
     splits: tuple[SplitFigures, ...] = ()
-    """How far a source is with each of the worker's splits, such as the partitions of a Kafka topic; most sources don't say."""
+    """The progress of a source with each of the worker's splits, such as the partitions of a Kafka topic; empty for most
+    sources.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorLoad(Shown):
     """Load of an operator over some windows, in useful seconds per second; `print` shows it in a few lines.
 
-    `hot_keys`: (key, records at least), hottest first; `records`: those of all keys. `can_split`: whether a hot key can be split
-    (`job.split`); `split`: the hot keys that are. `hot_left`: of the records of each hot key, those that came from the left side of the
+    `hot_keys`: (key, records at least), hottest first; `records`: those of all keys. `can_split`: True if a hot key can be split
+    (`job.split`); `split`: the hot keys that are. `hot_left`: of the records of each hot key, those from the left side of the
     join. A record of a split key's copied side counts at each worker that has it.
     """
 
@@ -79,12 +83,14 @@ class OperatorLoad(Shown):
 
     @property
     def floor(self) -> float:
-        """The least imbalance of any placement: `max(1, workers * p1)`, p1 the part of the records of the hottest key that isn't split."""
+        """The least imbalance of any placement: `max(1, workers * p1)`, p1 the part of the records of the hottest key that isn't
+        split.
+        """
         return self._floor(0)
 
     @property
     def floor_with_split(self) -> float:
-        """The floor once the hottest key is split; the same as `floor` for an operator whose keys can't be."""
+        """The floor once the hottest key is split; equals `floor` for an operator whose keys can't be split."""
         return self._floor(1) if self.can_split else self.floor
 
     @property
@@ -94,7 +100,7 @@ class OperatorLoad(Shown):
         return f"floor {self.floor:.2f}{split}"
 
     def _floor(self, hottest: int) -> float:
-        """By the key at this place among the hottest that aren't split, whose records one worker takes."""
+        """Return the floor set by the key at this rank among the hottest unsplit keys, whose records go to one worker."""
         whole = [count for key, count in self.hot_keys if key not in self.split]
         if len(whole) <= hottest or not self.records:
             return 1.0
@@ -116,7 +122,7 @@ class OperatorLoad(Shown):
         )
 
     def _shown(self, at: int) -> str:
-        """The hot key at this place with its part of the records, and what of that came from the left side of a join."""
+        """Format the hot key at this rank: its share of the records, and the share from the left side of a join."""
         key, count = self.hot_keys[at]
         left = f" ({self.hot_left[at] / max(self.records, 1):.1%} from the left)" if self.can_split and self.hot_left else ""
         return f"{key!r} {count / max(self.records, 1):.1%}{left}{', split' if key in self.split else ''}"
@@ -133,14 +139,14 @@ class JobMetrics:
         self._left: dict[str, float] = {}
 
     def join(self, worker: WorkerId, operator: str) -> None:
-        """A worker more."""
+        """Add a worker."""
         self._operators[worker] = operator
         self._history[worker] = deque(maxlen=self._kept)
         self._rows[worker] = [0, 0]
         self._latencies[worker] = deque(maxlen=1000)
 
     def leave(self, worker: WorkerId) -> None:
-        """A worker less; what it had done is forgotten."""
+        """Remove a worker and its history."""
         last = self.newest(worker) if worker in self._operators else None
         if last is not None:
             self._left[self._operators[worker]] = last.start + last.length
@@ -148,7 +154,7 @@ class JobMetrics:
             figures.pop(worker, None)
 
     def follow(self, operators: Mapping[WorkerId, str]) -> None:
-        """From now on these are the workers, with the operator of each; the history of workers that stay is kept."""
+        """Make these the workers, with the operator of each; the history of workers that stay is kept."""
         for worker in [name for name in self._operators if name not in operators]:
             self.leave(worker)
         for worker in sorted(name for name in operators if name not in self._operators):
@@ -165,23 +171,25 @@ class JobMetrics:
         self._latencies[window.worker].extend(window.latencies)
 
     def workers(self) -> list[WorkerFigures]:
-        """Figures of every worker, in the plan's order."""
+        """Return the figures of every worker, in the plan's order."""
         return [self._figures(worker) for worker in self._operators]
 
     def history(self, worker: WorkerId) -> list[WorkerWindow]:
-        """The last windows of a worker, oldest first."""
+        """Return the last windows of a worker, oldest first."""
         return list(self._history[worker])
 
     def complete(self, worker: WorkerId, windows: int) -> list[WorkerWindow]:
-        """The newest `windows` of a worker, oldest first, of those since the last worker of its operator left.
+        """Return those of the newest `windows` of a worker, oldest first, that began after the last worker of its operator left.
 
-        Before that, a part of the load of its keys was measured where it is forgotten.
+        Earlier windows are incomplete: part of the load of its keys was measured by the worker that left.
         """
         left = self._left.get(self._operators[worker], float("-inf"))
         return [window for window in self.history(worker)[-windows:] if window.start >= left]
 
     def load(self, operator: str, windows: int = HISTORY) -> OperatorLoad:
-        """The mean load of an operator's workers and key groups, and its hottest keys, over the newest `windows` of each worker."""
+        """Return the mean load of an operator's workers and key groups, and its hottest keys, over the newest `windows` of each
+        worker.
+        """
         workers: dict[str, float] = {}
         groups: dict[int, float] = {}
         hot: dict[Any, int] = {}
@@ -205,12 +213,14 @@ class JobMetrics:
         return OperatorLoad(workers, groups, hottest, records, hot_left=tuple(left.get(key, 0) for key, _ in hottest))
 
     def latency_between(self, begun: float, until: float) -> tuple[float, float] | None:
-        """p50 and p99 (milliseconds) of the latency marks in windows that overlap [begun, until], seconds since the epoch."""
+        """Return p50 and p99 (milliseconds) of the latency marks in windows that overlap [begun, until], seconds since the
+        epoch.
+        """
         windows = [w for history in self._history.values() for w in history if w.start < until and w.start + w.length > begun]
         return _percentiles(np.array([latency for window in windows for latency in window.latencies]))
 
     def newest(self, worker: WorkerId) -> WorkerWindow | None:
-        """A worker's newest window, None before the first."""
+        """Return a worker's newest window, None before the first."""
         history = self._history[worker]
         return history[-1] if history else None
 

@@ -1,7 +1,7 @@
-"""Inputs that give nothing and hold event time back while others go on: windows and timers wait for them, perhaps for ever.
+"""Inputs that give no rows and hold event time back while others advance: windows and timers wait for them, perhaps forever.
 
-An input is a split of a source's worker (a partition) where the source tells of its splits, else the worker. It is called quiet only if
-inputs that meet it in an operator with keyed state went on meanwhile: a stream that is slow as a whole is no problem.
+An input is a split of a source's worker (a partition) if the source reports its splits, else the worker. It is called quiet only
+if other inputs of the same keyed operator advanced meanwhile: a stream that is slow as a whole is no problem.
 
 Invariant: an input that gives a row, ends, or counts as idle is no longer named.
 """
@@ -31,8 +31,8 @@ NAMED = 5
 _BUSY = 0.1
 """The part of a window for which a worker waits for credit if it isn't its source that is quiet."""
 
-Key = tuple[WorkerId, str]
-"""A worker and one of its splits; the split is empty if the source doesn't tell of any."""
+InputKey = tuple[WorkerId, str]
+"""A worker and one of its splits; the split is empty if the source doesn't report any."""
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class QuietInputs:
     """The quiet inputs of one job, found in the windows of its workers. Without metrics it finds none."""
 
     def __init__(self) -> None:
-        self._inputs: dict[Key, _Input] = {}
+        self._inputs: dict[InputKey, _Input] = {}
         self.problems: tuple[str, ...] = ()
         """The inputs that hold event time back now, in words."""
 
@@ -78,8 +78,8 @@ class QuietInputs:
         for key in [key for key in self._inputs if key[0] == window.worker and key[1] not in here]:
             del self._inputs[key]
 
-    def look(self, plan: Plan, finished: Iterable[WorkerId], now: float) -> list[str]:
-        """Find the inputs that hold event time back. Returns those that the previous look did not report."""
+    def find(self, plan: Plan, finished: Iterable[WorkerId], now: float) -> list[str]:
+        """Find the inputs that hold event time back. Return those that the previous call did not report."""
         gone, before, found = set(finished), {problem.split(" has given")[0] for problem in self.problems}, list[str]()
         for stage, sources in meeting(plan).items():
             inputs = {
@@ -93,7 +93,7 @@ class QuietInputs:
         self.problems = tuple(dict.fromkeys(found))[:NAMED]
         return [problem for problem in self.problems if problem.split(" has given")[0] not in before]
 
-    def _held(self, plan: Plan, stage: str, inputs: Mapping[Key, _Input], now: float) -> Iterable[str]:
+    def _held(self, plan: Plan, stage: str, inputs: Mapping[InputKey, _Input], now: float) -> Iterable[str]:
         for (worker, split), known in inputs.items():
             quiet = now - known.gave_at
             others = [
@@ -108,7 +108,7 @@ class QuietInputs:
                 which = f"{head.operator.source.split_word} {split} of source" if split else "source"
                 yield (
                     f"{which} `{head.name}` (worker {worker}) has given no row for {quiet:.0f} s and holds event time back: windows and "
-                    f"timers of `{stage}` wait for it, while other inputs go on{head.operator.source.idle_advice}"
+                    f"timers of `{stage}` wait for it, while other inputs advance{head.operator.source.idle_advice}"
                 )
 
 

@@ -1,7 +1,7 @@
-"""What a worker measured in one window of time: the figures that balancing and scaling decide by.
+"""The measurements of a worker in one window of time, by which balancing and scaling decide.
 
-Useful time (DS2, Kalavri et al., OSDI 2018) is the time spent deserialising, processing and serialising; it leaves out waiting
-for input, waiting for credit, and waiting for a CPU that others have.
+Useful time (DS2, Kalavri et al., OSDI 2018) is the time spent deserialising, processing and serialising. It excludes waiting for
+input, for credit, and for a CPU that other processes use.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .batch_costs import BatchCosts
 class WorkerWindow:
     """One worker's window.
 
-    `start`, `length`: seconds since the epoch, seconds. `useful`, `wait_input`, `wait_credit`, `starved` (ready, without a CPU): seconds.
-    `groups`: key groups with load, int, shape (n,); `load`: useful seconds of each, `keyed_records`: the records counted for it.
-    `hot_keys`: (key, records), hottest first; `hot_left`: those of the records that came from the left side of a join, in the same order.
-    `latencies`: milliseconds from source to here, of latency marks; only workers without outputs have them. `watermark`: microseconds
-    since the epoch. `queued`, `queued_rows`: batches that wait, and their rows; `backlog`: rows that are there and that its source has not
-    read, None if it isn't a source or doesn't know; `splits`: how far its source is with each of its splits. `costs`: of the batches that
-    it took. `dropped_records`: some of the records that its operators left out, for the coordinator to keep.
+    `start`, `length`: seconds since the epoch, seconds. `useful`, `wait_input`, `wait_credit`, `starved` (ready, without a CPU):
+    seconds. `groups`: key groups with load, int, shape (n,); `load`: useful seconds of each, `keyed_records`: the records counted
+    for it. `hot_keys`: (key, records), hottest first; `hot_left`: the number of these records from the left side of a join, in
+    the same order. `latencies`: milliseconds from source to here, of latency marks; only workers without outputs have them.
+    `watermark`: microseconds since the epoch. `queued`, `queued_rows`: batches that wait, and their rows; `backlog`: available
+    rows that its source has not read, None if it isn't a source or doesn't know; `splits`: the source's progress with each of its
+    splits. `costs`: of its batches. `dropped_records`: samples of the records that its operators dropped, for the coordinator to keep.
     """
 
     worker: WorkerId

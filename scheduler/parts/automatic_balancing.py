@@ -11,14 +11,14 @@ from ...engine.protocol.ids import WorkerId, stage_of, worker_id
 from ..configs.balance import OFF
 from ..load.window import WorkerWindow
 from ..protocol.effects import JobState
-from ..protocol.view import BalanceLook
+from ..protocol.view import BalanceObservation
 from ..record.job_record import JobRecord
 from .balancing import Balancing, check_balancer
 from .reconfiguration import Reconfiguration
 
 
 class AutomaticBalancing:
-    """Of one job. `busy()`: whether something is being changed."""
+    """Balances the operators of one job automatically. `busy()`: True while something is being changed."""
 
     def __init__(self, job: JobRecord, reconfiguration: Reconfiguration, busy: Callable[[], bool]) -> None:
         self._job, self._reconfiguration, self._busy = job, reconfiguration, busy
@@ -29,26 +29,28 @@ class AutomaticBalancing:
                     self.choose(stage.name, job.config.balance.policy)
 
     def choose(self, operator: str, policy: str) -> None:
-        """Balance an operator by `policy` from now on, or no longer if it is `off`. Raises RequestError for what can't be balanced so."""
+        """Balance an operator by `policy` from now on; `off` ends that. Raises RequestError for an operator or policy that can't
+        be used.
+        """
         stage = self._job.keyed_stage(operator)
         if check_balancer(policy) == OFF:
             self._balancings.pop(stage.name, None)
         else:
             self._balancings[stage.name] = self._begun(policy, stage.name)
 
-    def look(self, stage: str) -> tuple[str, BalanceLook | None]:
-        """By which policy a stage is balanced, `off` by none, and its newest look."""
+    def observation(self, stage: str) -> tuple[str, BalanceObservation | None]:
+        """Return the policy that balances a stage, or `off`, and its newest observation."""
         balancing = self._balancings.get(stage)
-        return (OFF, None) if balancing is None else (balancing.policy, balancing.look)
+        return (OFF, None) if balancing is None else (balancing.policy, balancing.observation)
 
     def add(self, window: WorkerWindow) -> None:
-        """What a worker has measured; the last window of a worker that has left is dropped."""
+        """Add a worker's window; the last window of a worker that has left is dropped."""
         stage = stage_of(window.worker)
         if stage in self._balancings and window.worker in (balancing := self._balancing(stage)).workers:
             balancing.add(window, self._job.migrations.tables[stage])
 
     def advance(self) -> None:
-        """Move what a policy decides to move."""
+        """Move keys where a policy decides so."""
         for name in self._balancings:
             self._balance(name)
 
@@ -61,7 +63,7 @@ class AutomaticBalancing:
             self._reconfiguration.move(job.keyed_stage(name), None, decided.target, reason, decided.plan)
 
     def _balancing(self, name: str) -> Balancing:
-        """The operator's, begun again where its workers have changed."""
+        """Return the operator's balancing, started again if its workers have changed."""
         balancing, workers = self._balancings[name], self._workers(name)
         if workers != balancing.workers:
             balancing = self._balancings[name] = self._begun(balancing.policy, name)

@@ -1,8 +1,8 @@
-"""Automatic scaling of a job: what its policy decides is carried out, one operator after the other, or a node given back.
+"""Automatic scaling of a job: carries out the decisions of its policy, one operator after the other, or returns a node.
 
-Invariants: before a look the job has run, and nothing has moved, for the warm-up, in which what new workers do first would count as
-slowness, and then for an interval, so that all windows that the look is made from belong to one size of the dataflow; steps begin one at a
-time, when nothing moves. Where operators grow, those furthest down do so first: one that can send more finds receivers that can take it.
+Invariants: before a policy is asked the job has run without moves for the warm-up, in which new workers would look slow, and then
+for an interval, so that all its windows belong to one size of the dataflow. Steps begin one at a time, when nothing moves.
+Operators grow from the sinks up, so that an operator that can send more finds receivers that can take it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from ..policies.dataflow.observed import observed
 from ..policies.dataflow.scaled_stage import scaled_stages
 from ..policies.dataflow.snapshot import DataflowSnapshot
 from ..policies.decision import ScalingDecision
-from ..policies.nodes.cluster_view import ClusterView
-from ..policies.nodes.placement import short
+from ..policies.nodes.placement import ClusterView, short
 from ..protocol.effects import JobState, Warn
 from ..record.job_record import JobRecord
 from ..record.operation import Operation
@@ -50,7 +49,8 @@ class ScalingStep:
 
 
 def steps_of(decision: ScalingDecision, seen: DataflowSnapshot) -> tuple[ScalingStep, ...]:
-    """The steps in their order: a node, growing operators from the sinks up, shrinking ones from the sources down, then rebalances.
+    """Return the steps in order: a node, growing operators from the sinks up, shrinking ones from the sources down, then
+    rebalances.
 
     >>> from evenflow.scheduler.policies.dataflow.figures import OperatorFigures
     >>> from evenflow.scheduler.policies.dataflow.snapshot import Edge
@@ -93,7 +93,8 @@ class Autoscaling:
         return OFF if self._controller is None else self._controller.policy
 
     def choose(self, policy: str, mode: Mode, cluster: ClusterView | None = None) -> None:
-        """Scale by this policy from now on, or no longer if it is `off`. A step under way is finished, the rest of a decision isn't begun.
+        """Scale by this policy from now on, or no longer if it is `off`. A step under way is finished, the rest of a decision
+        isn't begun.
 
         Raises RequestError for a policy or a mode that can't be.
         """
@@ -105,17 +106,17 @@ class Autoscaling:
         self._controller = None if policy == OFF else Controller(policy, mode, KEPT)
 
     def decisions(self) -> list[DecisionRecord]:
-        """All decisions, oldest first; `time` in seconds since the epoch."""
+        """Return all decisions, oldest first; `time` in seconds since the epoch."""
         newest = self._controller.history if self._controller is not None else ()
         return [*self._past, *newest][-KEPT:]
 
     @property
-    def last_look(self) -> DecisionRecord | None:
+    def last_observation(self) -> DecisionRecord | None:
         """The newest look of the policy that scales now, also one that led to nothing."""
-        return None if self._controller is None else self._controller.last_look
+        return None if self._controller is None else self._controller.last_observation
 
     def advance(self, cluster: ClusterView | None) -> None:
-        """Look, decide, or go on with what was decided, whichever it is time for."""
+        """Ask the policy for a decision, or take the next step of the last one, if it is time to."""
         controller, now = self._controller, self._job.now
         if self._job.state.final and controller is not None and (self._steps or self._begun):
             self._refuse(controller, "the job has ended", cluster)
@@ -133,12 +134,13 @@ class Autoscaling:
         if self._steps or self._begun:
             self._go_on(controller, cluster)
         elif controller.due(now) and now - quiet >= self._settings.warm_up_s + self._settings.interval_s:
-            self._look(controller, cluster)
+            self._observe(controller, cluster)
 
     def _fresh(self, worker: WorkerId) -> list[WorkerWindow]:
-        """The windows of the newest interval that began after the warm-up; a worker that is slow with a batch has long ones, and few.
+        """Return the windows of the newest interval that began after the warm-up. A worker that is slow with a batch has few long
+        ones.
 
-        The one that follows what was the newest window then had begun before.
+        The first window after the warm-up does not count, since it had begun before.
         """
         warm = (self._warm or {}).get(worker)
         since = [w for w in self._job.metrics.history(worker) if warm is None or w.start > warm.start][1:]
@@ -149,7 +151,7 @@ class Autoscaling:
                 return since[first:]
         return since
 
-    def _look(self, controller: Controller, cluster: ClusterView | None) -> None:
+    def _observe(self, controller: Controller, cluster: ClusterView | None) -> None:
         job = self._job
         windows = {worker: self._fresh(worker) for worker in job.workers}
         if not all(windows.values()):
@@ -168,7 +170,7 @@ class Autoscaling:
             self._go_on(controller, cluster)
 
     def _go_on(self, controller: Controller, cluster: ClusterView | None) -> None:
-        """Nothing moves: what was begun is over."""
+        """End the step under way, since nothing moves any more, and begin the next."""
         if self._begun is not None:
             step, operation = self._begun
             if not operation.succeeded:
@@ -198,4 +200,4 @@ class Autoscaling:
         self._steps.clear()
         self._begun = None
         self._nodes.welcome(0, cluster)
-        controller.refused(self._job.now, why)
+        controller.not_carried_out(self._job.now, why)

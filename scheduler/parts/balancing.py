@@ -1,7 +1,7 @@
-"""Automatic balancing of one operator: its workers' windows in, now and then a plan out, without I/O.
+"""Automatic balancing of one operator: takes its workers' windows and sometimes returns a plan, without I/O.
 
-Invariant: every window of the operator is looked at once and in order. While keys of the operator move nothing is planned, and the
-cool-down begins when they have arrived: what is measured meanwhile belongs to two placements.
+Invariant: every window of the operator is used once and in order. While keys of the operator move nothing is planned, and the
+cool-down begins when they have arrived: measurements during a move belong to two placements.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from ..configs.balance import balancer_problem
 from ..configs.job import JobConfig
 from ..load.load_snapshot import hash_of, worker_load
 from ..load.window import WorkerWindow
-from ..protocol.view import BalanceLook
+from ..protocol.view import BalanceObservation
 
 MOST_NAMES = 65_536
-"""Hot keys whose hashes are remembered, the newest: they are hot window after window."""
+"""Number of hot keys whose hashes are remembered, the newest ones: keys stay hot for many windows."""
 
 GOAL = 1.03
-"""What plans aim for, in multiples of the floor: one that just reaches 1.05 by the loads as measured misses it by those that come."""
+"""The goal of plans, in multiples of the floor: a plan that just reaches 1.05 on measured loads misses it on later ones."""
 
 
 def trigger_settings(config: JobConfig) -> TriggerSettings:
-    """The job's settings in windows of its metrics, rounded up."""
+    """Return the job's settings in windows of its metrics, rounded up."""
 
     def windows(duration: Duration) -> int:
         return ceil(seconds(duration) / seconds(config.metrics.window))
@@ -54,14 +54,14 @@ def trigger_settings(config: JobConfig) -> TriggerSettings:
 
 
 def check_balancer(name: str) -> str:
-    """The name itself. Raises RequestError unless it is `off` or a balancer that a job can use."""
+    """Return the name unchanged. Raises RequestError unless it is `off` or a balancer that a job can use."""
     if (problem := balancer_problem(name)) is not None:
         raise RequestError(problem)
     return name
 
 
 @dataclass(frozen=True, slots=True)
-class Rebalance:
+class PlannedMigration:
     """The table to migrate to, and the plan behind it, in which keys have their names."""
 
     target: RoutingTable
@@ -69,16 +69,16 @@ class Rebalance:
 
 
 class Balancing:
-    """One operator's. `add` takes its workers' windows as they come, `decide` is asked a few times a window.
+    """The balancing of one operator. `add` takes its workers' windows, `decide` is called a few times a window.
 
-    `workers`: their names by index; `dealable`: the sides of the operator whose rows may be dealt when a hot key is split. `look`: what it
-    made of the newest window, None before the first. An operator whose hottest worker is busy for less than `config.balance.least_busy` of
-    the time is left as it is. Raises RequestError for a balancer that can't be used.
+    `workers`: their names by index; `dealable`: the sides of the operator whose rows may be dealt when a hot key is split.
+    `observation`: the result for the newest window, None before the first. An operator whose hottest worker is busy for less than
+    `config.balance.least_busy` of the time stays unchanged. Raises RequestError for a balancer that can't be used.
     """
 
     def __init__(self, policy: str, workers: tuple[WorkerId, ...], config: JobConfig, dealable: tuple[Dealt, ...] = ()) -> None:
         self.policy, self.workers = policy, workers
-        self.look: BalanceLook | None = None
+        self.observation: BalanceObservation | None = None
         self._index = {worker: index for index, worker in enumerate(workers)}
         self._windows = OperatorWindows(seconds(config.metrics.window), dealable=dealable)
         self._trigger = Trigger(named(check_balancer(policy)), trigger_settings(config))
@@ -86,11 +86,11 @@ class Balancing:
         self._hashes: dict[Hashable, int] = {}
 
     def add(self, window: WorkerWindow, table: RoutingTable) -> None:
-        """A window of one of the operator's workers, while `table` is the routing table."""
+        """Add a window of one of the operator's workers, while `table` is the routing table."""
         self._windows.add(worker_load(self._index[window.worker], [window], table, self._hash))
 
-    def decide(self, table: RoutingTable, *, moving: bool) -> Rebalance | None:
-        """What to migrate to now, None if it is not time to. `moving`: keys of the operator are on their way."""
+    def decide(self, table: RoutingTable, *, moving: bool) -> PlannedMigration | None:
+        """Return the migration to begin now, None if there is none. `moving`: True while keys of the operator move."""
         decided = None
         while (snapshot := self._windows.take(table, len(self._index))) is not None:
             if moving or float(snapshot.worker_loads().max()) < self._least_busy:
@@ -99,12 +99,12 @@ class Balancing:
             plan = self._trigger.observe(snapshot)
             self._note(snapshot, self._trigger.verdict)
             if plan is not None:
-                decided = Rebalance(plan.table(table, _as_hash), self._named(plan))
+                decided = PlannedMigration(plan.table(table, _as_hash), self._named(plan))
                 moving = True
         return decided
 
     def _note(self, snapshot: LoadSnapshot, verdict: Verdict) -> None:
-        self.look = BalanceLook(snapshot.imbalance, snapshot.floor, verdict)
+        self.observation = BalanceObservation(snapshot.imbalance, snapshot.floor, verdict)
 
     def _hash(self, key: Hashable) -> int:
         known = self._hashes.get(key)
@@ -131,7 +131,7 @@ class Balancing:
 
 
 def _as_hash(key: Hashable) -> int:
-    """Snapshots made of windows know hot keys by their hash64."""
+    """Return a hot key unchanged: snapshots made of windows know hot keys by their hash64."""
     if not isinstance(key, int):
         raise TypeError(f"a hot key of a window is its hash64, not {key!r}")
     return key

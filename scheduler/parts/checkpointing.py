@@ -1,53 +1,76 @@
-"""When checkpoints begin, how they complete, and what the sinks commit: the part of a job that nothing is lost by.
+"""The part of a job that takes checkpoints: when they begin, how they complete, and what the sinks commit.
 
-Invariants: what the sinks wrote is committed exactly once, in the order of the checkpoints, and only once the manifest is written. One
-commit is under way at a time, and no checkpoint begins meanwhile. While a manifest is being written the job does not go back: whether that
-checkpoint counts is known when the answer is there.
+Invariants: the sinks' output is committed exactly once, in the order of the checkpoints, and only once the manifest is written.
+One commit is under way at a time, and no checkpoint begins meanwhile. While a manifest is being written the job restores nothing:
+only the answer tells which checkpoint is the newest.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Protocol
 
 from ...engine.errors import JobFailedError, JobNotRunningError, RequestError
 from ...engine.protocol.effects import Finished, Prepared
 from ...engine.protocol.ids import NO_CHECKPOINT, CheckpointNumber, WorkerId
 from ...state.errors import EvenflowError
-from ..protocol.effects import Commit, CopySavepoint, Discard, JobState, Save, Tell
+from ..protocol.effects import Commit, CopySavepoint, Discard, JobState, Save, StopMode, Tell
 from ..protocol.manifest import Manifest
 from ..protocol.messages import BeginCheckpoint, CheckpointFailed
 from ..protocol.reports import CheckpointReport, CheckpointState
-from ..protocol.storage_answers import Committed, Saved
-from ..record.deliveries import Deliveries
+from ..protocol.storage_answers import Committed, ManifestSaved
+from ..record.checkpoints import Deliveries
 from ..record.job_record import JobRecord
 from ..record.savepoints import Savepoints
-from .lifecycle import Lifecycle
 
 ENDED_BEFORE = "the stream ended before it was complete"
 
 
+class Lifecycle(Protocol):
+    """The lifecycle of a job, as its parts see it."""
+
+    def fail(self, error: EvenflowError) -> None:
+        """Handle a failure: restore the newest checkpoint, or end, as the restart strategy says."""
+
+    def abort(self, error: EvenflowError) -> None:
+        """End with this error: to start again would not help."""
+
+    def go_back(self, delay: float = 0.0) -> None:
+        """Begin another attempt from the newest checkpoint after `delay` seconds."""
+
+    def end(self, state: JobState) -> None:
+        """Come to a final state."""
+
+    def stop(self, mode: StopMode) -> None:
+        """Stop as soon as the job can; rows that were read are processed and committed."""
+
+    @property
+    def running_seconds(self) -> float:
+        """Seconds since all workers started, up to the job's end; 0.0 before that."""
+
+
 class Checkpointing:
-    """Of one job. `deliveries`: what the sinks hand over on the driver."""
+    """The checkpoints of one job. `deliveries`: payloads of the sinks for the driver."""
 
     def __init__(self, job: JobRecord, lifecycle: Lifecycle, deliveries: Deliveries) -> None:
         self._job, self._lifecycle, self.deliveries = job, lifecycle, deliveries
         self.savepoints = Savepoints()
         self._next_at: float | None = None
-        self._asked: str | None = None
-        """Why a checkpoint was asked for that has not begun."""
+        self._requested: str | None = None
+        """The reason for a requested checkpoint that has not begun."""
         self._whole = 0
         self._manifest: Manifest | None = None
         self._committing: CheckpointNumber | None = None
         self._last = 0
         """The checkpoint behind which nothing comes, once it is being committed."""
         self._stop = NO_CHECKPOINT
-        """The checkpoint at whose barrier the job stops, once that has begun."""
+        """The checkpoint at whose barrier the job stops, once it has begun."""
         self._passed = False
         """True once that barrier has passed every worker."""
 
     @property
     def saving(self) -> bool:
-        """Whether a manifest is being written."""
+        """True while a manifest is being written."""
         return self._manifest is not None
 
     @property
@@ -57,58 +80,62 @@ class Checkpointing:
 
     @property
     def under_way(self) -> bool:
-        """Whether a checkpoint has begun whose manifest is not written. What the sinks commit behind it is no part of that."""
+        """True if a checkpoint has begun and its manifest is not written. The commit that follows does not count."""
         return self._job.checkpoints.pending is not None
 
     @property
     def free(self) -> bool:
-        """Whether a checkpoint may begin: none is under way, and no commit."""
+        """True if a checkpoint may begin: neither a checkpoint nor a commit is under way."""
         return not self.under_way and self._committing is None
 
     @property
     def due(self) -> bool:
-        """Whether a checkpoint is to begin now."""
+        """True if a checkpoint is to begin now."""
         by_time = self._next_at is not None and self._job.now >= self._next_at
-        wanted = by_time or self._asked is not None
+        wanted = by_time or self._requested is not None
         return self._job.state is JobState.RUNNING and not self._job.stop_wanted and self.free and wanted
 
     def started(self) -> None:
-        """All workers of an attempt have started."""
+        """Start the interval: all workers of an attempt have started."""
         interval = self._job.config.checkpoint.interval_s
         self._next_at = None if interval is None else self._job.now + interval
 
     def reset(self) -> None:
-        """The job goes back: whatever was under way does not count, and a late answer about a commit changes nothing."""
+        """Void the checkpoint under way, since the job restores an earlier one. A late answer about a commit changes nothing."""
         pending, self._committing, self._manifest = self._job.checkpoints.pending, None, None
         self._stop, self._passed = NO_CHECKPOINT, False
         self._job.checkpoints.reset(self._job.now)
         if pending is not None and self._job.config.checkpoint.saves_state:
-            self._discard(pending.number, "the job went back to its last checkpoint")
+            self._discard(pending.number, "the job was restored from its last checkpoint")
 
-    def ask(self, reason: str, *, whole: bool = False) -> CheckpointNumber:
-        """Have a checkpoint begin as soon as none is under way; its number. `whole`: with the whole state in files of its own.
+    def request(self, reason: str, *, whole: bool = False) -> CheckpointNumber:
+        """Request a checkpoint, which begins as soon as none is under way. Return its number. `whole`: save the whole state in
+        new files.
 
-        Raises JobNotRunningError if the job is not running, RequestError for the whole state of a job that doesn't save its state.
+        Raises JobNotRunningError if the job is not running, RequestError for the whole state of a job that doesn't save its
+        state.
         """
         job = self._job
         if job.state is not JobState.RUNNING:
             raise JobNotRunningError(f"job `{job.name}` is {job.state}: a checkpoint can only be taken while it runs")
         if whole and not job.config.checkpoint.saves_state:
             raise RequestError("a savepoint needs CheckpointConfig(dir=...), through which it is taken")
-        self._asked = reason
+        self._requested = reason
         number = CheckpointNumber(job.checkpoints.last + 1)
         self._whole = number if whole else self._whole
         return number
 
     def begin_if_due(self) -> bool:
-        """Begin a checkpoint if it is time to and nothing is being moved; whether it was begun."""
+        """Begin a checkpoint if it is due and nothing is being moved. Return True if it was begun."""
         if not self.due or self._job.in_step or not self._job.reading:
             return False
-        self._begin(self._asked or "the interval is over")
+        self._begin(self._requested or "the interval is over")
         return True
 
     def begin_last(self) -> bool:
-        """Begin the checkpoint at whose barrier the job stops, unless a checkpoint or a commit is under way. True if it was begun."""
+        """Begin the checkpoint at whose barrier the job stops, unless a checkpoint or a commit is under way. Return True if it
+        was begun.
+        """
         if not self.free:
             return False
         self._stop = self._begin("the job stops", last=True)
@@ -117,14 +144,14 @@ class Checkpointing:
     def _begin(self, reason: str, *, last: bool = False) -> CheckpointNumber:
         job = self._job
         number = job.checkpoints.begin(job.now, reason)
-        self._asked = None
+        self._requested = None
         newest = job.checkpoints.newest
         base = newest.checkpoint if newest is not None and number != self._whole else NO_CHECKPOINT
         job.emit(*(Tell(worker, BeginCheckpoint(number, base, last)) for worker in sorted(job.reading)))
         return number
 
     def note(self, worker: WorkerId, report: Prepared | CheckpointFailed | Finished) -> None:
-        """A worker has prepared a checkpoint, could not save its state, or has sent its last element."""
+        """Note that a worker has prepared a checkpoint, could not save its state, or has sent its last element."""
         checkpoints = self._job.checkpoints
         if isinstance(report, Prepared):
             checkpoints.prepared(worker, report)
@@ -148,7 +175,7 @@ class Checkpointing:
             self._complete(None)
 
     def finish(self) -> None:
-        """Every worker has finished: the last checkpoint, or the only commit."""
+        """Begin the last checkpoint, or the only commit, since every worker has finished."""
         job = self._job
         if job.config.checkpoint.saves_state:
             if (dropped := job.checkpoints.drop(job.now, ENDED_BEFORE)) is not None:
@@ -161,12 +188,12 @@ class Checkpointing:
 
     @property
     def may_finish(self) -> bool:
-        """Whether nothing of what was begun before the last worker finished is left."""
+        """True if every worker has finished, and no checkpoint or commit that was begun before is left."""
         pending = self._job.checkpoints.pending
         return self._job.all_finished and not self.saving and self._committing is None and (pending is None or not pending.last)
 
-    def saved(self, answer: Saved) -> None:
-        """The manifest is written, or can't be. A job that has ended meanwhile commits nothing of it."""
+    def saved(self, answer: ManifestSaved) -> None:
+        """Note that the manifest is written, or can't be. A job that has ended meanwhile commits nothing of it."""
         manifest = self._manifest
         if manifest is None or manifest.checkpoint != answer.checkpoint or self._job.state.final:
             return
@@ -177,7 +204,7 @@ class Checkpointing:
             self._give_up(answer.problem)
 
     def committed(self, answer: Committed) -> None:
-        """The sinks have committed, or one of them can't. An answer from before the job went back only brings its deliveries."""
+        """Note that the sinks have committed, or one can't. An answer from before a restore only brings its deliveries."""
         self.deliveries.add(answer.deliveries)
         if self._committing != answer.checkpoint or self._job.state.final:
             return
@@ -190,7 +217,7 @@ class Checkpointing:
             self._close_run()
 
     def tick(self) -> None:
-        """Time has passed: give a checkpoint up that takes too long, go back if it never passes everybody, begin the next."""
+        """Give up a checkpoint that takes too long, restore the job if it never passes every worker, or begin the next."""
         job = self._job
         pending, timeout = job.checkpoints.pending, job.config.checkpoint.timeout_s
         if pending is not None and pending.number == self._stop and not pending.saving:
@@ -209,7 +236,7 @@ class Checkpointing:
         self.begin_if_due()
 
     def reports(self) -> list[CheckpointReport]:
-        """The newest checkpoints, oldest first."""
+        """Return the reports of the newest checkpoints, oldest first."""
         reports = self._job.checkpoints.reports(self._job.workers)
         return [replace(one, state=CheckpointState.COMMITTING, seconds=None) if one.number == self._committing else one for one in reports]
 
@@ -261,7 +288,7 @@ class Checkpointing:
             self._lifecycle.abort(error)
 
     def _discard(self, number: CheckpointNumber, problem: str) -> None:
-        self.savepoints.ended(number, problem)
+        self.savepoints.finish(number, problem)
         self._job.emit(Discard(number))
 
     def _plan_next(self) -> None:

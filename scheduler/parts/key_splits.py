@@ -1,6 +1,6 @@
-"""From a request to split a hot key of a join over several workers, or to split it no longer, to the routing table that does it.
+"""Routing tables with a hot key of a join split over several workers, or no longer split.
 
-Invariant: a key keeps its home, so that all a split changes is who shares the key with it.
+Invariant: a key keeps its home; a split only changes which workers share the key with it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from ..load.load_snapshot import hash_of
 
 
 def with_split(stage: Stage, table: RoutingTable, key: Hashable, to: Sequence[int], dealt: Dealt) -> RoutingTable:
-    """The table in which the key's home shares it with the workers `to`, and no others, and the rows of the side `dealt` are dealt.
+    """Return the table in which the key's home shares it with exactly the workers `to`, and the rows of the side `dealt` are
+    dealt.
 
-    Raises RequestError for an operator that can't deal that side, a key of another number of columns, and workers that it doesn't have.
+    Raises RequestError for an operator that can't deal that side, a key of another number of columns, and workers that it doesn't
+    have.
     """
     hashed = _hash(stage, key)
     if not stage.dealable:
@@ -40,7 +42,7 @@ def with_split(stage: Stage, table: RoutingTable, key: Hashable, to: Sequence[in
 
 
 def without_split(stage: Stage, table: RoutingTable, key: Hashable) -> RoutingTable:
-    """The table in which the key is at its home alone. Raises RequestError if it is not split."""
+    """Return the table in which only its home has the key. Raises RequestError if it is not split."""
     hashed = _hash(stage, key)
     if hashed not in table.splits:
         raise RequestError(f"operator `{stage.name}`: key {key!r} is not split over several workers")
@@ -48,7 +50,7 @@ def without_split(stage: Stage, table: RoutingTable, key: Hashable) -> RoutingTa
 
 
 def refuse_split_keys(operator: str, table: RoutingTable, keys: Sequence[Hashable]) -> None:
-    """Raises RequestError if one of the keys, which are to move, is split."""
+    """Raise RequestError if one of these keys, which are to move, is split."""
     for key in keys:
         if (split := table.splits.get(hash_of(key))) is not None:
             workers = ", ".join(map(str, split.workers))

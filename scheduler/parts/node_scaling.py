@@ -1,10 +1,10 @@
-"""Adding nodes to a job and giving them back: what the steps are and when each is over.
+"""Adding nodes to a job and returning them: the steps, and when each is over.
 
 Out: the node policy chooses operators, which get workers on the new nodes (`scheduler/policies/nodes/node_policies.py`).
 
-In: the node that the policy names returns its workers. Each operator loses the workers on that node while the stream continues. Workers
-whose index remains continue in processes on other nodes. Those processes start first and take over through a checkpoint
-(`scheduler/policies/nodes/node_drain.py` selects the workers).
+In: the node that the policy names returns its workers. Each operator loses the workers on that node while the stream continues.
+Workers whose index remains continue in processes on other nodes. Those processes start first and take over through a checkpoint
+(`scheduler/policies/nodes/node_plans.py` selects the workers).
 """
 
 from __future__ import annotations
@@ -18,26 +18,24 @@ from ...engine.plan.rescale import check_parallelism
 from ...engine.protocol.ids import CheckpointNumber, WorkerId
 from ...engine.time.duration import seconds
 from ..policies.dataflow.scaled_stage import scaled_stages
-from ..policies.nodes.cluster_view import ClusterView
 from ..policies.nodes.node_plans import NodePlan, PlacedJob, TooFewNodesError
 from ..policies.nodes.node_policies import StelaNodes
-from ..policies.nodes.placement import short
+from ..policies.nodes.placement import ClusterView, short
 from ..protocol.effects import AskForRoom, JobState, Reserve, UseNodes
 from ..protocol.reports import CheckpointState, NodeScalingReport, NodeScalingState
 from ..record.job_record import JobRecord
 from ..record.operation import Operation
-from .checkpointing import Checkpointing
-from .lifecycle import Lifecycle
+from .checkpointing import Checkpointing, Lifecycle
 from .operator_scaling import OperatorScaling, Scaling
 from .stepwise import Stepwise
 
 
 @dataclass(slots=True)
 class NodeChange(Operation[NodeScalingState]):
-    """Nodes that are added, or the node that is returned.
+    """An addition of nodes, or the return of one.
 
-    `parallelism`: the workers of each operator that changes, before and after; `replaced`: workers that other processes take over. `steps`:
-    operators that are still to be scaled; `scaling`, `checkpoint`: what was begun last.
+    `parallelism`: the workers of each operator that changes, before and after; `replaced`: workers that other processes take
+    over. `steps`: operators still to be scaled; `scaling`, `checkpoint`: the step under way.
     """
 
     added: tuple[str, ...]
@@ -80,27 +78,28 @@ class NodeScaling(Stepwise[NodeChange]):
         self._preferred: frozenset[str] = frozenset()
 
     def of_workers(self, cluster: ClusterView | None) -> dict[WorkerId, str]:
-        """The node of each worker; nothing where there are no nodes, or not every worker has a process yet."""
+        """Return the node of each worker; empty where there are no nodes, or a worker has no process yet."""
         return {} if cluster is None else self._placed(cluster).nodes
 
     def scale_out(self, count: int, cluster: ClusterView | None, policy: str) -> NodeChange:
         """Begin to use `count` more nodes.
 
-        As many workers are added as the nodes have slots, fewer if the operators need no more. Raises RequestError if the job can't be
-        scaled now, has no nodes, the cluster has too few nodes with room, no operator is congested, or for an unknown policy.
+        As many workers are added as the nodes have slots, fewer if the operators need no more. Raises RequestError if the job
+        can't be scaled now, has no nodes, the cluster has too few nodes with room, no operator is congested, or for an unknown
+        policy.
         """
         placed = self._placed(self._available(count, cluster))
         try:
             plan = placed.more_nodes(count, policy)
         except TooFewNodesError as error:
             self._ask(placed.cluster, count)
-            raise RequestError(f"{error}; Ray's autoscaler, where there is one, was asked for more") from error
+            raise RequestError(f"{error}; Ray's autoscaler, if there is one, has been asked for more") from error
         change = self._begin(plan, reversed([(operator, after) for operator, (_, after) in plan.parallelism.items()]))
         self._use(avoid=self._avoided.difference(plan.added))
         return change
 
     def welcome(self, count: int, cluster: ClusterView | None) -> None:
-        """Let workers that join from now on go to `count` nodes that the job isn't on, where there are such; others are asked for.
+        """Let workers that join from now on go to `count` nodes that the job isn't on. Ask for the nodes that are missing.
 
         0: to any node again.
         """
@@ -115,7 +114,8 @@ class NodeScaling(Stepwise[NodeChange]):
     def scale_in(self, cluster: ClusterView | None, node: str | None = None, policy: str = StelaNodes.name) -> NodeChange:
         """Begin to give back a node, by default the one that the policy ranks first.
 
-        Raises RequestError if the job can't be scaled now, has no workers on the node or none on others, or one there that can't leave.
+        Raises RequestError if the job can't be scaled now, has no workers on the node or none on others, or one there that can't
+        leave.
         """
         plan = self._placed(self._available(1, cluster)).one_node_less(node, policy)
         assert plan.removed is not None
@@ -124,7 +124,7 @@ class NodeScaling(Stepwise[NodeChange]):
         return change
 
     def not_reserved(self, problem: str) -> None:
-        """End the change under way if it waits for processes: there is no room for them."""
+        """End the change under way if it waits for processes, since there is no room for them."""
         current = self.operations.current
         if current is not None and current.state is NodeScalingState.STARTING:
             self._end(current, problem)
@@ -164,7 +164,7 @@ class NodeScaling(Stepwise[NodeChange]):
 
     def _await_processes(self, change: NodeChange, cluster: ClusterView) -> None:
         if cluster.reserved:
-            change.checkpoint = self._checkpointing.ask(f"for node scaling {change.number}")
+            change.checkpoint = self._checkpointing.request(f"for node scaling {change.number}")
             change.state = NodeScalingState.SAVING
         elif self._job.now > change.deadline:
             raise ClusterError(
@@ -176,7 +176,7 @@ class NodeScaling(Stepwise[NodeChange]):
         if found is None or found.state in (CheckpointState.PENDING, CheckpointState.SAVING, CheckpointState.COMMITTING):
             return
         if found.state is not CheckpointState.COMPLETE:
-            raise RequestError(f"checkpoint {found.number}, from which workers were to go on elsewhere, has failed: {found.problem}")
+            raise RequestError(f"checkpoint {found.number}, from which workers were to resume on other nodes, has failed: {found.problem}")
         change.state = NodeScalingState.REPLACING
         self._lifecycle.go_back()
 
@@ -190,7 +190,7 @@ class NodeScaling(Stepwise[NodeChange]):
         return [worker for worker, place in cluster.places.items() if place.node == change.removed]
 
     def _ask(self, cluster: ClusterView, count: int) -> None:
-        """Ask Ray's autoscaler for `count` nodes, each for as many workers as those have that the job is on."""
+        """Ask Ray's autoscaler for `count` nodes, each with as many workers as the job has on a node now."""
         places = cluster.places.values()
         self._job.emit(AskForRoom(count * max(1, len(places) // max(1, len({place.node for place in places})))))
 
@@ -202,7 +202,7 @@ class NodeScaling(Stepwise[NodeChange]):
             self._job.emit(UseNodes(*wanted))
 
     def _available(self, count: int, cluster: ClusterView | None) -> ClusterView:
-        """Raises RequestError if nothing can be begun now."""
+        """Return the cluster. Raises RequestError if no change can begin now."""
         job = self._job
         if cluster is None:
             raise RequestError(f"job `{job.name}` runs in one process and has no nodes: run it on Ray")

@@ -1,7 +1,7 @@
-"""Scaling an operator of a running job: what the steps are and when each is over.
+"""Scaling an operator of a running job: the steps, and when each is over.
 
-To add workers: they join, then the balancer moves keys to them. To remove workers: their keys move to the others, then they leave. The
-stream goes on meanwhile.
+To add workers: they join, then the balancer moves keys to them. To remove workers: their keys move to the others, then they
+leave. The stream goes on meanwhile.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...engine.plan.physical import Stage
 from ...engine.plan.rescale import check_parallelism
 from ...engine.protocol.routing import RoutingTable
 from ..load.load_snapshot import hash_of
-from ..policies.nodes.cluster_view import ClusterView
+from ..policies.nodes.placement import ClusterView
 from ..protocol.reports import ScalingReport, ScalingState
 from ..record.job_record import JobRecord
 from ..record.migrations import Migration
@@ -28,11 +28,12 @@ from .stepwise import Stepwise
 
 BALANCER = "hotspot"
 
-NOT_ALL_MOVED = "the keys did not all move: the stream ended, or the job went back to its last checkpoint"
+NOT_ALL_MOVED = "the keys did not all move: the stream ended, or the job was restored from its last checkpoint"
 
 SPREAD_WINDOWS = 30
-"""How many of the newest windows show who is hot when workers join. A plan on fewer would pick the groups that happened to have much in
-them: half of an operator's load by the last few seconds may be a third of it in the next."""
+"""The newest windows by which keys are placed on joining workers. Fewer windows are misleading: half of an operator's load in the
+last few seconds may be a third of it in the next.
+"""
 
 
 @dataclass(slots=True)
@@ -74,8 +75,8 @@ class OperatorScaling(Stepwise[Scaling]):
     def scale(self, operator: str, parallelism: int, strategy: str | None = None, reason: str = "by hand") -> Scaling:
         """Begin to give the operator `parallelism` workers.
 
-        Raises RequestError for an unknown operator or an impossible number, JobBusyError or JobNotRunningError if the job is not running,
-        or something moves already.
+        Raises RequestError for an unknown operator or an impossible number, JobBusyError or JobNotRunningError if the job is not
+        running, or something moves already.
         """
         job = self._job
         stage = job.plan.stage_of(operator)

@@ -1,7 +1,7 @@
-"""Changes of a job's routing tables and of its workers while the stream runs: one at a time, beside its checkpoints.
+"""Changes of a job's routing tables and of its workers while the stream runs: one at a time, coordinated with its checkpoints.
 
-Invariant: a step of a migration, and the part of a rescale in which channels open and close, begin only while no checkpoint is under way,
-and no checkpoint begins meanwhile. A checkpoint that is due goes before the next step. A commit, which can take long, holds nothing up but
+Invariant: a step of a migration, and the part of a rescale in which channels open and close, begin only while no checkpoint is
+under way, and no checkpoint begins meanwhile. A due checkpoint precedes the next step. A commit, which can take long, delays only
 the next checkpoint.
 """
 
@@ -27,11 +27,10 @@ from ..protocol.messages import Announced, Attached, Shutdown, SourcePaused
 from ..protocol.reports import MigrationState
 from ..record.job_record import JobRecord
 from ..record.migrations import Migration
-from ..record.rescaling import Phase, RescaleState, Rescaling
-from .checkpointing import Checkpointing
-from .lifecycle import Lifecycle
+from ..record.rescaling import RescalePhase, RescaleState, Rescaling
+from .checkpointing import Checkpointing, Lifecycle
 
-BACK = "the job went back to its last checkpoint"
+BACK = "the job was restored from its last checkpoint"
 
 
 class Reconfiguration:
@@ -70,8 +69,8 @@ class Reconfiguration:
     def move(self, stage: Stage, strategy: str | None, target: RoutingTable, reason: str, plan: BalancePlan | None = None) -> Migration:
         """Begin to move keys of `stage` until its routing table is `target`, by `strategy` (None: the job's).
 
-        Raises RequestError for the strategy `restart` if the job doesn't save its state, JobNotRunningError or JobBusyError if the
-        job is not running, or a migration is under way.
+        Raises RequestError for the strategy `restart` if the job doesn't save its state, JobNotRunningError or JobBusyError if
+        the job is not running, or a migration is under way.
         """
         job = self._job
         chosen = strategy if strategy is not None else job.config.migration_strategy
@@ -115,34 +114,36 @@ class Reconfiguration:
         return rescaling
 
     def note(self, worker: WorkerId, report: Announced | Switched | Arrived | Attached | SourcePaused | Rewound) -> None:
-        """A worker has got on with a migration or a rescale."""
+        """Note the progress of a worker with a migration or a rescale."""
         if not isinstance(report, (Attached, SourcePaused, Rewound)):
             self._job.migrations.note(worker, report)
         elif (rescaling := self._job.rescaling) is not None:
             rescaling.note(worker, report)
 
     def not_spawned(self, problem: str) -> None:
-        """The workers that were to join did not start."""
+        """End a rescale whose joining workers did not start."""
         rescaling = self._job.rescaling
-        if rescaling is not None and rescaling.phase is Phase.STARTING:
+        if rescaling is not None and rescaling.phase is RescalePhase.STARTING:
             rescaling.end(RescaleState.ENDED_EARLY, self._job.now, problem)
             self._retire(rescaling.rescale.joining)
 
     def advance(self) -> None:
-        """Whatever the next moves are, as far as they go without an answer."""
+        """Take every step that needs no further answer."""
         self._advance_rescale()
         while (current := self._job.migrations.current) is not None:
             if not (self._advance_restart(current) if current.strategy == "restart" else self._advance(current)):
                 break
 
     def started(self) -> None:
-        """All workers of an attempt have started: a migration by restart is done with that."""
+        """End a migration by restart: all workers of the new attempt have started."""
         if (migration := self._restart) is not None:
             migration.steps_done = len(migration.steps)
             migration.end(MigrationState.DONE, self._job.now)
 
     def reset(self) -> Mapping[str, RoutingTable]:
-        """The job goes back: whatever was under way ends, but a migration by restart whose checkpoint it goes back to. Its tables."""
+        """End all changes, since the job restores its last checkpoint. Return the routing tables of a migration by restart to
+        that checkpoint.
+        """
         job, restart = self._job, self._restart
         self._drop_rescale(BACK)
         newest = job.checkpoints.newest
@@ -153,7 +154,7 @@ class Reconfiguration:
         return {}
 
     def finish(self) -> None:
-        """Every worker has finished."""
+        """End all changes, since every worker has finished."""
         self._drop_rescale()
         if (current := self._job.migrations.current) is not None:
             if current.in_step and current.complete:
@@ -161,7 +162,7 @@ class Reconfiguration:
             current.end(MigrationState.DONE if current.steps_done == len(current.steps) else MigrationState.ENDED_EARLY, self._job.now)
 
     def end(self) -> None:
-        """The job ends."""
+        """End all changes, since the job ends."""
         if (current := self._job.migrations.current) is not None:
             current.end(MigrationState.ENDED_EARLY, max(current.begun or 0.0, self._job.now))
         self._drop_rescale()
@@ -182,8 +183,8 @@ class Reconfiguration:
         while (current := job.rescaling) is not None:
             running = job.state is JobState.RUNNING and not job.stop_wanted and bool(job.reading)
             free = not self._checkpointing.under_way and job.migrations.current is None
-            told = current.advance(ready=job.ready, finished=job.finished, running=running, free=free, now=job.now)
-            if told is None:
+            commands = current.advance(ready=job.ready, finished=job.finished, running=running, free=free, now=job.now)
+            if commands is None:
                 break
             if current.joined:
                 job.plan = current.rescale.plan
@@ -193,19 +194,19 @@ class Reconfiguration:
                 self._retire(current.rescale.leaving)
             elif current.state is RescaleState.ENDED_EARLY:
                 self._retire(current.rescale.joining)
-            job.emit(*(Tell(name, command) for name, command in told))
+            job.emit(*(Tell(name, command) for name, command in commands))
 
     def _advance(self, migration: Migration) -> bool:
-        """The next move of a migration; False while it waits for an answer."""
+        """Take the next step of a migration. Return False while it waits for an answer."""
         job = self._job
         if migration.may_step(job.finished) and self._checkpointing.begin_if_due():
             return True
         running = job.state is JobState.RUNNING and not job.stop_wanted
         free = not self._checkpointing.under_way
-        told = job.migrations.advance(finished=job.finished, running=running, free=free, now=job.now)
-        if told is None:
+        commands = job.migrations.advance(finished=job.finished, running=running, free=free, now=job.now)
+        if commands is None:
             return False
-        job.emit(*(Tell(name, command) for name, command in told))
+        job.emit(*(Tell(name, command) for name, command in commands))
         return True
 
     def _advance_restart(self, migration: Migration) -> bool:
@@ -228,11 +229,11 @@ class Reconfiguration:
         if wanted is None:
             moves = [move for step in migration.steps for move in step.moves]
             migration.tables = {migration.stage: job.migrations.tables[migration.stage].after(moves)}
-            migration.checkpoint = self._checkpointing.ask(f"for migration {migration.number}")
+            migration.checkpoint = self._checkpointing.request(f"for migration {migration.number}")
         return self._checkpointing.begin_if_due()
 
     def _drop_rescale(self, problem: str | None = None) -> None:
-        """What becomes of a rescale that is under way when the job ends or goes back."""
+        """End a rescale that is under way when the job ends or restores a checkpoint."""
         rescaling = self._job.rescaling
         if rescaling is not None:
             rescaling.end(RescaleState.ENDED_EARLY, self._job.now, problem)

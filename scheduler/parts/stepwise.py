@@ -1,6 +1,6 @@
 """Operations in steps: a scaling waits for the migrations and rescales that it begins, and a node scaling for its scalings.
 
-Invariant: an operation takes its next step only once the last one is over; what goes wrong in a step ends the operation.
+Invariant: an operation takes its next step only once the last one is over; a problem in a step ends the operation.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 
 from ...state.errors import EvenflowError
-from ..policies.nodes.cluster_view import ClusterView
+from ..policies.nodes.placement import ClusterView
 from ..record.job_record import JobRecord
 from ..record.operation import Operation, Operations
 
@@ -40,7 +40,7 @@ class Stepwise(ABC, Generic[Op]):
 
     @abstractmethod
     def _step(self, operation: Op) -> Operation[Any] | None:
-        """Return the step that was begun last, None if there is none to wait for."""
+        """Return the step under way, None if there is none to wait for."""
 
     @abstractmethod
     def _next(self, operation: Op, cluster: ClusterView | None) -> None:

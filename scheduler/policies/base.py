@@ -1,4 +1,4 @@
-"""What every scaling policy is: a function from a snapshot and its own memory to a decision and a new memory, without I/O or clock."""
+"""The interface of scaling policies: a pure function from a snapshot and a memory to a decision and a new memory."""
 
 from __future__ import annotations
 
@@ -14,28 +14,31 @@ Memory = TypeVar("Memory")
 
 
 class Policy(ABC, Generic[Memory]):
-    """Asked every policy interval. `Memory` is a frozen value, None for a policy that needs none; the caller keeps it.
+    """A scaling policy, asked every policy interval. `Memory` is a frozen value, None for a policy that needs none; the caller
+    keeps it.
 
-    Equal snapshots and memories give equal decisions. A policy learns what became of its decision from the snapshots after it, so that
-    a decision that was not carried out does no harm.
+    Equal snapshots and memories give equal decisions. A policy learns the outcome of its decision from later snapshots, so a
+    decision that was not carried out does no harm.
     """
 
     name: ClassVar[str]
 
     @abstractmethod
     def start(self) -> Memory:
-        """The memory before the first snapshot."""
+        """Return the memory before the first snapshot."""
 
     @abstractmethod
     def decide(self, snapshot: DataflowSnapshot, memory: Memory) -> tuple[ScalingDecision, Memory]:
-        """What should change, and what to hand in with the next snapshot. Raises FlowError if the policy lacks a setting."""
+        """Return the decision, and the memory to pass in with the next snapshot. Raises FlowError if the policy lacks a
+        setting.
+        """
 
     def at_once(self, settings: PolicySettings) -> PolicySettings:
-        """The same goals without patience: with them the first snapshot decides what the same one, again and again, would lead to."""
+        """Return the same goals without patience: with them the first snapshot decides what repeating it would lead to."""
         return settings
 
 
 def settled(policy: Policy[Any], snapshot: DataflowSnapshot) -> ScalingDecision:
-    """What a policy decides if it goes on seeing the same for as long as its patience asks."""
+    """Return the decision of a policy that observes the same snapshot until its patience is over."""
     seen = replace(snapshot, settings=policy.at_once(snapshot.settings))
     return policy.decide(seen, policy.start())[0]

@@ -1,7 +1,7 @@
-"""The bounds of every policy, in one place: how few and how many workers an operator may have, and how far one decision may go.
+"""The bounds of every policy: the fewest and most workers of an operator, and the largest change of one decision.
 
-Invariant: what comes out is within the bounds of the operator and of the settings, differs from what is there, and is the same for all
-operators of a chain.
+Invariant: the result is within the bounds of the operator and of the settings, differs from the present numbers, and is the same
+for all operators of a chain.
 
 >>> from .dataflow.figures import OperatorFigures
 >>> from .dataflow.settings import PolicySettings
@@ -23,9 +23,9 @@ from .dataflow.snapshot import DataflowSnapshot
 
 
 def within_bounds(snapshot: DataflowSnapshot, wanted: Mapping[str, int]) -> tuple[dict[str, int], tuple[str, ...]]:
-    """What of `wanted` is to be done, operators that stay as they are left out, and a note for each number that was not allowed.
+    """Return the changes in `wanted`, within the bounds, and a note for each number that was not allowed.
 
-    A chain has as many workers as the one of its operators that wants the most.
+    A chain gets as many workers as the one of its operators that wants the most.
     """
     changed: dict[str, int] = {}
     notes: list[str] = []
@@ -44,13 +44,13 @@ def within_bounds(snapshot: DataflowSnapshot, wanted: Mapping[str, int]) -> tupl
 
 
 def largest(operator: OperatorFigures, settings: PolicySettings) -> int:
-    """The most workers that an operator may have; never more than a routing table can name."""
+    """Return the most workers that an operator may have; never more than a routing table can name."""
     bounds = [bound for bound in (operator.max_parallelism, operator.key_groups, settings.max_parallelism) if bound is not None]
     return min([*bounds, MAX_WORKERS])
 
 
 def smallest(operator: OperatorFigures, settings: PolicySettings) -> int:
-    """The fewest workers that an operator may have; never more than `largest`."""
+    """Return the fewest workers that an operator may have; never more than `largest`."""
     least = settings.min_parallelism if operator.min_parallelism is None else operator.min_parallelism
     return min(least, largest(operator, settings))
 

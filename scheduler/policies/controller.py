@@ -1,8 +1,8 @@
-"""When to ask a scaling policy, and what became of its decisions: a state machine without a clock.
+"""Decides when to ask a scaling policy, and records the outcome of its decisions: a state machine without a clock.
 
-Invariants: a policy is asked once per `interval_s` at most; from a decision until it was carried out, `warm_up_s` after it, and while a
-backlog that the change left is being worked off, nothing is decided, for what is measured then belongs to two sizes of the dataflow; in
-mode `advise` nothing is ever handed out.
+Invariants: a policy is asked at most once per `interval_s`. Nothing is decided from a decision until it was carried out, for
+`warm_up_s` after that, and while the backlog of the change is being worked off, since measurements then belong to two sizes of
+the dataflow. In mode `advise` no decision is returned.
 
 >>> from .dataflow.figures import OperatorFigures
 >>> from .dataflow.snapshot import Edge
@@ -38,7 +38,9 @@ UNDER_WAY = "under way"
 
 @dataclass(frozen=True, slots=True)
 class DecisionRecord(Shown):
-    """`time`: seconds, when it was decided; `policy`: by which; `seen`: on what; `decided`: what, and why; `done`: what became of it."""
+    """A decision of a policy. `time`: seconds; `seen`: its snapshot; `decided`: the change and the reason; `done`: its
+    outcome.
+    """
 
     time: float
     policy: str
@@ -48,14 +50,14 @@ class DecisionRecord(Shown):
 
     @property
     def changes(self) -> str:
-        """What was decided, in short: operators with their workers before and after, and those to be rebalanced."""
+        """The decision, in short: operators with their workers before and after, and those to be rebalanced."""
         before = self.seen.parallelism
         workers = [f"{name} {before[name]} -> {after}" for name, after in self.decided.parallelism.items()]
         return ", ".join([*workers, *(f"{name} rebalanced" for name in self.decided.rebalance)])
 
     @property
     def saw(self) -> str:
-        """What was seen, in short: the demand, how much of it was read, and the operators with what they do, by worker.
+        """The snapshot, in short: the demand, the part of it that was read, and the operators with their rates per worker.
 
         >>> from .dataflow.figures import OperatorFigures
         >>> from .dataflow.snapshot import Edge
@@ -75,23 +77,24 @@ class DecisionRecord(Shown):
         return f"{self.policy} decided {self.changes or 'nothing'}, {self.done}: {self.decided.reason}; saw {self.saw}"
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it, with what was seen in short: `before` has the workers of the operators that change."""
+        """Return the record as JSON values, with the snapshot in short: `before` has the workers of the operators that change."""
         before = {name: self.seen.parallelism[name] for name in self.decided.parallelism}
         return {"time": self.time, "policy": self.policy, "saw": self.saw, "before": before, **self.decided.to_dict(), "done": self.done}
 
 
 class Controller:
-    """One per job. Ask `due` as often as you like, `observe` when it is; then `carried_out` or `refused` for what `observe` gave.
+    """The controller of one job. Call `due` as often as you like, `observe` when it is True; then `carried_out` or
+    `not_carried_out` for the decision.
 
-    `history`: the last `keep` decisions. Looks without a decision are not in it; `last_look` is the newest look. Raises RequestError for an
-    unknown policy or mode.
+    `history`: the last `keep` decisions. It excludes observations without a decision; `last_observation` is the newest
+    observation. Raises RequestError for an unknown policy or mode.
     """
 
     def __init__(self, policy: str = "ds2", mode: Mode = "act", keep: int = 1000) -> None:
         if mode not in MODES:
             raise RequestError(f"mode is {mode!r}: a policy can {' or '.join(MODES)}")
         self.mode: Mode = mode
-        self.last_look: DecisionRecord | None = None
+        self.last_observation: DecisionRecord | None = None
         self._policy = named(policy)
         self._memory: Any = self._policy.start()
         self._history: deque[DecisionRecord] = deque(maxlen=keep)
@@ -112,15 +115,17 @@ class Controller:
 
     @property
     def reconfiguration_s(self) -> float:
-        """How long the last change took, 0 before the first."""
+        """Seconds that the last change took, 0 before the first."""
         return self._reconfiguration_s
 
     def due(self, now: float) -> bool:
-        """Whether it is time for a look, so that a snapshot is needed."""
+        """Return True if it is time for an observation, so that a snapshot is needed."""
         return not self._under_way and now >= self._next
 
     def observe(self, now: float, snapshot: DataflowSnapshot, *, moving: bool = False) -> ScalingDecision | None:
-        """What the caller must carry out now, if anything. `moving`: keys are on their way for other reasons than a decision from here."""
+        """Return the decision to carry out now, None if there is none. `moving`: True while keys move for other reasons than a
+        decision of this one.
+        """
         if not self.due(now):
             return None
         settings = snapshot.settings
@@ -131,35 +136,38 @@ class Controller:
         decision, self._memory = self._policy.decide(seen, self._memory)
         acts = decision.changes and self.mode == "act"
         done = UNDER_WAY if acts else "advised only" if decision.changes else "nothing to do"
-        self.last_look = DecisionRecord(now, self._policy.name, seen, decision, done)
+        self.last_observation = DecisionRecord(now, self._policy.name, seen, decision, done)
         if decision.changes:
-            self._history.append(self.last_look)
+            self._history.append(self.last_observation)
         if not acts:
             return None
         self._under_way = True
         return decision
 
     def carried_out(self, now: float) -> None:
-        """The decision was carried out. The time it took is shown to the policy from now on."""
-        record = self._ended(f"carried out in {now - self._decided_at():g} s")
+        """Note that the decision was carried out. From now on the policy learns how long that took."""
+        record = self._finish(f"carried out in {now - self._decided_at():g} s")
         settings = record.seen.settings
         self._reconfiguration_s = now - record.time
         self._next = now + max(settings.warm_up_s, 0.0)
         self._backlog = float("inf")
 
-    def refused(self, now: float, why: str) -> None:
-        """The decision could not be carried out: the policy is asked again after an interval."""
-        record = self._ended(f"refused: {why}")
+    def not_carried_out(self, now: float, reason: str) -> None:
+        """Note that the decision could not be carried out; the policy is asked again after an interval."""
+        record = self._finish(f"refused: {reason}")
         self._next = now + record.seen.settings.interval_s
 
     def disturbed(self) -> None:
-        """The stream stood still, or keys moved, for other reasons than a decision: the backlog that this leaves is not demand either."""
+        """Note that the stream stopped, or keys moved, for other reasons than a decision: the backlog from that is not demand
+        either.
+        """
         self._backlog = float("inf")
 
     def _catching_up(self, snapshot: DataflowSnapshot) -> bool:
-        """After a change or a disturbance: whether sources have more to read than an interval brings, less than before, and soon none.
+        """Return True while a backlog from a change or a disturbance is above an interval's input, shrinks, and will soon be
+        gone.
 
-        Soon is within `catch_up_s`, at the pace since the look before; any time where it isn't set.
+        Soon is within `catch_up_s`, at the pace since the previous observation; any time if that isn't set.
         """
         if self._backlog is None:
             return False
@@ -175,10 +183,10 @@ class Controller:
 
     def _decided_at(self) -> float:
         if not self._under_way:
-            raise RequestError("no scaling decision is under way: observe() gives one, carried_out() or refused() ends it")
+            raise RequestError("no scaling decision is under way: observe() gives one, carried_out() or not_carried_out() ends it")
         return self._history[-1].time
 
-    def _ended(self, done: str) -> DecisionRecord:
+    def _finish(self, done: str) -> DecisionRecord:
         self._decided_at()
         self._under_way = False
         self._history[-1] = replace(self._history[-1], done=done)

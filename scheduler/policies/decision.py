@@ -1,6 +1,6 @@
-"""A scaling decision: how many workers which operators should have, and why.
+"""A scaling decision: the new numbers of workers of operators, and the reason.
 
-A decision is data: it says what should change and nothing of how. An operator that it doesn't name stays as it is.
+A decision is data: it says what should change, not how. Operators that it doesn't name stay unchanged.
 
 >>> print(ScalingDecision({"count": 4}, reason="count gets twice what it can do").to_json())
 {"parallelism": {"count": 4}, "remove_node": null, "rebalance": [], "reason": "count gets twice what it can do"}
@@ -24,9 +24,11 @@ class Relocation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScalingDecision:
-    """`parallelism`: the workers of each operator that should have more or fewer. `remove_node`: the node to give back, whose instances
-    go where `relocate` says. `rebalance`: operators whose keys should be rebalanced. `reason`: a sentence for people. `add_nodes`:
-    nodes to ask for.
+    """A scaling decision.
+
+    `parallelism`: the workers of each operator that should have more or fewer. `remove_node`: the node to return, whose instances
+    move as `relocate` says. `rebalance`: operators whose keys should be rebalanced. `reason`: a sentence for people. `add_nodes`:
+    the number of nodes to request.
     """
 
     parallelism: Mapping[str, int] = field(default_factory=dict)
@@ -38,11 +40,11 @@ class ScalingDecision:
 
     @property
     def changes(self) -> bool:
-        """Whether anything is to be done."""
+        """True if anything is to be changed."""
         return bool(self.parallelism or self.rebalance or self.remove_node is not None or self.add_nodes)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it: `add_nodes` and `relocate` are left out where they say nothing."""
+        """Return the decision as JSON values; empty `add_nodes` and `relocate` are omitted."""
         document: dict[str, Any] = {
             "parallelism": dict(self.parallelism),
             "remove_node": self.remove_node,
@@ -56,5 +58,5 @@ class ScalingDecision:
         return document
 
     def to_json(self) -> str:
-        """What `evenflow plan scale` prints."""
+        """Return the decision as JSON, as `evenflow plan scale` prints it."""
         return json.dumps(self.to_dict(), allow_nan=False)

@@ -1,20 +1,20 @@
-"""Dhalion: symptoms, diagnoses, resolvers, and a blacklist of what didn't help; one operator at a time.
+"""Dhalion: symptoms, diagnoses, resolvers, and a blacklist of failed actions; one operator at a time.
 
-Floratou, Agrawal, Graham, Rao, Ramasamy: Dhalion: Self-Regulating Stream Processing in Heron, VLDB 2017, section 5. The symptom is
-backpressure; where it comes from tells the operator; the diagnosis is told by comparing its instances:
+Floratou, Agrawal, Graham, Rao, Ramasamy: Dhalion: Self-Regulating Stream Processing in Heron, VLDB 2017, section 5. The symptom
+is backpressure; its origin identifies the operator; comparing its instances gives the diagnosis:
 
-    skew             an instance processes more than the others, and more waits for it    -> rebalance
-    slow instance    more waits for an instance that processes no more than the others    -> rebalance
-    underprovisioned all instances are alike                                              -> ceil(n * (1 + u)) workers
-    overprovisioned  no backpressure, and next to nothing waits for the operator          -> floor(n * scale_down_factor) workers
+    skew             an instance processes more than the others, and has a longer queue       -> rebalance
+    slow instance    an instance has a longer queue but processes no more than the others     -> rebalance
+    underprovisioned all instances are alike                                                  -> ceil(n * (1 + u)) workers
+    overprovisioned  no backpressure, and the operator's queues are nearly empty              -> floor(n * scale_down_factor) workers
 
 with u = min(b / (1 - b), 4) for backpressure during the part b of the time: what was held back over what was let through (Heron's
-ScaleUpResolver has b in milliseconds per second and 1000 for 1). What was done and didn't help goes on the blacklist.
+ScaleUpResolver has b in milliseconds per second and 1000 for 1). Actions that didn't help go on the blacklist.
 
-Invariant: at most one operator changes per decision, for rules can't tell how changes of several work together.
+Invariant: at most one operator changes per decision, since rules can't tell how changes of several combine.
 
-An operator waits for credit because a later one is slow; the last operator of such a chain is the slow one. `backpressure` of an operator
-behind which there is none can only be what it caused itself, as Heron reports it.
+An operator waits for credit because a later one is slow; the last operator of such a chain is the slow one. `backpressure` of an
+operator without successors can only be its own, as Heron reports it.
 
 >>> from .dataflow.figures import InstanceFigures, OperatorFigures
 >>> o = OperatorFigures.summed("o", [InstanceFigures(backpressure=0.5), InstanceFigures(backpressure=0.0)])
@@ -36,13 +36,13 @@ from .dataflow.snapshot import DataflowSnapshot
 from .decision import ScalingDecision
 
 MOST_GROWTH = 4.0
-"""Heron never asks for more than five times the instances that there are."""
+"""The largest growth, relative to the present instances: Heron never requests more than five times as many."""
 
 LEAST_BACKPRESSURE = 0.02
 """A part of the time below which waiting for credit is no symptom."""
 
 LEAST_RELIEF = 0.1
-"""An action that lowers backpressure by a smaller part of what it was didn't help."""
+"""The smallest relative drop of backpressure that counts as help."""
 
 OUTLIER = 1.5
 """An instance with this multiple of the median is unlike the others."""
@@ -52,8 +52,10 @@ IDLE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """What was done: the diagnosis, the operator, its workers from now on, the backpressure (part of the time) before, and when."""
+class Resolution:
+    """An action: the diagnosis, the operator, its new number of workers, the backpressure (share of time) before, and the
+    time.
+    """
 
     diagnosis: str
     operator: str
@@ -64,10 +66,12 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class DhalionMemory:
-    """`attempt`: what was done last, until it is judged; `blacklist`: what didn't help, and when that was found."""
+    """The state between decisions. `attempt`: the last action, until it is judged; `blacklist`: actions that didn't help, with
+    the time of that.
+    """
 
-    attempt: Attempt | None = None
-    blacklist: tuple[Attempt, ...] = ()
+    attempt: Resolution | None = None
+    blacklist: tuple[Resolution, ...] = ()
 
 
 class Dhalion(Policy[DhalionMemory]):
@@ -87,7 +91,7 @@ class Dhalion(Policy[DhalionMemory]):
         diagnosis = diagnose(operator)
         if diagnosis != "underprovisioned" and not _listed(memory, diagnosis, slow, operator.parallelism):
             reason = f"{slow}: {diagnosis}: one instance has most of what waits; senders wait {held_back:.0%} of the time"
-            attempt = Attempt(diagnosis, slow, operator.parallelism, held_back, snapshot.time)
+            attempt = Resolution(diagnosis, slow, operator.parallelism, held_back, snapshot.time)
             return ScalingDecision(rebalance=(slow,), reason=reason), replace(memory, attempt=attempt)
         wanted = scaled_up(operator.parallelism, held_back)
         if _listed(memory, "underprovisioned", slow, wanted):
@@ -97,7 +101,7 @@ class Dhalion(Policy[DhalionMemory]):
         if not changed:
             return ScalingDecision(reason=reason), memory
         return ScalingDecision(changed, reason=reason), replace(
-            memory, attempt=Attempt("underprovisioned", slow, changed[slow], held_back, snapshot.time)
+            memory, attempt=Resolution("underprovisioned", slow, changed[slow], held_back, snapshot.time)
         )
 
     def _give_back(self, snapshot: DataflowSnapshot, memory: DhalionMemory) -> tuple[ScalingDecision, DhalionMemory]:
@@ -116,35 +120,37 @@ class Dhalion(Policy[DhalionMemory]):
             changed, notes = within_bounds(snapshot, {name: wanted})
             if changed:
                 reason = "; ".join((f"{name} is overprovisioned: next to nothing waits for its {operator.parallelism} workers", *notes))
-                attempt = Attempt("overprovisioned", name, changed[name], 0.0, snapshot.time)
+                attempt = Resolution("overprovisioned", name, changed[name], 0.0, snapshot.time)
                 return ScalingDecision(changed, reason=reason), replace(memory, attempt=attempt)
         return ScalingDecision(reason="no backpressure, and no operator that is idle and may have fewer workers"), memory
 
 
 def scaled_up(workers: int, backpressure: float) -> int:
-    """Workers for an operator whose senders are held back that part of the time."""
+    """Return the workers for an operator whose senders are held back that share of the time."""
     growth = MOST_GROWTH if backpressure >= 1 else min(backpressure / (1 - backpressure), MOST_GROWTH)
     return ceil(workers * (1 + growth) * (1 - 1e-9))
 
 
 def held_back_by(snapshot: DataflowSnapshot, name: str) -> float:
-    """The part of the time that an operator holds its senders back: the most of any sender, or Heron's sum over its own instances."""
+    """Return the share of time that an operator holds its senders back: the most of any sender, or Heron's sum over its own
+    instances.
+    """
     senders = [snapshot.operator(edge.source) for edge in snapshot.inputs(name)]
     own = 0.0 if snapshot.outputs(name) else snapshot.operator(name).backpressure
     return max([own, *(sender.backpressure / sender.parallelism for sender in senders)])
 
 
 def slow_operator(snapshot: DataflowSnapshot) -> str | None:
-    """The operator that holds its senders back most and isn't held back itself, None where there is no backpressure."""
+    """Return the operator that holds its senders back most and isn't held back itself, None without backpressure."""
     slow = {name: held_back_by(snapshot, name) for name in snapshot.order}
     candidates = [name for name in snapshot.order if slow[name] > LEAST_BACKPRESSURE and not _waits(snapshot, name)]
     return max(candidates, key=lambda name: (slow[name], _busy(snapshot.operator(name))), default=None)
 
 
 def diagnose(operator: OperatorFigures) -> str:
-    """Why an operator is slow, by comparing its instances: `skew`, `slow instance` or `underprovisioned`.
+    """Diagnose an operator by comparing its instances: `skew`, `slow instance` or `underprovisioned`.
 
-    One whose records are dealt out has no keys to place, so that only more workers help it.
+    An operator whose records are dealt has no keys to place, so only more workers help it.
     """
     waiting = [one.queue_records for one in operator.instances if one.queue_records is not None]
     rates = [one.observed_processing_rate for one in operator.instances if one.observed_processing_rate is not None]
@@ -166,7 +172,7 @@ def _busy(operator: OperatorFigures) -> float:
 
 
 def _judged(snapshot: DataflowSnapshot, memory: DhalionMemory) -> DhalionMemory:
-    """The last attempt on the blacklist if it was carried out and didn't help; what is there for too long taken off it."""
+    """Put the last attempt on the blacklist if it was carried out and didn't help; remove expired entries."""
     kept = tuple(entry for entry in memory.blacklist if snapshot.time - entry.time < snapshot.settings.blacklist_s)
     attempt = memory.attempt
     if attempt is None or snapshot.parallelism.get(attempt.operator) != attempt.workers:
@@ -180,7 +186,7 @@ def _judged(snapshot: DataflowSnapshot, memory: DhalionMemory) -> DhalionMemory:
 
 
 def _listed(memory: DhalionMemory, diagnosis: str, operator: str, workers: int) -> bool:
-    """Whether it was tried in vain: that few workers or fewer for an idle operator, that many for a slow one."""
+    """Return True if the action failed before: that few workers or fewer for an idle operator, that many for a slow one."""
     return any(
         entry.diagnosis == diagnosis
         and entry.operator == operator

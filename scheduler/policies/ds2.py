@@ -4,17 +4,19 @@ Kalavri, Liagouris, Hoffmann, Dimitrova, Forshaw, Roscoe: Three steps is all you
 
     workers(i) = ceil(arriving(i) / (true processing rate(i) / parallelism(i)))
 
-where `arriving` is the demand from outside carried through the dataflow (`demand.py`). If operators scale linearly, one step is enough: it
-doesn't overshoot when scaling up nor undershoot when scaling down. Operators of one chain share their workers, so their needs add up.
+where `arriving` is the demand from outside carried through the dataflow (`demand.py`). If operators scale linearly, one step is
+enough: it doesn't overshoot when scaling up nor undershoot when scaling down. Operators of one chain share their workers, so
+their needs add up.
 
-Around it, as in the paper's section 4.2: the median of the last `activation_window` suggestions is decided; `target_ratio` corrects for
-what the measured rates don't show; changes below `min_change` are noise, and so is what would undo the last one for next to nothing
-(`turns.py`); a change that made things worse is rolled back and not tried again while the demand is the same.
+Additions, as in the paper's section 4.2: the median of the last `activation_window` suggestions is decided; `target_ratio`
+corrects for costs that the measured rates don't show; changes below `min_change` are noise, and so are those that would undo the
+last one for next to nothing (`turns.py`); a change that made things worse is rolled back and not repeated while the demand is the
+same.
 
-The model averages, so skew defeats it. Where the busiest worker gets more than it can do although the operator as a whole has enough, more
-workers would not help: the operator is named for a rebalance (`skew.py`), and keeps its workers until that has been done.
+The model averages, so skew defeats it. If the busiest worker gets more than it can process although the operator as a whole has
+enough workers, more would not help: the operator is named for a rebalance (`skew.py`), and keeps its workers until that is done.
 
-Invariant: at linear scaling the decision is a fixed point: applied to what it leads to, it changes nothing.
+Invariant: at linear scaling the decision is a fixed point: applied to its own outcome, it changes nothing.
 
 >>> from .dataflow.figures import OperatorFigures
 >>> from .dataflow.snapshot import Edge
@@ -46,17 +48,22 @@ Plan = tuple[tuple[str, int], ...]
 """Operators and their workers, in topological order."""
 
 MOST_CORRECTION = 2.0
-"""If the measured rates were off by more than this, more workers would not be the answer."""
+"""The largest correction: if the measured rates were further off, more workers would not be the answer."""
 
 
 MOST_STARVATION = 0.2
-"""The part of its time for which an operator may wait for a CPU before that, and not too few workers, is what holds it back."""
+"""The share of time that an operator may wait for a CPU. Above it, that wait holds the operator back, and not a lack of
+workers.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A decision: the workers `before` and `after`; when it was made, records/s of the demand that were met, that the slowest operator's
-    processing stands for (None: not known), and that were to be read. `worse`: looks in a row after it at which it had made things worse.
+class AppliedChange:
+    """A change of workers whose effect is still judged: the workers `before` and `after`, and rates when it was decided
+    (records/s).
+
+    `met`: the satisfied part of the demand; `processed`: the demand that the slowest operator's processing corresponds to, None
+    if unknown; `demand`: the whole demand. `worse`: observations in a row since then that were worse.
     """
 
     before: Plan
@@ -69,13 +76,16 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Ds2Memory:
-    """`suggestions`: since the last change, newest last. `change`: a decision that hasn't been judged. `refused`: what was rolled back.
-    `correction`: what the demand is multiplied by, for what the measured rates don't show. `turns`: the last change of each operator.
+    """The state between decisions.
+
+    `suggestions`: since the last change, newest last. `change`: a decision that hasn't been judged. `rolled_back`: the change
+    that was rolled back. `correction`: the factor on the demand, for costs that the measured rates don't show. `turns`: the last
+    change of each operator.
     """
 
     suggestions: tuple[Plan, ...] = ()
-    change: Change | None = None
-    refused: Change | None = None
+    change: AppliedChange | None = None
+    rolled_back: AppliedChange | None = None
     correction: float = 1.0
     turns: tuple[Turn, ...] = ()
 
@@ -105,37 +115,41 @@ class Ds2(Policy[Ds2Memory]):
         suggestion = _plan({name: whole_workers(need) for name, need in needed.items() if name not in kept}, snapshot)
         memory = replace(memory, suggestions=(*memory.suggestions, suggestion)[-settings.activation_window :])
         if len(memory.suggestions) < settings.activation_window:
-            return ScalingDecision(reason=f"{len(memory.suggestions)} of {settings.activation_window} looks that a decision takes"), memory
+            count = f"{len(memory.suggestions)} of {settings.activation_window}"
+            return ScalingDecision(reason=f"{count} observations that a decision takes"), memory
         wanted, notes = within_bounds(snapshot, _median(memory.suggestions))
         if not _worth_it(snapshot, wanted):
             wanted, notes = {}, (f"fewer than {settings.min_change} workers more or less are noise",)
         wanted, held = steady(memory.turns, wanted, needed, snapshot)
         notes += (*held, *_told(memory.correction))
-        if refused(memory, snapshot, wanted):
+        if was_rolled_back(memory, snapshot, wanted):
             wanted, notes = {}, ("what would be decided was rolled back at this demand",)
         if wanted:
             after = _plan({**snapshot.parallelism, **wanted}, snapshot)
             memory = replace(
                 memory,
-                change=Change(current, after, total_met(snapshot), _processed(snapshot), total_offered(snapshot)),
+                change=AppliedChange(current, after, total_met(snapshot), _processed(snapshot), total_offered(snapshot)),
                 suggestions=(),
                 turns=after_change(memory.turns, wanted, needed, snapshot),
             )
         return ScalingDecision(wanted, rebalance=tuple(hot), reason=_reason(snapshot, needed, wanted, hot, unknown, notes)), memory
 
 
-def _judged(snapshot: DataflowSnapshot, change: Change, memory: Ds2Memory) -> tuple[ScalingDecision, Ds2Memory]:
-    """Back to what was before, if things were worse for long enough: a single look may fall into a pause of sources that read in bursts."""
-    looks = snapshot.settings.rollback_looks
+def _judged(snapshot: DataflowSnapshot, change: AppliedChange, memory: Ds2Memory) -> tuple[ScalingDecision, Ds2Memory]:
+    """Roll a change back if things were worse for long enough: one observation may fall into a pause of sources that read in
+    bursts.
+    """
+    needed = snapshot.settings.rollback_looks
     worse = f"{_numbers(change.after, change.before)} made it worse, sources read {total_read(snapshot):g} records/s"
-    if change.worse < looks:
-        return ScalingDecision(reason=f"{worse}; {change.worse} of {looks} looks that a rollback takes"), replace(memory, change=change)
+    if change.worse < needed:
+        reason = f"{worse}; {change.worse} of {needed} observations that a rollback takes"
+        return ScalingDecision(reason=reason), replace(memory, change=change)
     back, _ = within_bounds(snapshot, dict(change.before))
-    return ScalingDecision(back, reason=f"rolled back: {worse}"), replace(memory, refused=change)
+    return ScalingDecision(back, reason=f"rolled back: {worse}"), replace(memory, rolled_back=change)
 
 
 def needs(snapshot: DataflowSnapshot, correction: float = 1.0) -> tuple[dict[str, float], tuple[str, ...]]:
-    """The workers that every operator needs, not rounded, and the operators for which that isn't known.
+    """Return the unrounded number of workers that every operator needs, and the operators for which it isn't known.
 
     A source without a known true rate takes any demand; it is in neither result.
     """
@@ -158,18 +172,18 @@ def needs(snapshot: DataflowSnapshot, correction: float = 1.0) -> tuple[dict[str
     return needed, tuple(unknown)
 
 
-def refused(memory: Ds2Memory, snapshot: DataflowSnapshot, wanted: dict[str, int]) -> bool:
-    """Whether `wanted` is what was rolled back, while the demand is what it was then, give or take `rollback_loss`."""
-    if memory.refused is None or not wanted:
+def was_rolled_back(memory: Ds2Memory, snapshot: DataflowSnapshot, wanted: dict[str, int]) -> bool:
+    """Return True if `wanted` was rolled back, and the demand has stayed within `rollback_loss` since."""
+    if memory.rolled_back is None or not wanted:
         return False
-    close = abs(total_offered(snapshot) - memory.refused.demand) <= snapshot.settings.rollback_loss * memory.refused.demand
-    return close and _plan({**snapshot.parallelism, **wanted}, snapshot) == memory.refused.after
+    close = abs(total_offered(snapshot) - memory.rolled_back.demand) <= snapshot.settings.rollback_loss * memory.rolled_back.demand
+    return close and _plan({**snapshot.parallelism, **wanted}, snapshot) == memory.rolled_back.after
 
 
-def _got_worse(snapshot: DataflowSnapshot, change: Change) -> bool:
-    """Whether sources read less than before, at a demand that didn't fall, and operators process less.
+def _got_worse(snapshot: DataflowSnapshot, change: AppliedChange) -> bool:
+    """Return True if sources read less than before, at a demand that didn't fall, and operators process less.
 
-    Sources alone don't tell: they read in bursts, ahead of what then waits in queues.
+    Sources alone are not enough: they read in bursts, ahead of rows that then wait in queues.
     """
     offered, loss, processed = total_offered(snapshot), snapshot.settings.rollback_loss, _processed(snapshot)
     reads_less = total_met(snapshot) < (1 - loss) * min(change.met, offered)
@@ -184,12 +198,12 @@ def _processed(snapshot: DataflowSnapshot) -> float | None:
 
 
 def _corrected(snapshot: DataflowSnapshot, memory: Ds2Memory) -> Ds2Memory:
-    """With a larger correction where the sources wait for credit, and less gets through than the measured rates say, skew included.
+    """Raise the correction if the sources wait for credit, and less gets through than the measured rates suggest, skew included.
 
-    Where the workers should be enough, all that is missing is corrected. Where they are not, DS2 asks for more of them anyway; the
-    correction sees to it that these are not fewer than it would ask for at the demand for which the workers should just be enough.
-    No more is missing than what the sources would read in the time for which they wait: of a stream that has just begun, hardly anything.
-    Where workers are so many that no correction explains why less gets through, something else holds the stream back.
+    If the workers should be enough, the whole shortfall is corrected. If they aren't, DS2 requests more of them anyway; the
+    correction ensures that these are not fewer than at the demand for which the workers should just be enough. The shortfall is
+    at most the input that the sources would read in the time for which they wait: next to nothing of a stream that has just
+    begun. If workers are so many that no correction explains the shortfall, something else holds the stream back.
     """
     through = got_through(snapshot)
     needed, unknown = needs(snapshot, memory.correction)
@@ -211,13 +225,13 @@ def _corrected(snapshot: DataflowSnapshot, memory: Ds2Memory) -> Ds2Memory:
 
 
 def _refuted(snapshot: DataflowSnapshot, memory: Ds2Memory, needed: dict[str, float], through: float) -> Ds2Memory:
-    """With a correction that is no larger than it can be: these workers do get that much of the demand through."""
+    """Lower a correction that is too large: these workers do get that much of the demand through."""
     enough = min(capacity(snapshot.operator(name), need) for name, need in needed.items())
     return replace(memory, correction=max(1.0, memory.correction * min(1.0, enough / through)))
 
 
 def _held_back(snapshot: DataflowSnapshot) -> float:
-    """The part of its time for which a worker of the source that waits most waits for credit."""
+    """Return the share of time that a worker of the most blocked source waits for credit."""
     sources = [snapshot.operator(name) for name in snapshot.sources]
     return max((min(1.0, source.backpressure / source.parallelism) for source in sources), default=0.0)
 
@@ -231,7 +245,7 @@ def _starved(operator: OperatorFigures) -> bool:
 
 
 def _with_cpu(operator: OperatorFigures) -> float:
-    """The part of its time for which it doesn't wait for a CPU."""
+    """Return the share of time that an operator doesn't wait for a CPU."""
     return 1.0 - operator.starvation / operator.parallelism
 
 
@@ -277,6 +291,6 @@ def _reason(
         parts = [f"every operator{' whose need is known' if unknown else ''} has the workers that the demand needs"]
     elif not parts and not unknown:
         parts = ["no operator's need is known: none has a true rate"]
-    parts += [f"{name} is left as it is: its true rates, or those of what feeds it, are not known" for name in unknown]
+    parts += [f"{name} stays unchanged: its true rates, or those of what feeds it, are not known" for name in unknown]
     parts += [f"{name} waits for a CPU; more workers would not add one" for name in snapshot.order if _starved(snapshot.operator(name))]
     return "; ".join([*parts, *notes])

@@ -1,7 +1,8 @@
-"""A dataflow as an open Jackson network: how long a record is under way, by how many workers each operator has.
+"""A dataflow as an open Jackson network: the time that a record takes, given the workers of each operator.
 
-Fu, Ding, Ma, Winslett, Yang, Zhang: DRS: Dynamic Resource Scheduling for Real-Time Analytics over Fast Streams, ICDCS 2015, equations 1-3.
-Operator i is an M/M/k queue with arrival rate l, service rate m of one worker and k workers; with a = l / m and the Erlang C formula,
+Fu, Ding, Ma, Winslett, Yang, Zhang: DRS: Dynamic Resource Scheduling for Real-Time Analytics over Fast Streams, ICDCS 2015,
+equations 1-3. Operator i is an M/M/k queue with arrival rate l, service rate m of one worker and k workers; with a = l / m and
+the Erlang C formula,
 
     E[T](k) = sum over i of l(i) / l(0) * (C(k, a) / (k * m - l) + 1 / m)
 
@@ -37,17 +38,19 @@ class Station:
 
 
 def erlang_c(workers: int, load: float) -> float:
-    """The probability that a record waits, with `load` = arrival rate / service rate of one worker; 1 where the queue grows without end."""
+    """Return the probability that a record waits, with `load` = arrival rate / service rate of one worker; 1 if the queue grows
+    without end.
+    """
     return _waits(workers, load, _erlang_b(workers, load))
 
 
 def sojourn(station: Station, workers: int) -> float:
-    """Seconds that a record waits and is served at a station."""
+    """Return the seconds that a record waits and is served at a station."""
     return next(sojourns(station, workers))
 
 
 def sojourns(station: Station, workers: int) -> Iterator[float]:
-    """`sojourn` with `workers` workers, with one more, and so on: each takes one step of the recursion instead of all."""
+    """Yield `sojourn` with `workers` workers, with one more, and so on: each takes one step of the recursion instead of all."""
     load = station.arriving / station.rate
     blocked = _erlang_b(workers, load)
     while True:
@@ -58,12 +61,14 @@ def sojourns(station: Station, workers: int) -> Iterator[float]:
 
 
 def time_under_way(stations: Sequence[Station], workers: Sequence[int], from_outside: float) -> float:
-    """E[T]: seconds from a record's coming in until all that it led to is done; `workers[i]` are those of `stations[i]`."""
+    """Return E[T]: seconds from a record's arrival until all its results are done; `workers[i]` are those of `stations[i]`."""
     return sum(station.arriving / from_outside * sojourn(station, count) for station, count in zip(stations, workers, strict=True))
 
 
 def _erlang_b(workers: int, load: float) -> float:
-    """The probability that a record is refused where none waits, B(k) = load * B(k - 1) / (k + load * B(k - 1)): no factorial overflows."""
+    """Return the probability that a record is rejected without a queue, B(k) = load * B(k - 1) / (k + load * B(k - 1)): no
+    factorial overflows.
+    """
     blocked = 1.0
     for count in range(1, workers + 1):
         blocked = load * blocked / (count + load * blocked)

@@ -1,4 +1,4 @@
-"""Latency violations: when a result has come too late several times in a row, the slowest operators get more workers.
+"""Latency violations: when results have been too late several times in a row, the slowest operators get more workers.
 
 Schroeck: Building an Optimizer for Dynamic Scaling of Stream Processing Engines (master's thesis, TU Berlin; its code is
 github.com/dominikschroeck/auto-scaler):
@@ -7,9 +7,9 @@ github.com/dominikschroeck/auto-scaler):
     windows and joins:     workers = parallelism + window_step
     one more node:         when the mean load of the nodes is over cluster_load
 
-for the `slowest` operators with the highest latency among those behind a sink that was over `latency_target_ms` in `violations` looks
-running. It never gives workers back, and what it counts by is what came through, not what could: an operator whose senders were held
-back by it shows its true rate, any other less, and gets too many.
+for the `slowest` operators with the highest latency on the paths to a sink that was over `latency_target_ms` in `violations`
+observations in a row. It never removes workers, and it counts achieved rates, not possible ones: an operator that held its
+senders back shows its true rate, any other a lower one, and gets too many workers.
 
 >>> from .dataflow.figures import OperatorFigures
 >>> from .base import settled
@@ -29,9 +29,8 @@ from .base import Policy
 from .bounds import within_bounds
 from .dataflow.demand import arrivals, whole_workers
 from .dataflow.figures import OperatorFigures
-from .dataflow.paths import sink_latencies, upstream
 from .dataflow.settings import PolicySettings
-from .dataflow.snapshot import DataflowSnapshot
+from .dataflow.snapshot import DataflowSnapshot, sink_latencies, upstream
 from .decision import ScalingDecision
 
 
@@ -60,7 +59,7 @@ class Latency(Policy[LatencyMemory]):
         before = dict(memory.late)
         latencies = sink_latencies(snapshot)
         late = {sink: before.get(sink, 0) + 1 for sink, ms in latencies.items() if ms > target}
-        due = [sink for sink, looks in late.items() if looks >= settings.violations]
+        due = [sink for sink, count in late.items() if count >= settings.violations]
         if not due:
             worst = max(late.values(), default=0)
             reason = f"{worst} of {settings.violations} violations in a row" if late else _in_time(snapshot, target)
@@ -72,7 +71,7 @@ class Latency(Policy[LatencyMemory]):
         nodes = 1 if load > settings.cluster_load else 0
         what = [_adds(snapshot, name) for name in changed]
         what += [f"{name} has the workers for what comes to it" for name in slow if wanted.get(name) == snapshot.operator(name).parallelism]
-        what += [f"{name} is left as it is: its arrivals or its throughput are not known" for name in slow if name not in wanted]
+        what += [f"{name} stays unchanged: its arrivals or its throughput are not known" for name in slow if name not in wanted]
         what += [] if slow else ["no operator before it is known to add to that"]
         full = [f"the nodes are busy for {load:.0%} of the time"] if nodes else []
         often = f"{settings.violations} times in a row, " if settings.violations > 1 else "with "
@@ -84,17 +83,17 @@ def _in_time(snapshot: DataflowSnapshot, target: float) -> str:
     unknown = [operator.name for operator in snapshot.operators if operator.latency_ms is None]
     if len(unknown) == len(snapshot.operators):
         return "no operator's latency is known"
-    return f"every sink is within {target:g} ms" + (f", as far as that is known: {', '.join(unknown)} say nothing" if unknown else "")
+    return f"every sink is within {target:g} ms" + (f", where that is known: {', '.join(unknown)} say nothing" if unknown else "")
 
 
 def _adds(snapshot: DataflowSnapshot, name: str) -> str:
-    """Why an operator gets workers: for what it adds, or for what others of its chain do."""
+    """Return the reason why an operator gets workers: its own latency, or that of others of its chain."""
     latency = snapshot.operator(name).latency_ms
     return f"{name} is in one chain with such an operator" if latency is None else f"{name} adds {latency:.1f} ms"
 
 
 def _slowest(snapshot: DataflowSnapshot, sinks: list[str]) -> list[str]:
-    """The operators that add most latency on the ways to these sinks, slowest first; sources only wait for others."""
+    """Return the operators that add most latency on the paths to these sinks, slowest first; sources only wait for others."""
     behind = set(sinks).union(*(upstream(snapshot, sink) for sink in sinks))
     slow = [name for name in snapshot.order if name in behind and snapshot.operator(name).latency_ms is not None]
     working = [name for name in slow if snapshot.inputs(name) or not snapshot.outputs(name)]

@@ -29,9 +29,8 @@ from typing import ClassVar
 from ...engine.errors import FlowError
 from .base import Policy
 from .bounds import largest, smallest, within_bounds
-from .dataflow.paths import sink_latencies
 from .dataflow.settings import PolicySettings
-from .dataflow.snapshot import DataflowSnapshot
+from .dataflow.snapshot import DataflowSnapshot, sink_latencies
 from .decision import ScalingDecision
 
 MOST_ERROR = 2.0
@@ -40,7 +39,9 @@ MOST_ERROR = 2.0
 
 @dataclass(frozen=True, slots=True)
 class PidMemory:
-    """`base`: the workers that every operator had at the start; `integral`: of the error, in seconds; `error`, `time`: of the last look."""
+    """`base`: the workers that every operator had at the start; `integral`: of the error, in seconds; `error`, `time`: of the
+    last look.
+    """
 
     base: tuple[tuple[str, int], ...] = ()
     integral: float = 0.0
@@ -78,14 +79,14 @@ class Pid(Policy[PidMemory]):
 
 
 def _base(snapshot: DataflowSnapshot, memory: PidMemory) -> dict[str, int]:
-    """The workers at the start, which is now if the operators aren't those of the start."""
+    """Return the workers at the start, which is now if the operators have changed."""
     dial = _dial(snapshot)
     known = dict(memory.base)
     return known if set(known) == set(dial) else {name: snapshot.operator(name).parallelism for name in dial}
 
 
 def _dial(snapshot: DataflowSnapshot) -> tuple[str, ...]:
-    """Operators that are given more and fewer workers: not the sources, whose latency isn't seen."""
+    """Return the operators whose workers are controlled: not the sources, whose latency isn't seen."""
     return tuple(name for name in snapshot.order if snapshot.inputs(name)) or snapshot.order
 
 
@@ -103,7 +104,7 @@ def _factor(error: float, integral: float, slope: float, settings: PolicySetting
 
 
 def _at_bounds(snapshot: DataflowSnapshot, base: dict[str, int], factor: float, error: float) -> bool:
-    """Whether the controller asks for what no operator may have."""
+    """Return True if the controller requests numbers out of bounds for every operator."""
     operators = [snapshot.operator(name) for name in base]
     if error > 0:
         return all(base[operator.name] * factor > largest(operator, snapshot.settings) for operator in operators)

@@ -1,13 +1,13 @@
 """Queueing: the fewest workers that keep a latency target, or the best use of a number of them, by a Jackson network.
 
-DRS (Fu et al., ICDCS 2015, algorithm 1): every operator starts with floor(l / m) + 1 workers, the fewest with which its queue doesn't grow
-without end; each further worker goes to where it lowers E[T] (`jackson.py`) most. E[T] is convex in an operator's workers: greedy is best.
-It ends when `processors` are shared out, or when E[T] is at most `latency_target_ms`.
+DRS (Fu et al., ICDCS 2015, algorithm 1): every operator starts with floor(l / m) + 1 workers, the fewest with which its queue
+doesn't grow without end; each further worker goes where it lowers E[T] (`jackson.py`) most. E[T] is convex in an operator's
+workers: greedy is best. It ends when `processors` are assigned, or when E[T] is at most `latency_target_ms`.
 
 Invariant: no operator has fewer workers than keep its queue from growing without end, unless bounds forbid it.
 
-It assumes exponential times between records and of service: batches, windows and joins differ from that. A target that not even
-endless workers would reach, because serving a record takes longer, is told in the reason, and the fewest stable workers are decided.
+It assumes exponential times between records and of service: batches, windows and joins differ from that. If no number of workers
+reaches the target, because serving a record takes longer, the reason says so, and the fewest stable workers are decided.
 
 >>> from .dataflow.figures import OperatorFigures
 >>> from .dataflow.settings import PolicySettings
@@ -44,7 +44,7 @@ class Queueing(Policy[None]):
     def decide(self, snapshot: DataflowSnapshot, memory: None) -> tuple[ScalingDecision, None]:
         settings = snapshot.settings
         if settings.latency_target_ms is None and settings.processors is None:
-            raise FlowError("policy `queueing` needs latency_target_ms, or processors: the number of workers to share out")
+            raise FlowError("policy `queueing` needs latency_target_ms, or processors: the number of workers to assign")
         stations, unknown = network(snapshot)
         if not stations:
             return ScalingDecision(reason="no operator's arrivals and true processing rate are known"), None
@@ -54,15 +54,16 @@ class Queueing(Policy[None]):
         changed, clipped = within_bounds(snapshot, wanted)
         expected = time_under_way(stations, workers, from_outside)
         before = time_under_way(stations, [snapshot.operator(station.name).parallelism for station in stations], from_outside)
-        notes = [note, *clipped, *(f"{name} is left as it is: its rates are not known" for name in unknown)]
+        notes = [note, *clipped, *(f"{name} stays unchanged: its rates are not known" for name in unknown)]
         reason = f"a record is under way for {_time(expected)} with {sum(workers)} workers, {_time(before)} as it is"
         return ScalingDecision(changed, reason="; ".join([reason, *(text for text in notes if text)])), None
 
 
 def network(snapshot: DataflowSnapshot) -> tuple[tuple[Station, ...], tuple[str, ...]]:
-    """The operators as stations, and the names of operators without the necessary figures. Sources that count no input are no stations.
+    """Return the operators as stations, and the names of operators without the necessary figures. Sources that count no input are
+    no stations.
 
-    What arrives is the demand carried through the dataflow, or what was processed where that isn't known.
+    The arrival rate is the demand carried through the dataflow, or the processed rate if that isn't known.
     """
     stations, unknown = [], []
     for name, arriving in arrivals(snapshot).items():
@@ -86,7 +87,7 @@ def _from_outside(snapshot: DataflowSnapshot, stations: tuple[Station, ...]) -> 
 
 
 def _allocated(snapshot: DataflowSnapshot, stations: tuple[Station, ...], from_outside: float) -> tuple[list[int], str]:
-    """Workers of each station, and what there is to say about it."""
+    """Return the workers of each station, and a remark."""
     settings = snapshot.settings
     most = [largest(snapshot.operator(station.name), settings) for station in stations]
     least = [smallest(snapshot.operator(station.name), settings) for station in stations]
@@ -103,7 +104,7 @@ def _allocated(snapshot: DataflowSnapshot, stations: tuple[Station, ...], from_o
 def _shared_out(
     stations: tuple[Station, ...], workers: list[int], most: list[int], from_outside: float, settings: PolicySettings
 ) -> tuple[list[int], str]:
-    """Each next worker for the station where it gains most, until that is enough; of equals the first."""
+    """Give each next worker to the station where it gains most, until that is enough; ties go to the first."""
     courses = [sojourns(station, count) for station, count in zip(stations, workers, strict=True)]
     weights = [station.arriving / from_outside for station in stations]
     now = [weight * next(course) for weight, course in zip(weights, courses, strict=True)]

@@ -25,7 +25,7 @@ POLICIES = {
 
 
 def named(name: str) -> Policy[Any]:
-    """The policy of that name. Raises RequestError for an unknown one."""
+    """Return the policy of that name. Raises RequestError for an unknown one."""
     if name not in POLICIES:
         raise RequestError(f"{name!r} is not a scaling policy: use one of {', '.join(POLICIES)}")
     module, _, policy = POLICIES[name].partition(":")

@@ -1,19 +1,20 @@
-"""Stela: by how much an operator's rate decides what the whole dataflow puts out; workers go to, and nodes from, where that counts.
+"""Stela: the effect of an operator's rate on the dataflow's output; workers go to, and nodes leave from, where the effect is
+largest.
 
-Xu, Peng, Gupta: Stela: Enabling Stream Processing Systems to Scale-in and Scale-out On-demand, IC2E 2016. An operator is congested when it
-gets over `congestion` (1.2) times what it processes. Its effective throughput percentage is
+Xu, Peng, Gupta: Stela: Enabling Stream Processing Systems to Scale-in and Scale-out On-demand, IC2E 2016. An operator is
+congested when it gets over `congestion` (1.2) times what it processes. Its effective throughput percentage is
 
-    ETP(i) = throughput of the sinks that i reaches by ways without a congested operator / throughput of all sinks
+    ETP(i) = throughput of the sinks that i reaches by paths without a congested operator / throughput of all sinks
 
-Out, for each of the N slots: the congested operator with the highest ETP gets one more worker, its rate becomes (k + 1) / k of what it
-was, the rates are propagated downstream, and the ETPs are recomputed; of equals the first in the dataflow is taken. For added
-nodes, N = new nodes * instances / nodes. In: the node with the lowest sum of its instances' ETPs goes; its instances are handed round robin
-to the others, those with the lowest sums first.
+Out, for each of the N slots: the congested operator with the highest ETP gets one more worker, its rate becomes (k + 1) / k of
+its old rate, the rates are propagated downstream, and the ETPs are recomputed; ties go to the first in the dataflow. For added
+nodes, N = new nodes * instances / nodes. In: the node with the lowest sum of its instances' ETPs goes; its instances are handed
+round robin to the others, those with the lowest sums first.
 
-Invariant: a sink counts once, by however many ways it is reached.
+Invariant: a sink counts once, by however many paths it is reached.
 
-Stela is told when to scale. Unless `slots`, `add_nodes` or `remove_nodes` say so, it adds one worker while an operator is congested, and
-gives none back.
+The caller decides when to scale. Unless `slots`, `add_nodes` or `remove_nodes` say so, Stela adds one worker while an operator is
+congested, and removes none.
 
 >>> from .dataflow.figures import OperatorFigures
 >>> from .dataflow.snapshot import Edge
@@ -41,8 +42,8 @@ MOST_SLOTS = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
-    """What every operator gets and processes, in records/s, and which ones are congested."""
+class FlowRates:
+    """The arrival and processing rates of every operator, in records/s, and the congested operators."""
 
     arriving: Mapping[str, float]
     processed: Mapping[str, float]
@@ -50,7 +51,7 @@ class Flow:
 
 
 class Stela(Policy[None]):
-    """By throughput alone: latency and the cost of a worker don't count."""
+    """Scales by throughput alone: latency and the cost of a worker don't count."""
 
     name: ClassVar[str] = "stela"
 
@@ -61,27 +62,28 @@ class Stela(Policy[None]):
         return (_scale_in(snapshot) if snapshot.settings.remove_nodes else _scale_out(snapshot)), None
 
 
-def flow_of(snapshot: DataflowSnapshot, parallelism: Mapping[str, int]) -> Flow:
-    """The rates that follow from what comes from outside, if the operators had these numbers of workers.
+def flow_of(snapshot: DataflowSnapshot, parallelism: Mapping[str, int]) -> FlowRates:
+    """Return the rates that follow from the rates from outside, if the operators had these numbers of workers.
 
-    What an operator can do is its true rate, or what it processes where that isn't known.
+    An operator's capacity is its true rate, or its processing rate if that isn't known.
     """
     arriving: dict[str, float] = {}
     processed: dict[str, float] = {}
     for name in snapshot.order:
         operator = snapshot.operator(name)
-        sent = (processed[edge.source] * _factor(snapshot.operator(edge.source)) * edge.share for edge in snapshot.inputs(name))
+        inputs = (processed[edge.source] * _factor(snapshot.operator(edge.source)) * edge.share for edge in snapshot.inputs(name))
         outside = offered(operator) or (0.0 if snapshot.inputs(name) else operator.observed_output_rate or 0.0)
-        arriving[name] = bounded(sum(sent) + outside)
+        arriving[name] = bounded(sum(inputs) + outside)
         can_do = _rate(snapshot, operator)
         limit = arriving[name] if can_do is None else can_do * parallelism[name] / operator.parallelism
         processed[name] = min(arriving[name], limit)
-    over = snapshot.settings.congestion
-    return Flow(arriving, processed, frozenset(name for name in snapshot.order if arriving[name] > over * processed[name] * (1 + 1e-9)))
+    over = snapshot.settings.congestion * (1 + 1e-9)
+    congested = frozenset(name for name in snapshot.order if arriving[name] > over * processed[name])
+    return FlowRates(arriving, processed, congested)
 
 
-def effective_throughput(snapshot: DataflowSnapshot, flow: Flow) -> dict[str, float]:
-    """ETP of every operator, 0 to 1."""
+def effective_throughput(snapshot: DataflowSnapshot, flow: FlowRates) -> dict[str, float]:
+    """Return the ETP of every operator, 0 to 1."""
     total = sum(flow.processed[name] for name in snapshot.sinks)
     reached: dict[str, set[str]] = {}
     for name in reversed(snapshot.order):
@@ -91,7 +93,7 @@ def effective_throughput(snapshot: DataflowSnapshot, flow: Flow) -> dict[str, fl
 
 
 def node_sums(snapshot: DataflowSnapshot) -> dict[str, float]:
-    """For each node the sum of the ETPs of the instances on it, lowest first; of equals the first in the snapshot."""
+    """Return the sum of the ETPs of the instances on each node, lowest first; ties go to the first in the snapshot."""
     etp = effective_throughput(snapshot, flow_of(snapshot, snapshot.parallelism))
     sums: dict[str, float] = {}
     for operator in snapshot.operators:
@@ -101,7 +103,9 @@ def node_sums(snapshot: DataflowSnapshot) -> dict[str, float]:
 
 
 def slots_to_fill(snapshot: DataflowSnapshot) -> int:
-    """How many workers to add. Raises FlowError if nodes are to be added and no operator says where its instances are, or for too many."""
+    """Return the number of workers to add. Raises FlowError if nodes are to be added and no operator states its nodes, or for too
+    many.
+    """
     slots = _slots_asked(snapshot)
     if slots > MOST_SLOTS:
         raise FlowError(f"policy `stela` gives at most {MOST_SLOTS} slots at a time, not {slots}: ask for fewer slots or add_nodes")

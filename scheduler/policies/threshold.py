@@ -1,21 +1,22 @@
-"""Target utilisation: every operator shall be busy for a given part of the time, by its busiest instance.
+"""Target utilisation: every operator is to be busy for a given share of the time, by its busiest instance.
 
 Apache Flink's autoscaler (Flink Kubernetes operator, JobVertexScaler and ScalingMetricEvaluator):
 
     capacity = arriving / target_utilisation + backlog / catch_up_s + arriving * reconfiguration_s / catch_up_s
     workers  = ceil(parallelism * capacity / rate)
-    rate     = sum over instances of what they process / utilisation of the busiest instance
+    rate     = sum over instances of their processing rates / utilisation of the busiest instance
 
-An operator is left alone while (arriving + backlog / catch_up_s) / rate is within `utilisation_band` of the target; the upper end is never
-over 1. What its users learnt is in it: the busiest instance counts, not the mean, or skew hides; no scaling down while a backlog is worked
-off; fewer workers must have been enough for `scale_down_delay_s`, and the most of that time are kept; the time that a change takes is
-measured, not configured; and more workers that bring next to nothing are not followed by more. As in JobVertexScaler's
-`detectIneffectiveScaleUp`, every look judges the last scale-out again, by the rate that it sees, so one bad look has no lasting effect:
+An operator is not changed while (arriving + backlog / catch_up_s) / rate is within `utilisation_band` of the target; the upper
+end is never over 1. It includes the lessons of its users: the busiest instance counts, not the mean, or skew hides; no scaling
+down while a backlog is worked off; fewer workers must have been enough for `scale_down_delay_s`, and the most of that time are
+kept; the time of a change is measured, not configured; and if more workers bring next to nothing, no more follow. As in
+JobVertexScaler's `detectIneffectiveScaleUp`, every observation judges the last scale-out again, by the present rate, so one bad
+observation has no lasting effect:
 
     effect = (rate now - rate then) / (expected - rate then),   at least `least_effect` (scaling.effectiveness.threshold)
 
-Invariant: while an operator has the workers of its last scale-out, it gets more only if these bring at least `least_effect` of what was
-expected of them.
+Invariant: while an operator has the workers of its last scale-out, it gets more only if these bring at least `least_effect` of
+the expected gain.
 
 >>> from .dataflow.figures import OperatorFigures
 >>> from .dataflow.settings import PolicySettings
@@ -125,7 +126,7 @@ class Threshold(Policy[ThresholdMemory]):
 
 
 def busiest_rate(operator: OperatorFigures) -> float | None:
-    """What the operator can process (records/s) when its busiest instance is busy all the time; None where it isn't known."""
+    """Return the rate (records/s) of an operator whose busiest instance is busy all the time; None if unknown."""
     busiest = max((one.utilisation for one in operator.instances if one.utilisation is not None), default=0.0)
     if busiest > 0 and operator.observed_processing_rate:
         return operator.observed_processing_rate / busiest
@@ -146,14 +147,16 @@ def _seen(snapshot: DataflowSnapshot) -> dict[str, _Seen]:
 
 
 def _unknown(snapshot: DataflowSnapshot, seen: Mapping[str, _Seen]) -> list[str]:
-    """A note for each operator that can't be judged; sources that count no input take any demand, and need none unless they are alone."""
+    """Return a note for each operator that can't be judged; sources that count no input take any demand, and need none unless
+    they are alone.
+    """
     arriving = arrivals(snapshot)
     unknown = [name for name in snapshot.order if name not in seen and (snapshot.inputs(name) or arriving[name] is None or not seen)]
-    return [f"{name} is left as it is: its demand or its rate is not known" for name in unknown]
+    return [f"{name} stays unchanged: its demand or its rate is not known" for name in unknown]
 
 
 def _in_vain(up: Up, rate: float, settings: PolicySettings) -> bool:
-    """Whether an operator's last scale-out has brought too little, by the rate that it has now."""
+    """Return True if an operator's last scale-out has gained too little, by its present rate."""
     return rate - up.rate < settings.least_effect * (up.expected - up.rate)
 
 
@@ -163,6 +166,6 @@ def _since(memory: ThresholdMemory, name: str, time: float, workers: int) -> Dow
 
 
 def _backlog(snapshot: DataflowSnapshot) -> bool:
-    """Whether sources have more to work off than an interval brings."""
+    """Return True if sources have a backlog above an interval's input."""
     arriving = arrivals(snapshot)
     return any(snapshot.operator(name).queue_records > snapshot.settings.interval_s * (arriving[name] or 0.0) for name in snapshot.sources)

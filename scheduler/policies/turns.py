@@ -1,8 +1,8 @@
-"""Against swinging: what noise adds to an operator's need, or takes from it, is no reason to undo its last change.
+"""Damping: noise in an operator's need is no reason to undo its last change.
 
-DS2 rounds up. Where an operator needs a little over 2 workers, it gets 3, and at the next look it may need a little under 2. So a change
-against the direction of the last one takes a need that has changed by `turn_change` since that was decided. More workers also come where
-less than `target_ratio` of the demand gets through.
+DS2 rounds up. An operator that needs a little over 2 workers gets 3, and at the next observation it may need a little under 2. So
+a change against the direction of the last one requires that the need has changed by `turn_change` since. More workers are also
+added where less than `target_ratio` of the demand gets through.
 
 Invariant: changes in the same direction, and the first one, are never held back.
 
@@ -35,7 +35,7 @@ class Turn(NamedTuple):
 def after_change(
     turns: tuple[Turn, ...], wanted: Mapping[str, int], needed: Mapping[str, float], snapshot: DataflowSnapshot
 ) -> tuple[Turn, ...]:
-    """The last changes once `wanted` is decided, for what is `needed`."""
+    """Return the last changes once `wanted` is decided, for `needed` workers."""
     before = snapshot.parallelism
     now = {name: Turn(name, workers > before[name], needed[name]) for name, workers in wanted.items() if name in needed}
     return tuple({**{turn.operator: turn for turn in turns}, **now}.values())
@@ -44,7 +44,7 @@ def after_change(
 def steady(
     turns: tuple[Turn, ...], wanted: Mapping[str, int], needed: Mapping[str, float], snapshot: DataflowSnapshot
 ) -> tuple[dict[str, int], tuple[str, ...]]:
-    """What of `wanted` is more than noise, and a note for each operator that is left as it is for that reason."""
+    """Return the part of `wanted` that is more than noise, and a note for each operator that stays unchanged for that reason."""
     last = {turn.operator: turn for turn in turns if turn.operator in wanted and turn.operator in needed}
     held = {name: turn for name, turn in last.items() if _noise(turn, wanted[name], needed[name], snapshot)}
     notes = (

@@ -1,7 +1,7 @@
-"""What the job's state machine wants to be done, and the states that it goes through. An interpreter carries the effects out in order.
+"""The effects of the job's state machine, and the job's states. An interpreter carries the effects out in order.
 
-Every effect names its cause, the event that led to it, for logs and for the story that errors tell; two effects that differ in their cause
-alone are equal.
+Every effect names its cause, the event that led to it, for logs and for the story in error messages. Effects that differ only in
+their cause are equal.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .messages import Command
 
 
 class JobState(StrEnum):
-    """Where a job is in its life; the last three are final. RESTARTING: it goes back to its last checkpoint."""
+    """The state of a job; the last three are final. RESTARTING: it restores its last checkpoint."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -35,7 +35,9 @@ class JobState(StrEnum):
 
 
 class StopMode(StrEnum):
-    """Ways to stop a job. BARRIER: at a last checkpoint, from which another run continues. DRAIN: sources end, windows and timers fire."""
+    """Ways to stop a job. BARRIER: at a last checkpoint, from which another run continues. DRAIN: sources end, windows and timers
+    fire.
+    """
 
     BARRIER = "at a barrier"
     DRAIN = "drained"
@@ -58,7 +60,7 @@ class Tell(Caused):
 
 @dataclass(frozen=True, slots=True)
 class Save(Caused):
-    """Write the manifest. Answered with `Saved`."""
+    """Write the manifest. Answered with `ManifestSaved`."""
 
     manifest: Manifest
 
@@ -67,7 +69,7 @@ class Save(Caused):
 class Commit(Caused):
     """Commit `checkpoint`: `committables` by sink operator. Answered with `Committed`.
 
-    `completed`: checkpoints so far. `last`: nothing follows, so what writers have prepared in vain can be removed behind it.
+    `completed`: checkpoints so far. `last`: no commit follows, so data that writers prepared in vain can be removed.
     """
 
     checkpoint: CheckpointNumber
@@ -80,8 +82,8 @@ class Commit(Caused):
 class RestoreSinks(Caused):
     """Bring the sinks to where attempt `attempt` begins: at `manifest`, or at nothing. Answered with `SinksRestored`.
 
-    What the manifest says is committed, again perhaps. `retracts`: the newest checkpoint that may have been committed if that is a later
-    one: the sinks take back what came behind the manifest first.
+    The manifest's committables are committed, perhaps for the second time. `retracts`: the newest checkpoint that may have been
+    committed, if it is later than the manifest; the sinks first take back the output since the manifest.
     """
 
     attempt: Attempt
@@ -99,7 +101,7 @@ class FindOlder(Caused):
 
 @dataclass(frozen=True, slots=True)
 class Discard(Caused):
-    """Remove what checkpoint `checkpoint`, which failed, has written: the next may need the room."""
+    """Remove the files of the failed checkpoint `checkpoint`, to free their space."""
 
     checkpoint: CheckpointNumber
 
@@ -128,9 +130,9 @@ class RememberStop(Caused):
 
 @dataclass(frozen=True, slots=True)
 class Deploy(Caused):
-    """End what is left of earlier attempts, and start all tasks of `plan` from `manifest` (None: from nothing).
+    """End the processes of earlier attempts, and start all tasks of `plan` from `manifest` (None: from nothing).
 
-    Each worker's start is an event `ready`; what goes wrong is one `not_deployed`.
+    Each worker's start is an event `ready`, a failure an event `not_deployed`.
     """
 
     attempt: Attempt
@@ -140,7 +142,9 @@ class Deploy(Caused):
 
 @dataclass(frozen=True, slots=True)
 class Spawn(Caused):
-    """Start `workers`, whose tasks and channels are in `plan`, beside the running ones. Each is `ready`, or all are `not_spawned`."""
+    """Start `workers`, whose tasks and channels are in `plan`, next to the running ones. Each is `ready`, or all are
+    `not_spawned`.
+    """
 
     attempt: Attempt
     plan: Plan
@@ -156,7 +160,7 @@ class Retire(Caused):
 
 @dataclass(frozen=True, slots=True)
 class UseNodes(Caused):
-    """The nodes `avoid` get no process any more. New processes go to the nodes `prefer`, if there are any."""
+    """Start no more processes on the nodes `avoid`. New processes go to the nodes `prefer`, if there are any."""
 
     avoid: frozenset[str] = frozenset()
     prefer: frozenset[str] = frozenset()
@@ -164,7 +168,7 @@ class UseNodes(Caused):
 
 @dataclass(frozen=True, slots=True)
 class Reserve(Caused):
-    """Keep `count` more spare processes ready, or end them again. What goes wrong is `not_reserved`."""
+    """Keep `count` more spare processes ready, or end them again. A failure is an event `not_reserved`."""
 
     count: int
 

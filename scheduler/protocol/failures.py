@@ -1,4 +1,4 @@
-"""What failed in a job, for people: an error in its parts, so that it can be shown after the job has gone on.
+"""Failures of a job as plain data, so that they can be shown after the job has resumed.
 
 >>> failure = failure_of(RecordError("parse", "int() refuses it", key="JFK", record={"n": "x"}), now=9.0)
 >>> failure.operator, failure.key, failure.record, failure.text
@@ -17,7 +17,9 @@ MOST = 500
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """`time`: seconds since the epoch; `kind`: the error's class. `operator`, `key`, `record`: as text, empty where they aren't known."""
+    """`time`: seconds since the epoch; `kind`: the error's class. `operator`, `key`, `record`: as text, empty where they aren't
+    known.
+    """
 
     time: float
     kind: str
@@ -28,7 +30,7 @@ class Failure:
 
 
 def failure_of(error: BaseException, now: float) -> Failure:
-    """An error that occurred at `now`."""
+    """Describe an error that occurred at `now`."""
     kind = type(error).__name__
     if not isinstance(error, RecordError):
         return Failure(now, kind, _cut(shown(error).removeprefix(f"{kind}: ")))

@@ -1,7 +1,7 @@
-"""A manifest: everything that a complete checkpoint is made of, as it is written beside the state files.
+"""A manifest: the contents of a complete checkpoint, stored next to its state files.
 
-A magic line, the XXH3 checksum of the rest (16 bytes), and a msgpack map. It is refused whole if one bit is wrong. Since format 3 it
-describes what each operator's state is made of; older formats are refused, because their state could be restored wrongly.
+A magic line, the XXH3 checksum of the rest (16 bytes), and a msgpack map. One wrong bit makes it unreadable. Since format 3 it
+describes the parts of each operator's state; older formats are rejected, because their state could be restored wrongly.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _DIGEST = 16
 
 @dataclass(frozen=True, slots=True)
 class TaskEntry:
-    """One worker's part: where its source was, its event time (microseconds), the files that hold its keyed state.
+    """One worker's part: the position of its source, its event time (microseconds), and the files of its keyed state.
 
-    `files` are a chain: the whole state as of some checkpoint, then what changed from checkpoint to checkpoint, the oldest first.
+    `files` are a chain, oldest first: the whole state as of some checkpoint, then the changes from checkpoint to checkpoint.
     `finished`: it had sent its last element before the barrier, so it has no state any more.
     """
 
@@ -40,15 +40,16 @@ class TaskEntry:
     files: tuple[StateFile, ...] = ()
     finished: bool = False
     own_times: Mapping[str, int] = field(default_factory=dict)
-    """By name, what its operators with an event time of their own had come to, in microseconds."""
+    """Event times of its operators that keep one of their own, by operator name, in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """`tasks` by stage, in the order of their indexes; `operators`: the names of a stage's chain; `tables` by stage with keyed state.
+    """The contents of a checkpoint.
 
-    `created`: seconds since the epoch. `committables`: what the sinks must commit once the checkpoint is complete. `undelivered`:
-    payloads of earlier commits that the driver may not have yet. `run`: names the run of the job that took it.
+    `tasks` by stage, in the order of their indexes; `operators`: the names of a stage's chain; `tables` by stage with keyed
+    state. `created`: seconds since the epoch. `committables`: output for the sinks to commit once the checkpoint is complete.
+    `undelivered`: payloads of earlier commits that the driver may not have yet. `run`: the run of the job that took it.
     """
 
     job: str
@@ -77,11 +78,11 @@ class Manifest:
 
     @property
     def own_files(self) -> list[StateFile]:
-        """The state files that were written for this checkpoint; the others are those of earlier ones."""
+        """The state files that were written for this checkpoint; the others belong to earlier ones."""
         return [file for file in self.files if "/" not in file.path]
 
     def as_savepoint(self) -> Manifest:
-        """The same for a folder that holds copies of all files; its output is committed by the job that took it."""
+        """Return the manifest of a folder with copies of all files, without pending output: the job that took it commits that."""
         tasks = {
             stage: tuple(replace(e, files=tuple(replace(f, path=posixpath.basename(f.path)) for f in e.files)) for e in entries)
             for stage, entries in self.tasks.items()
@@ -89,7 +90,7 @@ class Manifest:
         return replace(self, tasks=tasks, committables={}, undelivered=())
 
     def to_bytes(self) -> bytes:
-        """As it is written."""
+        """Encode the manifest."""
         body: bytes = msgpack.packb(
             {
                 "job": self.job,
@@ -110,17 +111,17 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest:
-        """What `to_bytes` wrote. Raises CorruptStateError for anything else."""
+        """Decode a manifest that `to_bytes` encoded. Raises CorruptStateError for any other bytes."""
         if data.startswith(_OLDER):
             raise CorruptStateError(
-                "the manifest was written by an older version of evenflow, which didn't note what the state is made of: finish the job "
+                "the manifest was written by an older version of evenflow, which did not record the parts of the state: finish the job "
                 "with that version, or start it from the beginning"
             )
         if not data.startswith(MAGIC):
-            raise CorruptStateError("the manifest is not one of this version of evenflow, or it was cut short")
+            raise CorruptStateError("the manifest has another format, or it is truncated")
         digest, body = data[len(MAGIC) : len(MAGIC) + _DIGEST], data[len(MAGIC) + _DIGEST :]
         if xxhash.xxh3_128(body).digest() != digest:
-            raise CorruptStateError("the manifest is not what was written: its checksum is wrong")
+            raise CorruptStateError("the manifest is corrupt: its checksum is wrong")
         try:
             fields = msgpack.unpackb(body, strict_map_key=False)
             return cls(
@@ -159,6 +160,6 @@ def _packed_table(table: RoutingTable) -> dict[str, Any]:
 
 
 def _table(fields: dict[str, Any]) -> RoutingTable:
-    """Manifests from before keys could be split have no `splits`."""
+    """Decode a routing table. Manifests written before keys could be split have no `splits`."""
     splits = {key: SplitRoute(home, tuple(others), dealt) for key, home, others, dealt in fields.get("splits", ())}
     return RoutingTable(np.frombuffer(fields["groups"], "<u2").astype(np.uint16), dict(fields["keys"]), splits)

@@ -24,9 +24,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class BeginCheckpoint:
-    """Tells a source worker to send barrier `checkpoint` between two polls; `base` is complete (0: everything must be saved).
+    """Tells a source worker to send barrier `checkpoint` between two polls; `base` is complete (0: the whole state must be
+    saved).
 
-    `last`: read no more behind it.
+    `last`: read no more after it.
     """
 
     checkpoint: CheckpointNumber
@@ -36,17 +37,17 @@ class BeginCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class StopSource:
-    """To a source worker: read no more, as if the input had ended."""
+    """Tells a source worker to stop reading, as if the input had ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shutdown:
-    """To any worker: close everything and leave."""
+    """Tells a worker to close everything and leave."""
 
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """To the workers of stage `stage` and those that feed it: the steps of migration `number`. Answered with `Announced`."""
+    """Tells the workers of stage `stage` and those that feed it the steps of migration `number`. Answered with `Announced`."""
 
     number: int
     stage: str
@@ -55,23 +56,23 @@ class Announce:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """To a worker that feeds a stage: make step `version` of the routing table. Answered with `Switched`."""
+    """Tells a worker that feeds a stage to make step `version` of the routing table. Answered with `Switched`."""
 
     version: StepVersion
 
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """To a worker that a step paused: go on."""
+    """Tells a worker that a step paused to continue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attach:
-    """To a worker: more workers are around it. Answered with `Attached`, also by a worker that has finished.
+    """Tells a worker about new neighbours. Answered with `Attached`, also by a worker that has finished.
 
-    It takes elements of the channels `accept` from now on, and opens those of `connect`, whose receivers are at `addresses` (the driver
-    adds them). `inputs`: channels for records that come in; `outputs`: (exchange, channel) for records that go out; `peers`: of its own
-    operator.
+    It receives elements on the channels `accept` from now on, and opens those of `connect`, whose receivers are at `addresses`
+    (the driver adds them). `inputs`: channels for incoming records; `outputs`: (exchange, channel) for outgoing records; `peers`:
+    of its own operator.
     """
 
     token: int
@@ -85,7 +86,9 @@ class Attach:
 
 @dataclass(frozen=True, slots=True)
 class Detach:
-    """To a worker: workers after it leave. The channels `outputs` end; `peers` (indexes) left its operator. Answered with `Attached`."""
+    """Tells a worker that workers after it leave. The channels `outputs` end; `peers` (indexes) left its operator. Answered with
+    `Attached`.
+    """
 
     token: int
     outputs: tuple[ChannelId, ...] = ()
@@ -94,14 +97,16 @@ class Detach:
 
 @dataclass(frozen=True, slots=True)
 class PauseSource:
-    """To a source worker: read no more for now. Answered with `SourcePaused`."""
+    """Tells a source worker to pause reading. Answered with `SourcePaused`."""
 
     token: int
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectRewind:
-    """To a worker after a source: these inputs will state their event time again. Answered with `Attached`, then with `Rewound`."""
+    """Tells a worker after a source that these inputs will send their event time again. Answered with `Attached`, then with
+    `Rewound`.
+    """
 
     token: int
     channels: tuple[ChannelId, ...]
@@ -109,9 +114,9 @@ class ExpectRewind:
 
 @dataclass(frozen=True, slots=True)
 class TakeSource:
-    """To a source worker: read on from `position` as reader `index` of `parallelism`; None: there is nothing left for it.
+    """Tells a source worker to read on from `position` as reader `index` of `parallelism`; None: no splits are left for it.
 
-    `own_times`: what the operators with an event time of their own have come to in all workers, by name.
+    `own_times`: event times of the operators that keep one of their own, over all workers, by operator name.
     """
 
     index: int
@@ -122,7 +127,7 @@ class TakeSource:
 
 @dataclass(frozen=True, slots=True)
 class ResumeSource:
-    """To a source worker that was paused: read on where it was."""
+    """Tells a paused source worker to resume reading where it stopped."""
 
 
 Rescaling = Attach | Detach | PauseSource | ExpectRewind | TakeSource | ResumeSource
@@ -135,7 +140,7 @@ Commands = list[tuple[WorkerId, Command]]
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """From a worker: it has done what message `token` asked for. `finished`: it had sent its last element before."""
+    """Reports that a worker has carried out message `token`. `finished`: it had sent its last element before."""
 
     token: int
     finished: bool = False
@@ -143,9 +148,9 @@ class Attached:
 
 @dataclass(frozen=True, slots=True)
 class SourcePaused:
-    """From a source worker: it reads no more, and is at `position`; `finished`: it has read everything, and ended its outputs.
+    """Reports that a source worker has paused at `position`; `finished`: it has read everything, and ended its outputs.
 
-    `own_times`: what its operators with an event time of their own have come to, by name.
+    `own_times`: event times of its operators that keep one of their own, by operator name.
     """
 
     token: int
@@ -156,21 +161,21 @@ class SourcePaused:
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """From a worker: it knows the steps of migration `number`."""
+    """Reports that a worker knows the steps of migration `number`."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """From a worker: its task can't go on. `error` is one of evenflow's own."""
+    """Reports that a worker's task can't continue. `error` is one of evenflow's own."""
 
     error: Exception
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFailed:
-    """From a worker: it could not save its state; `committables` are what its sinks prepared all the same."""
+    """Reports that a worker could not save its state; its sinks prepared `committables` nevertheless."""
 
     checkpoint: CheckpointNumber
     problem: str
@@ -201,7 +206,7 @@ class InOrder(Generic[T]):
         self._early: dict[int, T] = {}
 
     def put(self, number: int, message: T) -> list[T]:
-        """Take a message; returns those that are due now, in order."""
+        """Take a message; return those that are due now, in order."""
         if number < self._next:
             return []
         self._early[number] = message

@@ -1,6 +1,6 @@
 """Reports about the checkpoints, migrations and scalings of a job.
 
-Invariant: `seconds` is None until what is reported is over, and `problem` is None then if it has succeeded.
+Invariant: `seconds` is None until the operation is over; after that `problem` is None exactly if it succeeded.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ..policies.nodes.placement import short
 class OperationReport(Shown):
     """`number` counts the reports of one kind. `reason`: why it was begun, with whatever policy or request wanted it.
 
-    `began_at`: seconds since the epoch, None while it waits; `seconds`: how long it took, None until it is over. `problem`: why it failed,
-    ended early, or takes so long.
+    `began_at`: seconds since the epoch, None while it waits; `seconds`: how long it took, None until it is over. `problem`: why
+    it failed, ended early, or takes so long.
     """
 
     number: int
@@ -32,7 +32,7 @@ class OperationReport(Shown):
 
     @property
     def over(self) -> bool:
-        """Whether its state is final."""
+        """True if its state is final."""
         return self.seconds is not None
 
     @property
@@ -46,9 +46,9 @@ class OperationReport(Shown):
 
 
 class CheckpointState(StrEnum):
-    """Where a checkpoint is. COMMITTING: it is complete, and the sinks commit what belongs to it.
+    """The state of a checkpoint. COMMITTING: it is complete, and the sinks commit their part.
 
-    UNREADABLE: it was complete, and was found to be damaged when the job was to go on from it.
+    UNREADABLE: it was complete, and was found damaged when the job was to be restored from it.
     """
 
     PENDING = "pending"
@@ -61,11 +61,10 @@ class CheckpointState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointReport(OperationReport):
-    """What `job.checkpoints()` shows: `seconds` from its begin to its manifest, once the sinks have committed.
+    """A checkpoint, as `job.checkpoints()` shows it; `seconds` from its begin to its manifest, once the sinks have committed.
 
-    `waits_for`: the workers that one which is pending has not passed. `state_bytes`: of all files that make the state; `saved_bytes`:
-    of the files that were written for it, the rest belong to earlier checkpoints; `keys` in these, which are all keys or those that had
-    changed.
+    `waits_for`: the workers that a pending checkpoint has not passed. `state_bytes`: of all files of the state; `saved_bytes`: of
+    the files written for it, the rest belong to earlier checkpoints; `keys` in these: all keys, or those that had changed.
     """
 
     state: CheckpointState
@@ -91,7 +90,7 @@ class SavepointReport:
 
 
 class MigrationState(StrEnum):
-    """Where a migration is; the last two are final. `ended early`: the stream ended before all steps were made."""
+    """The state of a migration; the last two are final. `ended early`: the stream ended before all steps were made."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -101,12 +100,13 @@ class MigrationState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationReport(OperationReport):
-    """What `job.migrations()` shows: groups and keys that got another worker, keys whose state moved, and its bytes.
+    """A migration, as `job.migrations()` shows it: groups and keys that got another worker, keys whose state moved, and its
+    bytes.
 
     A key with state in several panes of a window counts once for each.
 
-    `plan` is what the balancer wanted, None for a migration by hand; `latency_ms` p50 and p99 at the sinks while it went on, None if there
-    was no latency mark in that time. `problem`: why it ended early, None if the stream ended.
+    `plan`: the balancer's plan, None for a migration by hand; `latency_ms`: p50 and p99 at the sinks while it was under way, None
+    without a latency mark in that time. `problem`: why it ended early, None if the stream ended.
     """
 
     state: MigrationState
@@ -127,7 +127,7 @@ class MigrationReport(OperationReport):
 
 
 class ScalingState(StrEnum):
-    """What a scaling is at; the last two are final."""
+    """The state of a scaling; the last two are final."""
 
     EMPTYING = "moving keys away"
     CHANGING = "changing workers"
@@ -138,7 +138,9 @@ class ScalingState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingReport(OperationReport):
-    """What `job.scale()` gives: workers before and after, and what has moved. It is over when the last key has moved."""
+    """A scaling, as `job.scale()` returns it: workers before and after, and the moved keys. It is over when the last key has
+    moved.
+    """
 
     state: ScalingState
     operator: str
@@ -154,7 +156,7 @@ class ScalingReport(OperationReport):
 
 
 class NodeScalingState(StrEnum):
-    """What it is at; the last two are final."""
+    """The state of a node scaling; the last two are final."""
 
     SCALING = "scaling operators"
     STARTING = "starting processes on other nodes"
@@ -166,8 +168,8 @@ class NodeScalingState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeScalingReport(OperationReport):
-    """What `job.scale_out()` and `job.scale_in()` give: the nodes that came or went, the operators' workers before and after, and the
-    workers that other processes took over.
+    """A node scaling, as `job.scale_out()` and `job.scale_in()` return it: the nodes that joined or left, the operators' workers
+    before and after, and the workers that other processes took over.
     """
 
     state: NodeScalingState
@@ -178,9 +180,9 @@ class NodeScalingReport(OperationReport):
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """What became of the workers, for people."""
+        """The changes of workers, for people."""
         changes = [f"{operator} {before} to {after} workers" for operator, (before, after) in self.parallelism.items()]
-        return (*changes, *[f"{', '.join(self.replaced)} went on elsewhere"] * bool(self.replaced))
+        return (*changes, *[f"{', '.join(self.replaced)} resumed on other nodes"] * bool(self.replaced))
 
     def __str__(self) -> str:
         nodes = ", ".join(map(short, self.added)) if self.removed is None else short(self.removed)

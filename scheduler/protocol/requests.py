@@ -1,6 +1,7 @@
-"""What a job can be asked for while it runs, as values: changes, and questions.
+"""Requests to a running job, as values: changes and questions.
 
-`Request[A]` is a request that is answered with an `A`. `AnyRequest` names them all, so that a `match` over them is checked to be complete.
+`Request[A]` is a request that is answered with an `A`. `AnyRequest` names them all, so that a `match` over them is checked to be
+complete.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ A_co = TypeVar("A_co", covariant=True)
 
 
 class Request(Generic[A_co]):
-    """What is answered with an `A_co`."""
+    """A request that is answered with an `A_co`."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Stop(Request[None]):
-    """Stop at a barrier: what was read before it is processed and committed, and what operators hold is left for another run.
+    """Stop at a barrier: rows read before it are processed and committed; operators' state is kept for another run.
 
-    `drain`: let the sources end instead, so that windows and timers fire.
+    `drain`: end the sources instead, so that windows and timers fire.
     """
 
     drain: bool = False
@@ -41,7 +42,7 @@ class Stop(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class Cancel(Request[None]):
-    """End at once; what was not committed is not. `discard`: no start of the program continues the run."""
+    """End at once; uncommitted output is lost. `discard`: no start of the program continues the run."""
 
     discard: bool = False
 
@@ -63,7 +64,7 @@ class Rebalance(Request[int]):
 
 
 @dataclass(frozen=True, slots=True)
-class Move(Request[int]):
+class MoveKeys(Request[int]):
     """Move key groups and single keys of an operator to its worker `to`. The migration's number."""
 
     operator: str
@@ -74,8 +75,10 @@ class Move(Request[int]):
 
 
 @dataclass(frozen=True, slots=True)
-class Split(Request[int]):
-    """Share a hot key of a join with its workers `to`: rows of the side `dealt` are dealt, the others go to all. The migration's number."""
+class SplitHotKey(Request[int]):
+    """Share a hot key of a join with its workers `to`: rows of the side `dealt` are dealt, the others go to all. The migration's
+    number.
+    """
 
     operator: str
     key: Hashable
@@ -84,7 +87,7 @@ class Split(Request[int]):
 
 
 @dataclass(frozen=True, slots=True)
-class Unsplit(Request[int]):
+class UnsplitHotKey(Request[int]):
     """Give all of a split key to its home again. The migration's number."""
 
     operator: str
@@ -145,7 +148,7 @@ class TakeSavepoint(Request[int]):
 
 @dataclass(frozen=True, slots=True)
 class ShowSavepoint(Request[SavepointReport]):
-    """What has become of the savepoint that checkpoint `number` makes."""
+    """Ask for the state of the savepoint that checkpoint `number` makes."""
 
     number: int
 
@@ -157,7 +160,7 @@ class ShowStatus(Request[JobStatus]):
 
 @dataclass(frozen=True, slots=True)
 class ShowProgress(Request[Progress]):
-    """The state, and the sinks' deliveries from number `seen` of `incarnation` on; earlier payloads are discarded."""
+    """Ask for the job's state and the sinks' payloads from number `seen` of `incarnation` on; earlier payloads are discarded."""
 
     seen: int
     incarnation: str = ""
@@ -165,7 +168,7 @@ class ShowProgress(Request[Progress]):
 
 @dataclass(frozen=True, slots=True)
 class ShowFigures(Request[list[WorkerFigures]]):
-    """What every worker does."""
+    """Ask for the figures of every worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,32 +188,32 @@ class ShowSnapshot(Request[LoadSnapshot]):
 
 @dataclass(frozen=True, slots=True)
 class ShowHistory(Request[list[R]], Generic[R]):
-    """The newest operations whose reports are of class `kind`, oldest first, for example `ShowHistory(MigrationReport)`."""
+    """Ask for the newest reports of class `kind`, oldest first, for example `ShowHistory(MigrationReport)`."""
 
     kind: type[R]
 
 
 @dataclass(frozen=True, slots=True)
 class ShowView(Request[JobView]):
-    """All that a page shows: the present state, and what is new since `since`, in seconds since the epoch."""
+    """Ask for a page's contents: the present state, and everything new since `since` (seconds since the epoch)."""
 
     since: float = 0.0
 
 
-Change = (
-    Stop | Cancel | Fail | Rebalance | Move | Split | Unsplit | Balance
+ChangeRequest = (
+    Stop | Cancel | Fail | Rebalance | MoveKeys | SplitHotKey | UnsplitHotKey | Balance
     | Scale | ScaleOut | ScaleIn | Autoscale | TakeCheckpoint | TakeSavepoint
 )  # fmt: skip
 Question = (
     ShowSavepoint | ShowStatus | ShowProgress | ShowFigures | ShowLoad | ShowSnapshot
     | ShowHistory[Any] | ShowView
 )  # fmt: skip
-AnyRequest = Change | Question
+AnyRequest = ChangeRequest | Question
 
 HISTORIES: tuple[Question, ...] = tuple(
     map(ShowHistory, (CheckpointReport, MigrationReport, ScalingReport, NodeScalingReport, DecisionRecord))
 )
-"""The requests that a job still answers after it has ended."""
+"""The questions that a job answers after its end."""
 
 
 class Responder(Protocol):

@@ -11,13 +11,13 @@ from .manifest import Manifest
 
 @dataclass(frozen=True, slots=True)
 class RestorePoint:
-    """`manifest`: the checkpoint to begin from; `from_savepoint`: it may be another job's. `last`: the highest number of a checkpoint so
-    far, also of earlier runs.
+    """`manifest`: the checkpoint to begin from; `from_savepoint`: it may be another job's. `last`: the highest number of a
+    checkpoint so far, also of earlier runs.
 
-    `takes_over`: another coordinator ran the job before. `resumes`: an earlier start of the program did, and this one continues its run.
-    Of that: `committed`, the newest checkpoint that sinks may have committed;
-    `attempt`, higher than all of its attempts; `completed` checkpoints; `running_since`, when all workers had started (seconds since the
-    epoch); `stop`, how it was asked to.
+    `takes_over`: another coordinator ran the job before. `resumes`: an earlier start of the program did, and this one continues
+    its run. Of that: `committed`, the newest checkpoint that sinks may have committed; `attempt`, higher than all of its
+    attempts; `completed` checkpoints; `running_since`, when all workers had started (seconds since the epoch); `stop`, how it was
+    asked to.
     """
 
     manifest: Manifest | None = None

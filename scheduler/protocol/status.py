@@ -1,4 +1,4 @@
-"""What a job shows of itself: its status, what its driver follows, and what stays after its end."""
+"""A job's status, the progress that its driver follows, and the results that remain after its end."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from ...engine.protocol.ids import FIRST_ATTEMPT, Attempt, WorkerId
 from ...engine.shown import Shown
 from ...state.errors import EvenflowError
 from ..load.metrics import OperatorLoad, WorkerFigures
-from ..policies.nodes.placement import Place
+from ..policies.nodes.placement import WorkerPlace
 from .effects import JobState
 from .storage_answers import Delivery
 
 
 @dataclass(frozen=True, slots=True)
 class JobStatus(Shown):
-    """What `job.status()` shows; `running_seconds` from when all workers had started (0.0 before) to the end.
+    """The state of a job, as `job.status()` shows it; `running_seconds` since all workers started (0.0 before), up to the end.
 
-    `error`: why the job failed or, while it is restarting, why it last returned to its last checkpoint. `problems`: what the job goes on in
-    spite of: the newest problems of operators, such as a table that could not be read again; why it returned to its last checkpoint, until
-    it has completed another; and inputs that have given nothing for 10 s and hold event time back. `restarts`: how often it returned to its
-    last checkpoint; `attempt` rises each time. `next_try`: seconds until it tries again, None while it doesn't restart. `places`: each
-    worker's process and node, `spares`: the warm spares that have started; a local job has neither.
+    `error`: why the job failed or, while it is restarting, why it last restored its last checkpoint. `problems`: those that don't
+    stop the job: the newest problems of operators, such as a table that could not be read again; why it restored its last
+    checkpoint, until it has completed another; and inputs that have given nothing for 10 s and hold event time back. `restarts`:
+    how often it restored its last checkpoint; `attempt` rises each time. `next_try`: seconds until the next attempt, None while
+    it doesn't restart. `places`: each worker's process and node, `spares`: the warm spares that have started; a local job has
+    neither.
     """
 
     name: str
@@ -34,7 +35,7 @@ class JobStatus(Shown):
     running_seconds: float
     metrics_url: str | None = None
     attempt: Attempt = FIRST_ATTEMPT
-    places: Mapping[WorkerId, Place] = field(default_factory=dict)
+    places: Mapping[WorkerId, WorkerPlace] = field(default_factory=dict)
     spares: int = 0
     problems: tuple[str, ...] = ()
     restarts: int = 0
@@ -56,7 +57,9 @@ class JobStatus(Shown):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What the driver polls: the job's state, and the sinks' payloads from a given number on, counted from 0 by each `incarnation`."""
+    """The job's state, and the sinks' payloads from a given number on, counted from 0 by each `incarnation`. The driver polls
+    it.
+    """
 
     state: JobState
     error: EvenflowError | None
@@ -65,8 +68,8 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What stays of a job that has ended: `loads` by operator, and `answers` to those requests that may still be made."""
+class JobOutcome:
+    """The results of a job that has ended: `loads` by operator, and `answers` to the questions that may still be asked."""
 
     status: JobStatus
     figures: list[WorkerFigures] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What storage answers to the effects that ask it for something: a manifest written, sinks committed, an older checkpoint found."""
+"""Answers of the storage to effects: a manifest written, sinks committed, an older checkpoint found."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Delivery = tuple[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class ManifestSaved:
     """The manifest of `checkpoint` is written, or `problem` says why not."""
 
     checkpoint: CheckpointNumber
@@ -42,7 +42,9 @@ class SinksRestored:
 
 @dataclass(frozen=True, slots=True)
 class OlderFound:
-    """In place of `checkpoint`, which can't be read: `manifest`, or the beginning. `error`: there is nothing to go on from."""
+    """The checkpoint to use in place of the unreadable `checkpoint`: `manifest`, None for the beginning. `error`: there is
+    none.
+    """
 
     checkpoint: CheckpointNumber
     problem: str
@@ -65,4 +67,4 @@ class StorageFailed:
     error: EvenflowError
 
 
-StorageAnswer = StorageFailed | Saved | Committed | SinksRestored | OlderFound | SavepointCopied
+StorageAnswer = StorageFailed | ManifestSaved | Committed | SinksRestored | OlderFound | SavepointCopied

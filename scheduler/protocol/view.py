@@ -1,7 +1,7 @@
-"""All that a page shows of a job at one moment, as one answer: what is new since the last one, and the present state of what changes.
+"""The view of a job that a page shows: everything new since the last view, and the present state.
 
-Invariant: making it costs the coordinator no more for more key groups. Loads stay in the arrays of the workers' windows, and owners in
-those of the routing tables; whoever asks adds them up.
+Invariant: the coordinator's cost of a view doesn't grow with the number of key groups. Loads stay in the arrays of the workers'
+windows, and owners in those of the routing tables; callers add them up.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from ..load.window import WorkerWindow
 from ..policies.controller import DecisionRecord
 from ..policies.dataflow.scaled_stage import ScaledStage
 from ..policies.dataflow.settings import DEFAULTS, PolicySettings
-from ..policies.nodes.cluster_view import ClusterView
+from ..policies.nodes.placement import ClusterView
 from .failures import Failure
 from .reports import CheckpointReport, MigrationReport, NodeScalingReport, ScalingReport
 from .status import JobStatus
 
 
 @dataclass(frozen=True, slots=True)
-class BalanceLook:
-    """What automatic balancing saw in its newest window: max / mean load of the workers, the least possible, and what it made of them."""
+class BalanceObservation:
+    """The newest observation of automatic balancing: max / mean load of the workers, the least possible, and the action taken."""
 
     imbalance: float
     floor: float
@@ -38,8 +38,9 @@ class BalanceLook:
 class StageView:
     """A stage: the operators that are chained in it, its workers by index, and the stages that it sends to.
 
-    `table`: who owns its key groups now, None without keyed state; `dealable`: the sides whose rows may be dealt when a hot key is split.
-    `balancer`: the policy that balances it, or `off`; `look`: what that saw last. `scaled`: what scaling policies know of it.
+    `table`: the current owners of its key groups, None without keyed state; `dealable`: the sides whose rows may be dealt when a
+    hot key is split. `balancer`: the policy that balances it, or `off`; `observation`: its last observation. `scaled`: the stage
+    as scaling policies see it.
     """
 
     name: str
@@ -50,22 +51,24 @@ class StageView:
     table: RoutingTable | None = None
     dealable: tuple[Dealt, ...] = ()
     balancer: str = "off"
-    look: BalanceLook | None = None
+    observation: BalanceObservation | None = None
     scaled: ScaledStage | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """`now`: seconds since the epoch, by the coordinator's clock. `stages` in topological order. `windows`: those that ended since the time
-    asked for, each worker's oldest first; `migrations`, `scalings`, `node_scalings`, `checkpoints`: those that are not over, or ended since
-    then; `decisions` of the scaling policy since then, and the newest before. `look`: the policy's newest look. `threshold`: the load over
-    the floor at which the job calls it uneven; `least_busy`: the part of its time for which the hottest worker is busy if that matters.
-    `plan_windows`, `split_hot_keys`: how a balancer plans that is asked by hand; `policy_settings`: what scaling policies are told.
-    `failures`: the newest, the oldest first. `dropped_records`: the newest ones. `cluster`: its nodes and where the
-    workers are, None where there are no nodes; `worker_cpus`: that a worker sets aside; `saves_state`: whether workers can go on elsewhere
-    from a checkpoint.
+    """The view of a job.
 
-    It is pickled into bytes: Ray's messages have gaps beside arrays, which it doesn't clear (`actors/processes/packed_call.py`).
+    `now`: seconds since the epoch, by the coordinator's clock. `stages` in topological order. `windows`: those that ended since
+    the requested time, each worker's oldest first; `migrations`, `scalings`, `node_scalings`, `checkpoints`: those that are not
+    over, or ended since then; `decisions` of the scaling policy since then, and the newest before. `observation`: the policy's
+    newest observation. `threshold`: the load over the floor at which the job calls it uneven; `least_busy`: the busy share of the
+    hottest worker from which that matters. `plan_windows`, `split_hot_keys`: settings of a plan by hand; `policy_settings`:
+    settings of the scaling policies. `failures`: the newest failures, oldest first. `dropped_records`: the newest records that
+    operators dropped. `cluster`: its nodes and the workers' places, None where there are no nodes; `worker_cpus`: that a worker
+    sets aside; `saves_state`: True if workers can resume on other nodes from a checkpoint.
+
+    It is pickled into bytes: arrays in Ray's messages leave gaps, which Ray doesn't clear (`actors/processes/packed_call.py`).
     """
 
     now: float
@@ -76,7 +79,7 @@ class JobView:
     scalings: tuple[ScalingReport, ...] = ()
     node_scalings: tuple[NodeScalingReport, ...] = ()
     decisions: tuple[DecisionRecord, ...] = ()
-    look: DecisionRecord | None = None
+    observation: DecisionRecord | None = None
     checkpoints: tuple[CheckpointReport, ...] = ()
     threshold: float = 1.2
     least_busy: float = 0.05

@@ -1,7 +1,7 @@
-"""The checkpoints of a job: the one under way, who has prepared it, and what has become of those before it, without I/O.
+"""The checkpoints of a job: the one under way, the workers that prepared it, and the outcomes of earlier ones, without I/O.
 
-Invariant: a checkpoint is complete when every worker has prepared it or had finished before its barrier; a worker's last word
-before that counts, and what it says later belongs to the next one.
+Invariant: a checkpoint is complete when every worker has prepared it or had finished before its barrier. Later output of a worker
+belongs to the next checkpoint.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class PendingCheckpoint:
 
 
 class Checkpoints:
-    """What `JobCore` knows of checkpoints. Numbers only ever rise, over all attempts."""
+    """The checkpoints of one job. Their numbers rise over all attempts."""
 
     def __init__(self, begin: RestorePoint | None = None) -> None:
         begin = begin if begin is not None else RestorePoint()
@@ -67,13 +67,13 @@ class Checkpoints:
         return frozenset(self._finished)
 
     def begin(self, now: float, reason: str) -> CheckpointNumber:
-        """A new one; its number."""
+        """Begin a checkpoint. Return its number."""
         self.last = CheckpointNumber(self.last + 1)
         self.pending = PendingCheckpoint(self.last, now, reason)
         return self.last
 
     def begin_last(self, now: float) -> None:
-        """The one behind the last element of every worker."""
+        """Begin the last checkpoint, after the last element of every worker."""
         self.begin(now, "the stream has ended")
         assert self.pending is not None
         self.pending.last = True
@@ -92,46 +92,46 @@ class Checkpoints:
                 self.pending.prepared[worker_id(stage, index)] = replace(entry, files=_beside(entry, newest.checkpoint))
 
     def prepared(self, worker: WorkerId, report: Prepared) -> None:
-        """A worker has prepared the pending checkpoint."""
+        """Note that a worker has prepared the pending checkpoint."""
         _collect(self._committables, report.committables)
         if self.pending is not None and report.checkpoint == self.pending.number:
             files = (*self._before(self.pending, worker, report.base), *report.files)
             self.pending.prepared[worker] = TaskEntry(report.position, report.watermark, files, own_times=report.own_times)
 
     def _before(self, pending: PendingCheckpoint, worker: WorkerId, base: CheckpointNumber) -> tuple[StateFile, ...]:
-        """The files of checkpoint `base` behind which a worker has saved what changed."""
+        """Return the files of checkpoint `base`, on which a worker's saved changes build."""
         if not base:
             return ()
         if self.newest is None or self.newest.checkpoint != base:
-            pending.problem = pending.problem or f"{worker} has saved what changed behind checkpoint {base}, which is not the newest"
+            pending.problem = pending.problem or f"{worker} has saved its changes since checkpoint {base}, which is not the newest"
             return ()
         return _beside(self.newest.tasks[stage_of(worker)][index_of(worker)], base)
 
     def failed(self, worker: WorkerId, checkpoint: CheckpointNumber, problem: str, committables: Mapping[str, list[Any]]) -> None:
-        """A worker could not save its state; what its sinks prepared goes with the next checkpoint."""
+        """Note that a worker could not save its state; its sinks' prepared output goes with the next checkpoint."""
         _collect(self._committables, committables)
         if self.pending is not None and checkpoint == self.pending.number:
             self.pending.prepared[worker] = TaskEntry()
             self.pending.problem = self.pending.problem or f"{worker}: {problem}"
 
     def finish(self, worker: WorkerId, report: Finished) -> None:
-        """A worker has sent its last element."""
+        """Note that a worker has sent its last element."""
         passed = self.pending is not None and worker in self.pending.prepared
         _collect(self._later if passed else self._committables, report.committables)
         self._finished[worker] = TaskEntry(report.position, finished=True)
 
     def passed(self, workers: Iterable[WorkerId]) -> bool:
-        """Whether the pending one has passed all of them."""
+        """Return True if the pending checkpoint has passed all of them."""
         pending = self.pending
         return pending is not None and not pending.saving and all(w in pending.prepared or w in self._finished for w in workers)
 
     def waits_for(self, workers: Iterable[WorkerId]) -> list[WorkerId]:
-        """Those of `workers` that the pending one has not passed."""
+        """Return those of `workers` that the pending checkpoint has not passed."""
         prepared = self.pending.prepared if self.pending is not None else {}
         return [worker for worker in workers if worker not in prepared and worker not in self._finished]
 
     def explain(self, problem: str) -> None:
-        """Say of the pending one, whose manifest is being written, what keeps it up."""
+        """Note why writing the manifest of the pending checkpoint takes so long."""
         if self.pending is not None:
             self.pending.kept_up_by = problem
 
@@ -143,7 +143,7 @@ class Checkpoints:
         tables: Mapping[str, RoutingTable],
         undelivered: tuple[Delivery, ...] = (),
     ) -> Manifest:
-        """Of the pending checkpoint, which has passed all workers; it is now to be saved."""
+        """Return the manifest of the pending checkpoint, which has passed all workers and is to be saved now."""
         assert self.pending is not None
         self.pending.saving = True
         entries = {**self._finished, **self.pending.prepared}
@@ -162,7 +162,7 @@ class Checkpoints:
         )
 
     def end(self, now: float, manifest: Manifest | None) -> dict[str, list[Any]]:
-        """The pending one is complete, with a manifest if the job saves its state; what is to be committed with it."""
+        """Complete the pending checkpoint, with a manifest if the job saves its state. Return the output to commit with it."""
         pending = self._close(now, CheckpointState.COMPLETE, manifest)
         self.completed += 1
         self.failures = 0
@@ -171,42 +171,46 @@ class Checkpoints:
         return self.take()
 
     def give_up(self, now: float, problem: str) -> None:
-        """The pending one has failed; what the sinks prepared goes with the next."""
+        """Fail the pending checkpoint; the sinks' prepared output goes with the next."""
         self._close(now, CheckpointState.FAILED, None, problem)
         self.failures += 1
         _collect(self._committables, self._later)
         self._later = {}
 
     def drop(self, now: float, problem: str) -> CheckpointNumber | None:
-        """The pending one is not needed, since another follows at once; its number. What the sinks prepared goes with that."""
+        """Drop the pending checkpoint, since another follows at once. Return its number. The sinks' prepared output goes with the
+        next.
+        """
         pending = self._close(now, CheckpointState.FAILED, None, problem)
         return pending.number if pending is not None else None
 
     def take(self) -> dict[str, list[Any]]:
-        """What is to be committed now; what workers wrote behind the barrier, before they finished, is for the next."""
+        """Return the output to commit now. Output that workers wrote after the barrier, before they finished, is for the next
+        commit.
+        """
         committables, self._committables, self._later = self._committables, self._later, {}
         return committables
 
     def take_all(self) -> dict[str, list[Any]]:
-        """What is to be committed when all workers have finished; a checkpoint that is pending then is part of it."""
+        """Return the output to commit when all workers have finished; a pending checkpoint becomes part of it."""
         self.pending = None
         _collect(self._committables, self._later)
         self._later = {}
         return self.take()
 
     def retire(self, workers: Iterable[WorkerId]) -> None:
-        """Workers that have left the job; what their sinks prepared stays."""
+        """Forget workers that have left the job; their sinks' prepared output stays."""
         for worker in workers:
             self._finished.pop(worker, None)
 
     def reset(self, now: float) -> None:
-        """A new attempt: whatever was under way, and what was prepared and not committed, is void."""
+        """Void the pending checkpoint, and the output that was prepared and not committed, for a new attempt."""
         if self.pending is not None:
-            self._close(now, CheckpointState.FAILED, None, "the job went back to its last checkpoint")
+            self._close(now, CheckpointState.FAILED, None, "the job was restored from its last checkpoint")
         self._finished, self._committables, self._later = {}, {}, {}
 
     def unreadable(self, problem: str, older: Manifest | None) -> None:
-        """The newest can't be read: `older` takes its place, or nothing."""
+        """Replace the newest checkpoint, which can't be read, by `older`, or by none."""
         assert self.newest is not None
         number, self.newest = self.newest.checkpoint, older
         self.history = [
@@ -225,7 +229,7 @@ class Checkpoints:
         return pending
 
     def reports(self, workers: Iterable[WorkerId] = ()) -> list[CheckpointReport]:
-        """Oldest first, the pending one last; `workers` are all that it must pass."""
+        """Return the reports, oldest first, the pending one last; `workers` are all that it must pass."""
         if self.pending is None:
             return list(self.history)
         state = CheckpointState.SAVING if self.pending.saving else CheckpointState.PENDING
@@ -238,10 +242,42 @@ def _report(pending: PendingCheckpoint, state: CheckpointState, problem: str | N
 
 
 def _beside(entry: TaskEntry, checkpoint: CheckpointNumber) -> tuple[StateFile, ...]:
-    """The files of a worker's part of `checkpoint`, as later checkpoints refer to them."""
+    """Return the files of a worker's part of `checkpoint`, as later checkpoints refer to them."""
     return tuple(replace(file, path=path_from_sibling(file.path, checkpoint)) for file in entry.files)
 
 
 def _collect(into: dict[str, list[Any]], committables: Mapping[str, list[Any]]) -> None:
     for sink, items in committables.items():
         into.setdefault(sink, []).extend(items)
+
+
+class Deliveries:
+    """Payloads of the sinks for the driver, numbered from 0 in the order of their commits, kept until the driver has them.
+
+    `pending`: payloads that the driver may not have received.
+
+    >>> deliveries = Deliveries([("to_list", 1)])
+    >>> deliveries.add([("to_list", 2)])
+    >>> deliveries.after(1)
+    (('to_list', 2),)
+    """
+
+    def __init__(self, pending: Iterable[Delivery] = ()) -> None:
+        self._pending = list(pending)
+        self._dropped = 0
+
+    @property
+    def pending(self) -> tuple[Delivery, ...]:
+        return tuple(self._pending)
+
+    def add(self, deliveries: Iterable[Delivery]) -> None:
+        """Add the payloads of a commit."""
+        self._pending += deliveries
+
+    def after(self, seen: int) -> tuple[Delivery, ...]:
+        """Return the payloads from number `seen` on; earlier ones are dropped, since the driver has them."""
+        drop = seen - self._dropped
+        if drop > 0:
+            del self._pending[:drop]
+            self._dropped = seen
+        return tuple(self._pending)

@@ -1,6 +1,6 @@
-"""What the parts of a job's state machine share: the plan, the state, what has happened so far, and the effects that are due.
+"""The data that the parts of a job's state machine share: the plan, the state, its history, and the effects to carry out.
 
-Invariant: effects leave in the order in which they were emitted, each with the event that caused it.
+Invariant: effects are taken in the order in which they were emitted, each with the event that caused it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,10 @@ FAILURES = 20
 
 
 class JobRecord:
-    """`now`: seconds since the epoch, by a clock that doesn't go back, of the event that is being handled. `workers`: the names of all
-    workers of the plan; `sources`: of those that read sources.
+    """The record of one job.
+
+    `now`: the time of the event that is being handled, in seconds since the epoch, by a clock that never decreases. `workers`:
+    the names of all workers of the plan; `sources`: of those that read sources.
     """
 
     workers: tuple[WorkerId, ...]
@@ -121,22 +123,24 @@ class JobRecord:
 
     @property
     def ails(self) -> bool:
-        """True until the job has recovered from a failure: it restarts, or has neither completed a checkpoint nor been quiet since."""
+        """True until the job has recovered from a failure: it restarts, or has neither completed a checkpoint nor been quiet
+        since.
+        """
         settled = self.completed_since or self.now - self.next_try > self.config.restart.quiet_s
         return self.state is JobState.RESTARTING or (self.trouble is not None and not self.state.final and not settled)
 
     @property
     def in_step(self) -> bool:
-        """Whether the routing or the workers are being changed just now, so that no checkpoint and no stop may begin."""
+        """True if the routing or the workers are being changed just now, so that no checkpoint and no stop may begin."""
         return self.migrations.in_step or (self.rescaling is not None and self.rescaling.exclusive)
 
     def happens(self, event: str, now: float) -> None:
-        """An event begins; what is emitted from now on has it as its cause."""
+        """Begin an event, which becomes the cause of the following effects."""
         self.now, self._event = now, event
         self._story.append(f"{now:.3f} {event}")
 
     def passes(self, now: float) -> None:
-        """Time passes: an event that the story leaves out."""
+        """Advance the time without an entry in the story."""
         self.now, self._event = now, "time has passed"
 
     @property
@@ -145,39 +149,39 @@ class JobRecord:
         return "\n".join(self._story)
 
     def emit(self, *effects: Effect) -> None:
-        """These are to be done, behind those that were emitted before."""
+        """Emit effects, with the current event as their cause."""
         self._effects += [replace(effect, cause=self._event) for effect in effects]
 
     def take_effects(self) -> list[Effect]:
-        """What is to be done, in order; it is not told again."""
+        """Return the effects to carry out, in order, and forget them."""
         effects, self._effects = self._effects, []
         return effects
 
     def note(self, problem: OperatorProblem) -> None:
-        """An operator had a problem that does not end the job; each worker may report the same one."""
+        """Note a problem of an operator that does not end the job; several workers may report the same one."""
         text = f"operator `{problem.operator}`: {problem.problem}"
         if text in self.problems:
             self.problems.remove(text)
         self.problems.append(text)
 
-    def told(self, error: EvenflowError, worker: WorkerId | None = None) -> str:
-        """An error in a line: the worker in which it occurred, the operators that this runs, and the first line of the error."""
+    def describe(self, error: EvenflowError, worker: WorkerId | None = None) -> str:
+        """Describe an error in a line: its worker, the worker's operators, and the first line of the error."""
         text = shown(error).partition("\n")[0]
         runs = next((task.operators for task in self.plan.tasks if task.name == worker), None)
         return text if runs is None else f"worker {worker} ({runs}): {text}"
 
     def loads(self) -> dict[str, OperatorLoad]:
-        """The load of every operator."""
+        """Return the load of every operator."""
         return {chained.name: self.metrics.load(stage.name) for stage in self.plan.stages for chained in stage.chain}
 
     def snapshot(self, operator: str, windows: int) -> LoadSnapshot:
-        """The load of an operator with keyed state over its newest `windows`."""
+        """Return the load of an operator with keyed state over its newest `windows`."""
         stage = self.keyed_stage(operator)
         newest = [self.metrics.complete(worker_id(stage.name, i), windows) for i in range(stage.parallelism)]
         return load_snapshot(newest, self.migrations.tables[stage.name], stage.dealable)
 
     def keyed_stage(self, operator: str) -> Stage:
-        """Raises RequestError if there is no such operator, or it has no keyed state."""
+        """Return the stage of an operator. Raises RequestError if there is no such operator, or it has no keyed state."""
         stage = self.plan.stage_of(operator)
         if not stage.is_keyed:
             keyed = ", ".join(s.name for s in self.plan.stages if s.is_keyed) or "none"

@@ -49,15 +49,15 @@ class Migration(Operation[MigrationState]):
         return self.steps[self.steps_done]
 
     def note(self, target: int, arrived: Arrived) -> None:
-        """A move of the step under way is complete."""
+        """Note that a move of the step under way is complete."""
         self.arrived.add((arrived.source, target))
         self.keys_moved += arrived.keys
         self.state_bytes += arrived.state_bytes
 
     def may_step(self, finished: frozenset[WorkerId]) -> bool:
-        """Whether everybody knows the steps, and one that is not under way is left."""
-        told = (self.announced | finished).issuperset(self.feeders | self.members)
-        return self.state is MigrationState.RUNNING and not self.in_step and self.steps_done < len(self.steps) and told
+        """Return True if every worker knows the steps, and one is left to begin."""
+        informed = (self.announced | finished).issuperset(self.feeders | self.members)
+        return self.state is MigrationState.RUNNING and not self.in_step and self.steps_done < len(self.steps) and informed
 
     def end(self, state: MigrationState, now: float, problem: str | None = None) -> None:
         """End the migration, also in the middle of a step."""
@@ -66,11 +66,11 @@ class Migration(Operation[MigrationState]):
 
     @property
     def complete(self) -> bool:
-        """Whether every move of the step has arrived."""
+        """True if every move of the step has arrived."""
         return self.arrived.issuperset((move.source, move.target) for move in self.step.moves)
 
     def report(self) -> MigrationReport:
-        """For people and for `job.migrations()`."""
+        """Return the migration for `job.migrations()`."""
         moves = [move for step in self.steps for move in step.moves]
         return MigrationReport(
             number=self.number,
@@ -131,7 +131,7 @@ class Migrations:
         return migration
 
     def note(self, worker: WorkerId, report: Announced | Switched | Arrived) -> None:
-        """A worker has got on with the migration under way; what it says of another is too late."""
+        """Note the progress of a worker with the migration under way; reports about another migration are ignored."""
         current = self.current
         if current is None:
             return
@@ -145,7 +145,7 @@ class Migrations:
                 current.note(index_of(worker), report)
 
     def advance(self, *, finished: frozenset[WorkerId], running: bool, free: bool, now: float) -> Commands | None:
-        """What is to be told next for the migration under way, None while answers are missing.
+        """Return the next commands of the migration under way, None while answers are missing.
 
         `running`: the job runs and is not asked to stop; `free`: no checkpoint is under way.
         """
@@ -182,7 +182,7 @@ class Migrations:
         return [(worker, Resume()) for worker in sorted(feeding)] if step.pause else []
 
     def end_step(self, migration: Migration) -> None:
-        """The step under way is over: from here on its table holds."""
+        """End the step under way: its routing table holds from here on."""
         self.tables[migration.stage] = self.tables[migration.stage].after(migration.step.moves)
         migration.in_step = False
         migration.steps_done += 1
@@ -194,6 +194,6 @@ class Migrations:
 
     @property
     def in_step(self) -> bool:
-        """Whether a step is under way: no checkpoint may begin then."""
+        """True while a step is under way, so that no checkpoint may begin."""
         current = self.current
         return current is not None and current.in_step

@@ -23,7 +23,9 @@ T = TypeVar("T")
 
 
 class Newest(Generic[T]):
-    """`len` is the number of all items so far, which is also the next item's number. Iteration yields the retained items, oldest first."""
+    """`len` is the number of all items so far, which is also the next item's number. Iteration yields the retained items, oldest
+    first.
+    """
 
     def __init__(self, kept: int = KEPT) -> None:
         self._items: deque[T] = deque(maxlen=kept)
@@ -35,7 +37,7 @@ class Newest(Generic[T]):
         return self._items[-1] if self._items else None
 
     def append(self, item: T) -> None:
-        """The next number is this one's."""
+        """Append an item, which gets the next number."""
         self._items.append(item)
         self._count += 1
 

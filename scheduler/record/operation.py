@@ -29,8 +29,8 @@ S = TypeVar("S", bound=StrEnum)
 class Operation(Generic[S]):
     """A change that is under way, or over.
 
-    `number`: counts the operations of one kind. `reason`: the request or policy that began it. `begun`, `ended`: seconds since the epoch,
-    None before. `problem`: why it failed or ended early.
+    `number`: counts the operations of one kind. `reason`: the request or policy that began it. `begun`, `ended`: seconds since
+    the epoch, None before. `problem`: why it failed or ended early.
     """
 
     number: int

@@ -1,11 +1,11 @@
-"""Another number of workers for an operator while the stream runs: one rescale's phases, without I/O.
+"""A rescale: the phases in which an operator gets another number of workers while the stream runs, without I/O.
 
-Workers that join are started first, while everything goes on. Then, while no checkpoint and no migration is under way, those downstream
-take the new channels before those upstream open them, and learn the event time that holds; so a worker that joins can't send a record that
-is late. A worker that leaves owns no keys any more; its inputs end in band, it sends what it still has, and ends.
+Joining workers start first, while the stream continues. Then, while no checkpoint and no migration is under way, the workers
+downstream accept the new channels before those upstream open them, and learn the current event time; so a joining worker can't
+send a late record. A leaving worker owns no keys any more; its inputs end in band, it sends its remaining output, and ends.
 
-The splits of a source are reassigned: all its workers stop reading, and the workers after it hold event time until every worker of the
-source has stated its own again. Then each reads on from its new position. No other worker waits.
+The splits of a source are reassigned: all its workers stop reading, and the workers after it hold event time until every worker
+of the source has sent its own again. Then each reads on from its new position. No other worker waits.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from .restoring.restore import earliest_of
 
 
 class RescaleState(StrEnum):
-    """Where a rescale is; the last two are final. `ended early`: the stream ended, or the new workers did not start."""
+    """The state of a rescale; the last two are final. `ended early`: the stream ended, or the new workers did not start."""
 
     RUNNING = "running"
     DONE = "done"
     ENDED_EARLY = "ended early"
 
 
-class Phase(StrEnum):
-    """What a rescale waits for."""
+class RescalePhase(StrEnum):
+    """The event that a rescale waits for."""
 
     STARTING = "starting workers"
     TURN = "waiting for its turn"
@@ -59,7 +59,7 @@ class Rescaling(Operation[RescaleState]):
     before: Plan
     rescale: Rescale
     token: int
-    phase: Phase = Phase.STARTING
+    phase: RescalePhase = RescalePhase.STARTING
     waiting: set[WorkerId] = field(default_factory=set)
     rewinding: set[WorkerId] = field(default_factory=set)
     paused: dict[WorkerId, SourcePaused] = field(default_factory=dict)
@@ -67,14 +67,14 @@ class Rescaling(Operation[RescaleState]):
 
     @property
     def joined(self) -> bool:
-        """Whether the workers that join belong to the job from now on."""
-        phases = (Phase.SENDERS, Phase.PAUSING, Phase.EXPECTING, Phase.REWINDING)
+        """True if the joining workers belong to the job from now on."""
+        phases = (RescalePhase.SENDERS, RescalePhase.PAUSING, RescalePhase.EXPECTING, RescalePhase.REWINDING)
         return bool(self.rescale.joining) and not self.too_late and (self.phase in phases or self.state is RescaleState.DONE)
 
     @property
     def exclusive(self) -> bool:
-        """Whether no checkpoint and no migration may begin now."""
-        return self.phase not in (Phase.STARTING, Phase.TURN, Phase.OVER)
+        """True if no checkpoint and no migration may begin now."""
+        return self.phase not in (RescalePhase.STARTING, RescalePhase.TURN, RescalePhase.OVER)
 
     @property
     def source(self) -> Source | None:
@@ -89,46 +89,47 @@ class Rescaling(Operation[RescaleState]):
     def advance(
         self, *, ready: Collection[WorkerId], finished: frozenset[WorkerId], running: bool, free: bool, now: float
     ) -> Commands | None:
-        """What is to be told next, None while answers are missing.
+        """Return the next commands, None while answers are missing.
 
-        `ready`: workers that have started. `running`: the job runs and is not asked to stop; `free`: nothing else is under way in it.
+        `ready`: workers that have started. `running`: the job runs and is not asked to stop; `free`: nothing else is under way in
+        it.
         """
-        if self.phase is Phase.STARTING:
+        if self.phase is RescalePhase.STARTING:
             if not running:
                 self.end(RescaleState.ENDED_EARLY, now)
             elif not set(ready).issuperset(self.rescale.joining):
                 return None
             else:
-                self.phase = Phase.TURN
+                self.phase = RescalePhase.TURN
             return []
-        if self.phase is Phase.TURN:
+        if self.phase is RescalePhase.TURN:
             if running and not free:
                 return None
             return self.receivers() if running else self._ended_early(now)
-        if self.waiting - finished if self.phase is Phase.LEAVING else self.waiting:
+        if self.waiting - finished if self.phase is RescalePhase.LEAVING else self.waiting:
             return None
         return self._advance(finished, now)
 
     def _advance(self, finished: frozenset[WorkerId], now: float) -> Commands | None:
-        """Everybody has answered what this phase asked."""
-        if self.phase is Phase.RECEIVERS:
+        """Enter the next phase, since all answers of this one have arrived."""
+        if self.phase is RescalePhase.RECEIVERS:
             return self._abandon(now) if self.too_late else self.senders()
-        if self.phase is Phase.SENDERS and self.source is None:
+        if self.phase is RescalePhase.SENDERS and self.source is None:
             return self.detach() if self.rescale.leaving else self._done(now)
-        if self.phase is Phase.REWINDING and not self.rewinding - finished and self.rescale.leaving:
-            self.phase = Phase.LEAVING
+        if self.phase is RescalePhase.REWINDING and not self.rewinding - finished and self.rescale.leaving:
+            self.phase = RescalePhase.LEAVING
             return []
-        if self.phase is Phase.LEAVING:
+        if self.phase is RescalePhase.LEAVING:
             return self._left(finished, now)
         return self._share_out(finished, now)
 
     def _share_out(self, finished: frozenset[WorkerId], now: float) -> Commands | None:
-        """The phases of a source."""
-        if self.phase is Phase.SENDERS:
+        """Enter the next phase of a source."""
+        if self.phase is RescalePhase.SENDERS:
             return self.pause(finished)
-        if self.phase is Phase.PAUSING:
+        if self.phase is RescalePhase.PAUSING:
             return self.expect() if self.may_share else self._leave_unshared(now)
-        if self.phase is Phase.EXPECTING:
+        if self.phase is RescalePhase.EXPECTING:
             return self.take()
         return None if self.rewinding - finished else self._done(now)
 
@@ -136,21 +137,23 @@ class Rescaling(Operation[RescaleState]):
         return [*self.unshared(), *(self._ended_early(now) if self.rescale.leaving else self._done(now))]
 
     def _left(self, finished: frozenset[WorkerId], now: float) -> Commands | None:
-        """Whether the leaving workers have sent everything that they had."""
+        """End the rescale once the leaving workers have sent all their output; return None before that."""
         if not finished.issuperset(self.rescale.joining if self.too_late else self.rescale.leaving):
             return None
         return self._ended_early(now) if self.too_late else [*self.forget(), *self._done(now)]
 
     def _abandon(self, now: float) -> Commands:
-        """A worker downstream has sent its last element, so it can take no more: the channels that were to come end at once."""
+        """Abandon the rescale: a worker downstream has sent its last element, so it can take no more. The new channels end at
+        once.
+        """
         if self.rescale.joining:
-            self.phase = Phase.LEAVING
+            self.phase = RescalePhase.LEAVING
             return [(name, TakeSource(0, 1, None)) for name in self.rescale.joining]
-        ended: Commands = []
+        commands: Commands = []
         for name, attach in self.senders():
             if isinstance(attach, Attach):
-                ended += [(name, attach), (name, Detach(-1, tuple(channel for _, channel in attach.outputs)))]
-        return [*ended, *self._ended_early(now)]
+                commands += [(name, attach), (name, Detach(-1, tuple(channel for _, channel in attach.outputs)))]
+        return [*commands, *self._ended_early(now)]
 
     def _done(self, now: float) -> Commands:
         self.end(RescaleState.DONE, now)
@@ -161,54 +164,54 @@ class Rescaling(Operation[RescaleState]):
         return []
 
     def note(self, worker: WorkerId, report: Attached | SourcePaused | Rewound) -> None:
-        """A worker has answered."""
+        """Note a worker's answer."""
         if isinstance(report, Rewound):
             self.rewinding.discard(worker)
         elif report.token == self.token:
             self.waiting.discard(worker)
             if isinstance(report, SourcePaused):
                 self.paused[worker] = report
-            elif report.finished and self.phase is Phase.RECEIVERS:
+            elif report.finished and self.phase is RescalePhase.RECEIVERS:
                 self.too_late |= any(c.receiver == worker and not c.state for c in self.rescale.opened)
 
     def receivers(self) -> Commands:
-        """To the workers that receive on new channels: those downstream of joining workers, and their peers."""
-        self._ask(Phase.RECEIVERS)
+        """Return the commands for workers that receive on new channels: those downstream of joining workers, and their peers."""
+        self._ask(RescalePhase.RECEIVERS)
         new = set(self.rescale.joining)
         tasks = {task.name: task for task in self.rescale.plan.tasks}
         peers_before = {task.name: set(task.peers) for task in self.before.tasks}
-        told: Commands = []
+        commands: Commands = []
         for name, before in peers_before.items():
             accept = tuple(c for c in self.rescale.opened if c.receiver == name)
             connect = tuple(c for c in self.rescale.opened if c.sender == name and c.state)
             peers = tuple(peer for peer in tasks[name].peers if peer not in before) if name in tasks else ()
             if name not in new and (accept or connect):
                 inputs = tuple(c.id for c in accept if not c.state)
-                told.append((name, Attach(self.token, accept, connect, inputs, (), peers)))
-        return self._expect(told)
+                commands.append((name, Attach(self.token, accept, connect, inputs, (), peers)))
+        return self._expect(commands)
 
     def senders(self) -> Commands:
-        """To the workers that feed joining workers, or that must feed another worker because theirs leaves."""
-        self._ask(Phase.SENDERS)
+        """Return the commands for workers that feed joining workers, or another worker because theirs leaves."""
+        self._ask(RescalePhase.SENDERS)
         new = set(self.rescale.joining)
-        told: Commands = []
+        commands: Commands = []
         for task in self.rescale.plan.tasks:
             connect = tuple(c for c in self.rescale.opened if c.sender == task.name and not c.state)
             if task.name not in new and connect:
                 ids = {c.id for c in connect}
                 outputs = tuple((i, id_) for i, exchange in enumerate(task.exchanges) for id_ in exchange.channels if id_ in ids)
-                told.append((task.name, Attach(self.token, (), connect, (), outputs, ())))
-        return self._expect(told)
+                commands.append((task.name, Attach(self.token, (), connect, (), outputs, ())))
+        return self._expect(commands)
 
     def pause(self, finished: Iterable[WorkerId]) -> Commands:
-        """To all workers of the source that read."""
-        self._ask(Phase.PAUSING)
+        """Return the commands that pause all reading workers of the source."""
+        self._ask(RescalePhase.PAUSING)
         names = [task.name for task in self.before.tasks if task.stage == self.rescale.stage]
         return self._expect([(name, PauseSource(self.token)) for name in names if name not in set(finished)])
 
     def expect(self) -> Commands:
-        """To those after the source."""
-        self._ask(Phase.EXPECTING)
+        """Return the commands for the workers after the source."""
+        self._ask(RescalePhase.EXPECTING)
         reading = {*self.paused, *self.rescale.joining} - set(self.rescale.leaving)
         channels: dict[WorkerId, list[ChannelId]] = {}
         for channel in self.rescale.plan.channels:
@@ -218,33 +221,33 @@ class Rescaling(Operation[RescaleState]):
         return self._expect([(name, ExpectRewind(self.token, tuple(ids))) for name, ids in channels.items()])
 
     def take(self) -> Commands:
-        """The source with its splits reassigned; if one of its workers has read everything meanwhile, the others continue as they were."""
-        self.phase = Phase.REWINDING
+        """Reassign the source's splits; if one of its workers has read everything meanwhile, the others continue unchanged."""
+        self.phase = RescalePhase.REWINDING
         source, stage = self.source, self.rescale.stage
         before = [worker_id(stage, i) for i in range(sum(task.stage == stage for task in self.before.tasks))]
         count = sum(task.stage == stage for task in self.rescale.plan.tasks)
         assert source is not None
         positions = source.share_out([self.paused[name].position for name in before], count)
         times = earliest_of([self.paused[name].own_times for name in before])
-        told: Commands = [(worker_id(stage, i), TakeSource(i, count, position, times)) for i, position in enumerate(positions)]
-        return [*told, *((name, TakeSource(0, count, None)) for name in self.rescale.leaving)]
+        commands: Commands = [(worker_id(stage, i), TakeSource(i, count, position, times)) for i, position in enumerate(positions)]
+        return [*commands, *((name, TakeSource(0, count, None)) for name in self.rescale.leaving)]
 
     @property
     def may_share(self) -> bool:
-        """Whether every worker of the source is still reading."""
+        """True if every worker of the source is still reading."""
         stage = self.rescale.stage
         names = [task.name for task in self.before.tasks if task.stage == stage]
         return all(name in self.paused and not self.paused[name].finished for name in names)
 
     def unshared(self) -> Commands:
-        """The old workers of the source go on as they were, joining workers have nothing to read."""
+        """Resume the old workers of the source unchanged; joining workers have nothing to read."""
         self.rewinding = set()
-        told: Commands = [(name, ResumeSource()) for name, paused in self.paused.items() if not paused.finished]
-        return [*told, *((name, TakeSource(0, 1, None)) for name in self.rescale.joining)]
+        commands: Commands = [(name, ResumeSource()) for name, paused in self.paused.items() if not paused.finished]
+        return [*commands, *((name, TakeSource(0, 1, None)) for name in self.rescale.joining)]
 
     def detach(self) -> Commands:
-        """To the workers that feed the leaving ones."""
-        self._ask(Phase.LEAVING)
+        """Return the commands for the workers that feed the leaving ones."""
+        self._ask(RescalePhase.LEAVING)
         gone = set(self.rescale.leaving)
         outputs: dict[WorkerId, list[ChannelId]] = {}
         for channel in self.rescale.closed:
@@ -253,25 +256,25 @@ class Rescaling(Operation[RescaleState]):
         return self._expect([(name, Detach(self.token, tuple(ids))) for name, ids in outputs.items()])
 
     def forget(self) -> Commands:
-        """To the peers of workers that have left."""
+        """Return the commands for the peers of workers that have left."""
         indexes = tuple(index_of(name) for name in self.rescale.leaving)
         peers = [task.name for task in self.rescale.plan.tasks if task.stage == self.rescale.stage and indexes]
         return [(name, Detach(-1, (), indexes)) for name in peers]
 
     def end(self, state: RescaleState, now: float, problem: str | None = None) -> None:
         """End the rescale in any phase."""
-        self.phase = Phase.OVER
+        self.phase = RescalePhase.OVER
         Operation.end(self, state, now, problem)
 
     def spawned(self) -> Plan:
-        """The plan with which workers that join are deployed."""
+        """Return the plan with which joining workers are deployed."""
         new = set(self.rescale.joining)
         tasks = tuple(replace(task, joining=True) if task.name in new else task for task in self.rescale.plan.tasks)
         return replace(self.rescale.plan, tasks=tasks)
 
-    def _ask(self, phase: Phase) -> None:
+    def _ask(self, phase: RescalePhase) -> None:
         self.phase, self.token = phase, self.token + 1
 
-    def _expect(self, told: Commands) -> Commands:
-        self.waiting = {name for name, _ in told}
-        return told
+    def _expect(self, commands: Commands) -> Commands:
+        self.waiting = {name for name, _ in commands}
+        return commands

@@ -1,8 +1,8 @@
-"""When a failed job starts again from its last checkpoint, and after how long: pure, time passed in.
+"""The restart strategy: when a failed job restarts from its last checkpoint, and after which delay. Pure; time is passed in.
 
-`exponential`: 2 ** n times the first delay, up to a limit. `fixed`: the same delay every time. Both give up after `most` restarts in a row,
-with the first cause. A row ends with a quiet time in which the job made progress. An error that another attempt would meet again
-(`engine/hopeless.py`) ends the job at once.
+`exponential`: 2 ** n times the first delay, up to a limit. `fixed`: the same delay every time. Both give up after `most` restarts
+in a row, with the first cause. A row ends with a quiet time in which the job made progress. An error that another attempt would
+meet again (`engine/hopeless.py`) ends the job at once.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Restarts:
         self.first_cause: Exception | None = None
 
     def delay(self, cause: Exception, now: float, *, progress: bool) -> float | None:
-        """Seconds to wait before the job starts again; None if it must not, as `ends` says. Counts it as done.
+        """Return the seconds to wait before the restart, and count it; None if the job must not restart, as `ends` says.
 
-        `progress`: the job has got further since the last restart.
+        `progress`: the job has advanced since the last restart.
         """
         if progress and self._last is not None and now - self._last > self.config.quiet_s:
             self.in_row, self.first_cause = 0, None

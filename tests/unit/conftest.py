@@ -1,4 +1,4 @@
-"""A unit test decides without waiting and without a cluster: sleeping, Ray and Spark fail it.
+"""Guards of unit tests, which run without waiting and without a cluster: sleeping, Ray and Spark fail them.
 
 Ray and Spark are caught where they start their processes, so that neither has to be imported for it.
 """
@@ -30,7 +30,7 @@ class ClusterGuard:
 
 
 def cluster_of(executable: Any, command: Any) -> str | None:
-    """Ray or Spark, if a process with this command line would be a part of one."""
+    """Return Ray or Spark if a process with this command line would be a part of one."""
     words = [command] if isinstance(command, (str, bytes, os.PathLike)) else list(command)
     names = {Path(os.fsdecode(word)).name for word in (executable, *words[:1]) if word is not None}
     return next((CLUSTER_PROGRAMS[name] for name in sorted(names) if name in CLUSTER_PROGRAMS), None)
@@ -41,13 +41,13 @@ def refuse_to_sleep(seconds: float) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported and collected stays to the end: the garbage collector need not look at it again and again."""
+    """Freeze imported and collected objects, so that the garbage collector skips them."""
     gc.collect()
     gc.freeze()
 
 
 def pytest_sessionfinish() -> None:
-    """Extension modules look for what they have left behind when Python ends."""
+    """Unfreeze, since extension modules check for leftovers when Python ends."""
     gc.unfreeze()
 
 
@@ -65,7 +65,7 @@ def no_waiting_and_no_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 @pytest.fixture(scope="session")
 def state_server() -> Iterator[str]:
-    """The address of a Valkey server that all tests share: each takes a name of its own for its state."""
+    """Yield the address of a Valkey server that all tests share: each uses a name of its own for its state."""
     from state_server import valkey_server
 
     with valkey_server() as address:

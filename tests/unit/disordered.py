@@ -9,7 +9,7 @@ import evenflow as ef
 
 
 def disordered(rows: int = 48, *, seed: int = 5, keys: tuple[Any, ...] = ("a", "b", "c", "d", "e", None)) -> list[dict[str, Any]]:
-    """Rows that are up to half a second out of order; `lane` is a key that one source worker of 1, 2, 3 or 4 has for itself."""
+    """Return rows that are up to half a second out of order; `lane` is a key that only one source worker of 1, 2, 3 or 4 has."""
     random = Random(seed)
     return [
         {

@@ -85,7 +85,7 @@ def stateful_map_columns() -> ef.Dataflow:
 
 
 class Seconds(ef.KeyedFunction):
-    """Sums per second by timers, one of which sets the next; a row that is later than a timer doesn't show in it."""
+    """Sums per second by timers, where one timer may set the next; rows after a timer don't count in it."""
 
     prices = ef.map_state()
     rows = ef.value_state(default=0)
@@ -117,7 +117,7 @@ def timers_of_a_key() -> ef.Dataflow:
 
 
 class Recent(ef.KeyedFunction):
-    """What of a lane's past is not older than its states live."""
+    """The part of a lane's past that is within the lifetime of its states."""
 
     count = ef.value_state(default=0, ttl="1200ms")
     seen = ef.list_state(ttl="2s")
@@ -195,7 +195,7 @@ def own_aggregates_and_sketches() -> ef.Dataflow:
 
 
 def null_keys_made_by_a_map() -> ef.Dataflow:
-    """A worker may see only nulls for long, and then doesn't know the key's type."""
+    """Make null keys: a worker may see only nulls for long, and then doesn't know the key's type."""
     flow = ef.Dataflow("nulls")
 
     def forget(row: dict[str, Any]) -> dict[str, Any]:
@@ -212,7 +212,9 @@ def null_keys_made_by_a_map() -> ef.Dataflow:
 
 
 def types_that_come_late() -> ef.Dataflow:
-    """A worker may see only nulls of a column for long, and then doesn't know its type; another knows it earlier."""
+    """Make late types: a worker may see only nulls of a column for long, and then doesn't know its type; another knows it
+    earlier.
+    """
     flow = ef.Dataflow("types")
 
     def vague(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -234,14 +236,14 @@ def types_that_come_late() -> ef.Dataflow:
 
 
 def refused(row: dict[str, Any], remainder: int) -> dict[str, Any]:
-    """The row, unless it is poison."""
+    """Return the row, or raise for poison."""
     if row["seq"] % 7 == remainder:
         raise ValueError(f"{row['seq']} is poison")
     return row
 
 
 def poison_without_state() -> ef.Dataflow:
-    """Every operator that calls a user's function on rows leaves some out."""
+    """Make every operator that calls a user's function on rows drop some."""
 
     def twice(row: dict[str, Any]) -> dict[str, Any]:
         return {"seq": row["seq"], "twice": "much" if row["seq"] % 5 == 3 else refused(row, 1)["seq"] * 2}
@@ -285,7 +287,7 @@ class Brittle(ef.KeyedFunction):
 
 
 def poison_with_states() -> ef.Dataflow:
-    """What a function did to the state of a key before it refused a record must not stay."""
+    """Check that changes of a key's state are undone when the function then fails on the record."""
 
     def gather(state: Any, row: dict[str, Any]) -> Any:
         state = state if state is not None else {"seen": [], "total": 0.0}

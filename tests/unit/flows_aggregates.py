@@ -51,7 +51,7 @@ def kept_values_so_far() -> ef.Dataflow:
 
 
 def ranked_rows() -> ef.Dataflow:
-    """The rows of a top, in windows and in all; ties at the border, and more rows than there are."""
+    """Rank the rows of a top, in windows and in total; with ties at the border, and more places than rows."""
     flow = ef.Dataflow("ranked")
     rows = flow.read(source())
     windows = rows.key_by("key").window(ef.tumbling("2s")).aggregate(rows=ef.top(3, by="value", ties=True))
@@ -66,7 +66,9 @@ def ranked_rows() -> ef.Dataflow:
 
 
 def kept_types_that_come_late() -> ef.Dataflow:
-    """A worker may see only nulls of a column for long, and then doesn't know its type; another knows it earlier."""
+    """Make late types: a worker may see only nulls of a column for long, and then doesn't know its type; another knows it
+    earlier.
+    """
     flow = ef.Dataflow("late_types")
 
     def vague(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -93,7 +95,7 @@ def kept_types_that_come_late() -> ef.Dataflow:
 
 
 def early_source() -> Any:
-    """Watermarks that many rows are late for."""
+    """Return a source whose watermarks make many rows late."""
     return ef.from_items(disordered(), event_time="ts", max_delay="0ms")
 
 
@@ -129,7 +131,7 @@ def early_and_corrected_results() -> ef.Dataflow:
 
 
 def kept_values_in_other_windows() -> ef.Dataflow:
-    """Sessions, and windows without keys."""
+    """Keep values in sessions, and in windows without keys."""
     flow = ef.Dataflow("others")
     rows = flow.read(source())
     values = {name: function for name, function in kept_values().items() if name != "values"}

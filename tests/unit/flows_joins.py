@@ -13,7 +13,9 @@ import evenflow as ef
 
 
 def rows(seed: int, name: str, count: int = 36) -> list[dict[str, Any]]:
-    """Rows that are up to half a second out of order, with equal times among them; half of the keys are on one side only."""
+    """Return rows that are up to half a second out of order, with equal times among them; half of the keys are on one side
+    only.
+    """
     random = Random(seed)
     keys = ("a", "b", "c", "d", None, name)
     times = [10_000 + i * 100 - random.randrange(5) * 100 for i in range(count)]
@@ -98,7 +100,7 @@ def join_then_windows() -> ef.Dataflow:
 
 
 class Meetings(ef.CoKeyedFunction):
-    """Per key and second, what came from each side; a row of poison is refused after it changed everything."""
+    """Rows of each side, per key and second; a row of poison fails after it has changed everything."""
 
     lefts = ef.map_state()
     rights = ef.map_state()
@@ -128,7 +130,7 @@ class Meetings(ef.CoKeyedFunction):
 
 
 def key_text(row: dict[str, Any]) -> str:
-    """The key of either side."""
+    """Return the key of either side."""
     return str(row["key"] if "key" in row else row["id"])
 
 
@@ -153,7 +155,7 @@ def join_in_sessions() -> ef.Dataflow:
 
 
 def _float_key(row: dict[str, Any]) -> dict[str, Any]:
-    """Keys with NaN and both zeros."""
+    """Return a row with keys that include NaN and both zeros."""
     return {**row, "key": (nan, -nan, 0.0, -0.0, 1.5, None)[row["both"] % 6]}
 
 
@@ -178,7 +180,7 @@ def _last(row: dict[str, Any]) -> bool:
 
 
 def join_with_a_side_that_comes_late() -> ef.Dataflow:
-    """The columns of right are known from its first row."""
+    """Join a side whose columns are known only from its first row."""
     flow = ef.Dataflow("late-side")
     left, right = sides(flow)
     late = right.filter(_last).map(lambda row: {"key": row["key"], "ts": row["ts"], "r": row["r"]}).key_by("key")
@@ -187,7 +189,7 @@ def join_with_a_side_that_comes_late() -> ef.Dataflow:
 
 
 def join_with_an_empty_side() -> ef.Dataflow:
-    """The columns of `none` are known from the plan, and those of `never` not at all."""
+    """Join empty sides: the columns of `none` are known from the plan, those of `never` not at all."""
     flow = ef.Dataflow("empty-side")
     left, right = sides(flow)
     keyed, none = left.key_by("key"), right.filter(pc.field("both") > 9).rename(key="id").key_by("id")
@@ -199,7 +201,7 @@ def join_with_an_empty_side() -> ef.Dataflow:
 
 
 def summary(key: Any, window: ef.Window, left: list[dict[str, Any]], right: list[dict[str, Any]]) -> Any:
-    """Tells the order of the rows; refuses some windows."""
+    """Return the order of the rows as text; fails for some windows."""
     if (len(left) + len(right)) % 5 == 4:
         raise ValueError(f"{len(left)} and {len(right)} rows")
     seen = " ".join(str(row["l"]) for row in left) + "|" + " ".join(str(row["r"]) for row in right)

@@ -1,4 +1,4 @@
-"""Flows that simulated runs share: operators without state of their own, on keyed streams and beside them."""
+"""Flows that simulated runs share: operators without state of their own, on keyed streams and others."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def branches_of_branches() -> ef.Dataflow:
 
 
 def first_rows() -> ef.Dataflow:
-    """A lane's rows come in one order; where the whole row is the key, any order will do."""
+    """Select first rows: a lane's rows arrive in one order; where the whole row is the key, any order will do."""
     flow = ef.Dataflow("first_rows")
     rows = flow.read(source(rows=72))
     lanes = rows.key_by("lane")
@@ -68,7 +68,7 @@ def first_rows() -> ef.Dataflow:
 
 
 def awaited_rows() -> ef.Dataflow:
-    """Coroutines that end in another order than that in which they began, and some that fail."""
+    """Await coroutines that end in another order than they began, and some that fail."""
 
     async def late(row: dict[str, Any]) -> dict[str, Any]:
         for _ in range(row["seq"] % 4):
@@ -93,7 +93,7 @@ NAMES = pa.table({
 
 
 def rows_with_names() -> ef.Dataflow:
-    """Keys that are repeated, null, missing, of several columns and of several widths."""
+    """Look up keys that are repeated, null, missing, of several columns and of several widths."""
     flow = ef.Dataflow("names")
     rows = flow.read(source()).select("key", "half", "seq", "value", "lane")
     named = rows.lookup(NAMES, on="key", columns=["name", "value"]).write(ef.to_list([], name="named"))

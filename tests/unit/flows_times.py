@@ -15,7 +15,7 @@ def untimed(**options: Any) -> Any:
 
 
 def times_from_a_column() -> ef.Dataflow:
-    """Each source worker assigns the times, in the order in which it reads."""
+    """Assign times in each source worker, in the order in which it reads."""
     flow = ef.Dataflow("column_times")
     rows = flow.read(untimed()).filter(lambda row: row["seq"] % 7 != 3).with_time("ts", max_delay="500ms")
     rows.key_by("key").window(ef.tumbling("1s")).aggregate(n=ef.count(), low=ef.min("value")).write(ef.to_list([], name="windows"))
@@ -25,7 +25,7 @@ def times_from_a_column() -> ef.Dataflow:
 
 
 def times_from_a_function() -> ef.Dataflow:
-    """In place of the source's times, which are hours away; where there is none the row is refused."""
+    """Replace the source's times, which are hours off; rows without a time fail."""
 
     def time(row: dict[str, Any]) -> Any:
         if row["seq"] % 11 == 5:
@@ -46,7 +46,9 @@ def times_from_a_function() -> ef.Dataflow:
 
 
 def times_behind_an_exchange() -> ef.Dataflow:
-    """One source worker, whose order all workers behind it see a part of; then times that are so late that none is."""
+    """Assign times after an exchange: of one source worker, whose order each worker sees in part; then with a tolerance that no
+    row exceeds.
+    """
     flow = ef.Dataflow("far_times")
     rows = flow.read(untimed()).parallelism(1).map(dict).parallelism(3).with_time("ts", max_delay="500ms").parallelism(3)
     rows.key_by("key").window(ef.tumbling("1s")).aggregate(n=ef.count()).write(ef.to_list([], name="windows"))
@@ -57,7 +59,7 @@ def times_behind_an_exchange() -> ef.Dataflow:
 
 
 def arrival_times() -> ef.Dataflow:
-    """Which window a row falls into nobody knows; but each is in one."""
+    """Assign arrival times: the window of a row is unknown, but each row is in one."""
     flow = ef.Dataflow("arrivals")
     windows = (
         flow.read(untimed()).with_arrival_time().key_by("key").window(ef.tumbling("1s")).aggregate(n=ef.count(), total=ef.sum("price"))

@@ -1,4 +1,4 @@
-"""Flows that simulated runs share: functions whose results change their types in mid-stream, so that workers see them in other orders."""
+"""Flows that simulated runs share: results change their types in mid-stream, so workers see the types in different orders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import evenflow as ef
 
 
 def widening(row: dict[str, Any]) -> dict[str, Any]:
-    """Integers that become floats or decimals, structs with more and more fields, keys that are integers, floats and decimals."""
+    """Make integers that become floats or decimals, structs with more and more fields, keys that are integers, floats and
+    decimals.
+    """
     seq = row["seq"]
     third = seq % 3
     return {
@@ -29,7 +31,7 @@ def widening(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def told(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with the fields of its struct as text, without those that only other rows have."""
+    """Return a row with the fields of its struct as text, without those that only other rows have."""
     return row | {"fields": ", ".join(f"{name}={float(value)}" for name, value in sorted(row["fields"].items()) if value is not None)}
 
 
@@ -54,7 +56,7 @@ def types_that_widen() -> ef.Dataflow:
 
 
 def rows_that_widen_in_joins() -> ef.Dataflow:
-    """A side's rows are kept while their types change."""
+    """Join rows that are kept while their types change."""
     flow = ef.Dataflow("widening_joins")
     left = flow.read(source()).map(widening).select("lane", "seq", "value", "cost", "fields", "list")
     right = flow.read(
@@ -66,7 +68,7 @@ def rows_that_widen_in_joins() -> ef.Dataflow:
 
 
 def columns_that_widen() -> ef.Dataflow:
-    """Batches of Arrow whose types differ from batch to batch."""
+    """Make Arrow batches whose types differ from batch to batch."""
 
     def typed(batch: pa.RecordBatch) -> dict[str, Any]:
         late = batch["seq"].to_pylist()

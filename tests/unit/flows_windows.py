@@ -11,7 +11,7 @@ import evenflow as ef
 
 
 def tied(**options: Any) -> Any:
-    """Rows whose times are multiples of 100 ms, so that some are equal, and some exactly a gap apart."""
+    """Return rows whose times are multiples of 100 ms, so that some are equal, and some exactly a gap apart."""
     rows = [{**row, "ts": row["ts"] // 100 * 100} for row in disordered(**options)]
     return ef.from_items(rows, event_time="ts", max_delay="700ms")
 
@@ -29,7 +29,7 @@ def sessions_that_merge() -> ef.Dataflow:
 
 
 def sessions_of_sessions() -> ef.Dataflow:
-    """The results of sessions have event times, and are never late."""
+    """Nest sessions: the results of sessions have event times, and are never late."""
     flow = ef.Dataflow("nested")
     short = flow.read(tied()).key_by("key").window(ef.session("300ms")).aggregate(n=ef.count(), high=ef.max("price"))
     long = short.key_by("key").window(ef.session("900ms"))
@@ -39,7 +39,7 @@ def sessions_of_sessions() -> ef.Dataflow:
 
 
 def windows_without_keys() -> ef.Dataflow:
-    """One group, combined in parallel; its one key can move like any other."""
+    """Aggregate without keys: one group, combined in parallel; its one key can move like any other."""
     flow = ef.Dataflow("global")
     rows = flow.read(tied())
     counts = rows.key_by("key").window(ef.sliding("2s", every="500ms")).aggregate(n=ef.count())
@@ -55,7 +55,7 @@ def windows_without_keys() -> ef.Dataflow:
 
 
 def windows_of_rows() -> ef.Dataflow:
-    """A lane's rows come from one source worker, so their order is known."""
+    """Aggregate windows of rows: a lane's rows come from one source worker, so their order is known."""
     flow = ef.Dataflow("rows")
     lanes = flow.read(tied(rows=120)).key_by("lane")
     lanes.window(ef.rows(3)).aggregate(n=ef.count(), total=ef.sum("value"), last=ef.max("seq")).write(ef.to_list([], name="tumbling"))
@@ -69,7 +69,7 @@ def windows_of_rows() -> ef.Dataflow:
 
 
 def summary(key: Any, window: ef.Window, rows: list[dict[str, Any]]) -> Any:
-    """Tells the order of the rows."""
+    """Return the order of the rows as text."""
     if len(rows) % 4 == 3:
         raise ValueError(f"{len(rows)} rows from {window.start:%S.%f}")
     yield {"key": str(key), "start": window.start, "end": window.end, "seqs": " ".join(str(row["seq"]) for row in rows)}

@@ -13,7 +13,9 @@ KEYS, EXPONENT = 12, 1.5
 
 
 def rows(seed: int, name: str, count: int) -> list[dict[str, Any]]:
-    """Rows up to half a second out of order. Key 0 is the hottest in the first half and one of the coldest in the second."""
+    """Return rows up to half a second out of order. Key 0 is the hottest in the first half and one of the coldest in the
+    second.
+    """
     random = np.random.default_rng(seed)
     weights = 1.0 / np.arange(1, KEYS + 1) ** EXPONENT
     ranks = random.choice(KEYS, count, p=weights / weights.sum())

@@ -83,7 +83,7 @@ class Folder:
 
 
 def run(folder: Folder, random: random.Random, steps: int) -> tuple[list[list[int]], list[int]]:
-    """Files appear while readers are polled, lost and shared out. The rows of each file, and the rows that came."""
+    """Add files while readers are polled, lost and reassigned. Return the rows of each file, and the rows read."""
     files, time = list[list[int]](), 1_000
     newest, changed = time, 10**18
     readers = Readers(folder.source(), random.randint(1, 3))

@@ -1,4 +1,4 @@
-"""What the modules of the project import, read from their sources: at any depth, in functions and for type checkers too."""
+"""The imports of the project's modules, read from their sources: at any depth, in functions and for type checkers too."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LAYERS = ("state", "engine", "balancer", "scheduler", "connectors", "actors", "e
 
 
 def imports(tree: ast.AST, module: tuple[str, ...]) -> Iterator[tuple[int, str]]:
-    """Line and full dotted name of everything that is imported in `module` (its dotted name in parts, `__init__` included)."""
+    """Yield line and full dotted name of every import in `module` (its dotted name in parts, `__init__` included)."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -21,7 +21,7 @@ def imports(tree: ast.AST, module: tuple[str, ...]) -> Iterator[tuple[int, str]]
 
 
 def local_names(tree: ast.AST, module: tuple[str, ...]) -> dict[str, str]:
-    """What the names that imports bind in `module` stand for, as full dotted names."""
+    """Return the full dotted names of the names that imports bind in `module`."""
     names = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -33,7 +33,7 @@ def local_names(tree: ast.AST, module: tuple[str, ...]) -> dict[str, str]:
 
 
 def full_name(node: ast.expr, names: dict[str, str]) -> str | None:
-    """The dotted name of `a.b.c` with what `a` stands for put in its place; None for any other expression."""
+    """Return the dotted name of `a.b.c` with `a` resolved; None for any other expression."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if isinstance(node, ast.Attribute):
@@ -43,13 +43,13 @@ def full_name(node: ast.expr, names: dict[str, str]) -> str | None:
 
 
 def module_name(layer: str, path: Path) -> tuple[str, ...]:
-    """In parts, `__init__` included."""
+    """Return the module's name in parts, `__init__` included."""
     inside = path.relative_to(ROOT / layer).with_suffix("").parts
     return ("evenflow", *inside) if layer == "evenflow" else ("evenflow", layer, *inside)
 
 
 def sources(layer: str) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """The files of a layer, each with its module's name in parts."""
+    """Yield the files of a layer, each with its module's name in parts."""
     for path in sorted((ROOT / layer).rglob("*.py")):
         yield path, module_name(layer, path)
 

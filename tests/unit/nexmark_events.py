@@ -15,7 +15,7 @@ Tables = dict[str, pa.Table]
 
 
 def tables(events: int, rate: float, group: int = 1) -> Tables:
-    """The first `events`, `rate` of them in a second, with each `group` of them permuted."""
+    """Return the first `events`, `rate` of them in a second, with each `group` of them permuted."""
     found = {}
     for stream in ("person", "auction", "bid"):
         source = ef.nexmark(stream, events=events, event_rate=rate, out_of_order_group_size=group, rows_per_batch=events)
@@ -24,7 +24,7 @@ def tables(events: int, rate: float, group: int = 1) -> Tables:
 
 
 def with_ties(events: Tables, step: int) -> Tables:
-    """Times are multiples of `step` milliseconds, and prices powers of ten."""
+    """Round times to multiples of `step` milliseconds, and prices to powers of ten."""
     tied = {}
     for name, table in events.items():
         floored = pc.floor_temporal(table["dateTime"], step, unit="millisecond")
@@ -35,7 +35,7 @@ def with_ties(events: Tables, step: int) -> Tables:
 
 
 def write(events: Tables, folder: Path) -> Path:
-    """Events as Parquet files, as `evenflow.bench.nexmark.check` reads them."""
+    """Write events as Parquet files, as `evenflow.bench.nexmark.check` reads them."""
     for name, table in events.items():
         (folder / name).mkdir(parents=True)
         pq.write_table(table, folder / name / "events.parquet", row_group_size=4_000)

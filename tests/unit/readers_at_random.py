@@ -56,7 +56,7 @@ class Readers:
             assert reader.watermark() >= self.source.earliest(position)
 
     def disturb(self, random: Random, polls: float, saves: float, shares: float, most_rows: int) -> None:
-        """Poll, save, share out or, with what is left of 1, restore: with these chances. A poll is for up to `most_rows`."""
+        """Poll, save, reassign or otherwise restore, with these chances. A poll is for up to `most_rows`."""
         step = random.random()
         if step < polls:
             self.poll(random.randrange(3), random.randint(1, most_rows))
@@ -68,7 +68,7 @@ class Readers:
             self.restore(random.randint(1, 4))
 
     def drain(self) -> list[int]:
-        """All rows, once no reader has more."""
+        """Return all rows, once no reader has more."""
         quiet = 0
         while quiet < 2 * len(self.readers):
             for index in range(len(self.readers)):

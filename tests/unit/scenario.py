@@ -1,7 +1,7 @@
 """A small language for runs of the handover protocol, for the files in `scenarios/`.
 
-Two sources `clicks` feed a keyed operator `count`, whose results go to a sink; every element waits on its channel until the scenario
-delivers it, so that a file decides the order of everything.
+Two sources `clicks` feed a keyed operator `count`, whose results go to a sink; every element waits on its channel until the
+scenario delivers it, so that a file decides the order of everything.
 
     job WORKERS                         count the clicks per user; `job WORKERS windows of SECONDS`: per user and tumbling window
     owners USER...                      who counts these users' clicks, by the routing tables of the sources
@@ -62,7 +62,7 @@ def count(state: int | None, row: dict[str, Any]) -> tuple[int, dict[str, Any]]:
 
 
 class Scenario:
-    """`run` carries out a command and returns what it caused."""
+    """A run of the handover protocol. `run` carries out a command and returns its effects."""
 
     def __init__(self) -> None:
         self._commands: dict[str, Callable[..., Iterable[str]]] = {

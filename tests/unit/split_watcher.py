@@ -1,4 +1,4 @@
-"""What simulated runs did with split keys."""
+"""Records the split keys of simulated runs."""
 
 from __future__ import annotations
 

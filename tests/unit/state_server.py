@@ -1,4 +1,4 @@
-"""A real Valkey server for tests, a process of its own that listens on loopback and keeps nothing."""
+"""A real Valkey server for tests, in a process of its own that listens on loopback and stores nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TRIES = 5
 
 @contextmanager
 def valkey_server(*options: str, port: int | None = None) -> Iterator[str]:
-    """The address of a server that is ready, at `port` if one is given; it ends with the block."""
+    """Yield the address of a server that is ready, at `port` if one is given; it ends with the block."""
     for _ in range(TRIES):
         with TemporaryDirectory() as folder:
             chosen = port if port is not None else _free_port()
@@ -45,6 +45,6 @@ def _start(folder: Path, port: int, options: tuple[str, ...]) -> subprocess.Pope
 
 
 def _is_ready(process: subprocess.Popen[str]) -> bool:
-    """Reads what the server says until it is ready, or has given up."""
+    """Read the server's output until it is ready, or has given up."""
     assert process.stdout is not None
     return any("Ready to accept connections" in line for line in process.stdout)

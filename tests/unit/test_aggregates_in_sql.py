@@ -1,4 +1,4 @@
-"""Queries of the NexMark benchmark and their like, beside DuckDB's SQL over the same rows."""
+"""Queries of the NexMark benchmark and similar ones, compared with DuckDB's SQL over the same rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ N = 400
 
 
 def make_bids() -> pa.Table:
-    """Bids with ties in price and time, and a few nulls."""
+    """Return bids with ties in price and time, and a few nulls."""
     random = np.random.default_rng(7)
     price = np.round(100 * 10 ** (6 * random.random(N))).astype(np.int64) // 5_000 * 5_000
     return pa.table({

@@ -39,7 +39,7 @@ def test_no_package_that_is_installed_refuses_the_pin_of_another():
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_extra_installs_with_the_constraints(extra):
-    """uv resolves the extra from the package registry."""
+    """Resolve the extra from the package registry with uv."""
     uv = Path(sys.executable).with_name("uv")
     command = [uv, "pip", "compile", "--quiet", "--python", sys.executable, "--extra", extra, "-c", CONSTRAINTS, ROOT / "pyproject.toml"]
     resolved = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)

@@ -23,11 +23,11 @@ from seeds import blocks, proportion
 
 from evenflow.testing import check
 from evenflow.testing.actions.crashing import with_crashes, with_damage, with_lost_manifests
-from evenflow.testing.actions.full_disk import with_full_disk
+from evenflow.testing.actions.failing_storage import with_full_disk
 from evenflow.testing.actions.moving import with_moves
 from evenflow.testing.actions.zombies import with_zombies
 
-pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
+pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, and a busy machine gives it only a part of one
 
 FEW, MANY = 100, 550
 """Seeds for each flow."""

@@ -1,4 +1,4 @@
-"""The unit tests' own guard: what it must stop, it stops."""
+"""The unit tests' own guard stops sleeping, Ray and Spark."""
 
 from __future__ import annotations
 

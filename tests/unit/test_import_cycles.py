@@ -16,7 +16,7 @@ FOLDERS = ("state", "balancer", "connectors", "actors", "evenflow", "bench")
 
 
 def cycles(graph: Mapping[str, Iterable[str]]) -> list[frozenset[str]]:
-    """The largest sets of nodes that all import each other, directly or not."""
+    """Return the largest sets of modules that all import each other, directly or not."""
     reached = {node: _reachable(graph, node) for node in graph}
     found = {frozenset(m for m in reached[node] if node in reached[m]) for node in graph if node in reached[node]}
     return sorted(found, key=sorted)
@@ -34,7 +34,7 @@ def _reachable(graph: Mapping[str, Iterable[str]], start: str) -> set[str]:
 
 
 def module_graph() -> dict[str, set[str]]:
-    """For each module of the project, those that it imports."""
+    """Return the imports of each module of the project."""
     files = {".".join(name).removesuffix(".__init__"): (path, name) for layer in LAYERS for path, name in sources(layer)}
     graph = {}
     for module, (path, name) in files.items():

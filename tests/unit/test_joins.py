@@ -1,4 +1,4 @@
-"""Joins in simulated jobs, with everything that can happen to a job: the rows are those of nested loops over the whole inputs.
+"""Joins in simulated jobs, with all accidents that a job may have: the rows are those of nested loops over the whole inputs.
 
 `EVENFLOW_SEEDS=20000 pytest tests/unit/test_joins.py` simulates about that many jobs.
 """
@@ -11,15 +11,15 @@ from seeds import blocks, proportion
 
 from evenflow.testing import check
 from evenflow.testing.actions.crashing import with_crashes, with_damage, with_lost_manifests
-from evenflow.testing.actions.full_disk import with_full_disk
+from evenflow.testing.actions.failing_storage import with_full_disk
 from evenflow.testing.actions.moving import with_moves
 from evenflow.testing.actions.scaling import with_scaling
 from evenflow.testing.actions.zombies import with_zombies
 
-pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
+pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, and a busy machine gives it only a part of one
 
 SEEDS, QUICK = 2, 1
-"""For each flow and kind of accident, and per test; those of a quick run."""
+"""Seeds for each flow and kind of accident, and per test; those of a quick run."""
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
 
 ACCIDENTS = {
@@ -33,7 +33,7 @@ ACCIDENTS = {
     "crashes while it scales": with_crashes(with_scaling()),
 }
 UNSAVED = ("none", "moves", "scaling")
-"""With these, nothing is lost that a checkpoint would have to bring back."""
+"""Kinds of runs without losses, which need no checkpoint."""
 
 
 @pytest.mark.few(6)

@@ -1,4 +1,4 @@
-"""Aggregates that keep values, in simulated jobs while keys move, workers join, leave and are lost, wherever the state lies.
+"""Aggregates that keep values, in simulated jobs while keys move, workers join, leave and are lost, with each state backend.
 
 `EVENFLOW_SEEDS=20000 pytest tests/unit/test_kept_values.py` simulates about that many jobs.
 """
@@ -14,17 +14,17 @@ from seeds import blocks, proportion
 from evenflow.engine.task import handover
 from evenflow.testing import ACTIONS, check
 from evenflow.testing.actions.crashing import with_crashes
-from evenflow.testing.actions.full_disk import with_full_disk
+from evenflow.testing.actions.failing_storage import with_full_disk
 from evenflow.testing.actions.moving import with_moves
 from evenflow.testing.actions.scaling import with_scaling
 from evenflow.testing.actions.zombies import with_zombies
 from evenflow.testing.settings import changed
 from evenflow.testing.simulation.simulation import random_config
 
-pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
+pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, and a busy machine gives it only a part of one
 
 SEEDS = 1
-"""For each flow and kind of action, and per test."""
+"""Seeds for each flow and kind of action, and per test."""
 KINDS = ("plain", "move", "crash", "disk", "zombies", "scale")
 
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")

@@ -16,17 +16,17 @@ import evenflow as ef
 from evenflow.engine.task import handover
 from evenflow.testing import check, simulate
 from evenflow.testing.actions.crashing import with_crashes, with_damage
-from evenflow.testing.actions.full_disk import with_full_disk
+from evenflow.testing.actions.failing_storage import with_full_disk
 from evenflow.testing.actions.moving import with_moves
 from evenflow.testing.actions.scaling import with_scaling
 from evenflow.testing.actions.zombies import with_zombies
 from evenflow.testing.settings import changed
 from evenflow.testing.simulation.simulation import random_config
 
-pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
+pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, and a busy machine gives it only a part of one
 
 SEEDS, LATE, PLACES = 1, 3, ("lmdb", "server")
-"""Seeds for each flow and kind of accident, or place, and per test; those of rows that come late."""
+"""Seeds for each flow and kind of accident, or backend, and per test; those of late rows."""
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
 
 ACCIDENTS = {
@@ -39,9 +39,11 @@ ACCIDENTS = {
     "crashes while it scales": with_crashes(with_scaling()),
 }
 IN_ORDER = {"scaling": with_scaling(keyed_only=True), "crashes while it scales": with_crashes(with_scaling(keyed_only=True))}
-"""For flows that rely on the order of a source's records: what a source worker hands on to another comes by another channel."""
+"""Runs for flows that rely on the order of a source's records: a split that moves to another source worker arrives by another
+channel.
+"""
 UNSAVED = ("none", "moves", "scaling")
-"""With these, nothing is lost that a checkpoint would have to bring back."""
+"""Kinds of runs without losses, which need no checkpoint."""
 
 BLOCKS = blocks(SEEDS, SEEDS, proportion(SEEDS * len(FLOWS) * (len(ACCIDENTS) + len(PLACES))))
 
@@ -76,7 +78,7 @@ ROWS = disordered(rows=160)
 
 
 def rows_that_come_late() -> ef.Dataflow:
-    """The source says that rows are in order, but they are not."""
+    """Read rows out of order from a source that promises order."""
     flow = ef.Dataflow("late")
     rows = flow.read(ef.from_items(ROWS, event_time="ts"))
     keyed = rows.key_by("key")

@@ -1,4 +1,4 @@
-"""Nothing imports upwards, and what decides does no I/O: it reads no clock, starts no thread and opens no socket."""
+"""Imports never point up, and modules that decide do no I/O: they read no clock, start no thread and open no socket."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ OUTSIDE_WORLD = frozenset({
     "socket", "socketserver", "ssl", "subprocess", "threading", "time", "zmq",
 })  # fmt: skip
 INSIDE = {("evenflow", "engine", "functions", "event_loop"): frozenset({"asyncio"})}
-"""What a module below `actors/` imports all the same: users' coroutines run in their worker's thread, all to their end within one event."""
+"""Exceptional imports of modules below `actors/`: users' coroutines run in their worker's thread, all to their end within one
+event.
+"""
 
 ONLY_IN = {
     "lmdb": frozenset({"state"}),
@@ -27,7 +29,7 @@ HOMES = {
     "ray._private": ("evenflow", "actors", "processes", "ray_internals"),
     "valkey": ("evenflow", "state", "backends", "server_client"),
 }
-"""What one module imports, and no other."""
+"""Imports that only one module may have."""
 
 CLOCK_CALLS = frozenset({
     "datetime.datetime.now", "datetime.datetime.utcnow", "datetime.datetime.today", "datetime.date.today", "os.times",
@@ -70,11 +72,11 @@ SHELLS = {
     "worker": "the process of workers",
     "worker_pool": "waits for processes, and is asked by several threads",
 }
-"""Modules of `actors/` that carry out what others decide, and what they need clocks or threads for."""
+"""Modules of `actors/` that carry out decisions of others, and the reason why they need clocks or threads."""
 
 
 def layer_of(imported: str) -> str | None:
-    """The layer that an import reaches, None for what isn't ours."""
+    """Return the layer that an import reaches, None for other packages."""
     root, _, rest = imported.partition(".")
     if root != "evenflow":
         return None
@@ -86,7 +88,7 @@ def upward_imports(layer: str, found: list[tuple[int, str]]) -> Iterator[str]:
     for line, imported in found:
         reached = layer_of(imported)
         if reached is not None and LAYERS.index(reached) > LAYERS.index(layer):
-            yield f"{line}: imports {imported}, but {layer} lies below {reached} ({' <- '.join(LAYERS)})"
+            yield f"{line}: imports {imported}, but {layer} is below {reached} ({' <- '.join(LAYERS)})"
 
 
 def misplaced_imports(layer: str, module: tuple[str, ...], found: list[tuple[int, str]]) -> Iterator[str]:
@@ -106,7 +108,7 @@ def strays(module: tuple[str, ...], found: list[tuple[int, str]]) -> Iterator[st
 
 
 def hidden_inputs(layer: str, tree: ast.AST, module: tuple[str, ...], found: list[tuple[int, str]]) -> Iterator[str]:
-    """Uses of the wall clock and of the process-wide random generator, which make a decision unrepeatable."""
+    """Yield uses of the wall clock and of the process-wide random generator, which make a decision unrepeatable."""
     if layer not in PURE:
         return
     for line, imported in found:
@@ -135,7 +137,7 @@ def broken_rules(source: str, layer: str, module: tuple[str, ...]) -> list[str]:
 
 
 def clocks_and_threads(source: str, module: tuple[str, ...]) -> set[str]:
-    """Which of the modules for those it imports."""
+    """Return the modules for clocks and threads that it imports."""
     return {imported.partition(".")[0] for _, imported in imports(ast.parse(source), module)} & CLOCKS_AND_THREADS
 
 
@@ -170,11 +172,11 @@ def test_only_shells_among_the_actors_have_clocks_and_threads():
 @pytest.mark.parametrize(
     ("layer", "source", "rule"),
     [
-        pytest.param("engine", "from ..actors.worker import Worker", "engine lies below actors", id="relative import upwards"),
-        pytest.param("engine", "from .. import actors", "engine lies below actors", id="a whole package upwards"),
-        pytest.param("state", "from ..engine.batch import Batch", "state lies below engine", id="the bottom imports nothing"),
-        pytest.param("actors", "import evenflow.bench.run", "actors lies below bench", id="absolute import upwards"),
-        pytest.param("connectors", "from evenflow import Dataflow", "connectors lies below evenflow", id="the public package"),
+        pytest.param("engine", "from ..actors.worker import Worker", "engine is below actors", id="relative import upwards"),
+        pytest.param("engine", "from .. import actors", "engine is below actors", id="a whole package upwards"),
+        pytest.param("state", "from ..engine.batch import Batch", "state is below engine", id="the bottom imports nothing"),
+        pytest.param("actors", "import evenflow.bench.run", "actors is below bench", id="absolute import upwards"),
+        pytest.param("connectors", "from evenflow import Dataflow", "connectors is below evenflow", id="the public package"),
         pytest.param("engine", "def f():\n    import time", "2: imports time", id="inside a function"),
         pytest.param("balancer", "from threading import Lock", "imports threading.Lock", id="a thread in a pure package"),
         pytest.param("connectors", "import ray.data", "ray is imported in actors and bench and evenflow only", id="ray in a connector"),

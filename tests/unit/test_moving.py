@@ -1,7 +1,8 @@
-"""Keyed state moves between workers in mid-stream, in simulated jobs whose order of everything is random: nothing may tell.
+"""Keyed state moves between workers in mid-stream, in simulated jobs with a random order: the results must not show it.
 
-Besides the rows, every run is held to this: a key's rows come in order, no record is left set aside, no state is under way or with a worker
-that the routing table doesn't name. `EVENFLOW_SEEDS=20000 pytest tests/unit/test_moving.py` simulates about that many jobs.
+Apart from the rows, every run must keep this: a key's rows arrive in order, no record stays set aside, no state is in flight or
+with a worker that the routing table doesn't name. `EVENFLOW_SEEDS=20000 pytest tests/unit/test_moving.py` simulates about that
+many jobs.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from evenflow.testing import ACTIONS, Choice, check, simulate
 from evenflow.testing.actions.moving import with_moves
 from evenflow.testing.simulation.actions import poll
 
-pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
+pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, and a busy machine gives it only a part of one
 
 BLOCK, QUICK = 25, 10
 """Seeds per test, so that a failure is found and shown early; those of a quick run."""
@@ -52,7 +53,7 @@ SEEDS = {
 WHOLE = {
     flows.windows_of_windows, flows.running_finals, flows.null_keys_made_by_a_map, flows.types_that_come_late, flows.many_widths,
 }  # fmt: skip
-"""Flows of which a quick run takes a whole block: in the first seeds of it keys don't move by every strategy."""
+"""Flows with a whole block in a quick run: in its first seeds keys don't move by every strategy."""
 
 BLOCKS = [
     pytest.param(make_flow, block, id=f"{make_flow.__name__}-{block.start}")
@@ -72,7 +73,7 @@ class Watcher:
         return iter(())
 
     def runs(self):
-        """For each run, the migrations by which keys got to another worker."""
+        """Return, for each run, the migrations by which keys got to another worker."""
         return [[migration for migration in history if migration.keys_moved] for _, history in self.histories.values()]
 
 
@@ -128,7 +129,7 @@ def sums_by_parity() -> ef.Dataflow:
 
 
 def poll_one_row(world):
-    """Seldom, so that there is time for a move between two records."""
+    """Poll rarely, so that there is time for a move between two records."""
     if world.coordinator.core.state is not JobState.RUNNING or world.random.random() > 0.1:
         return
     for name, worker in world.workers.items():
@@ -141,7 +142,7 @@ ONE_BY_ONE = ef.JobConfig(key_groups=4, network=ef.NetworkConfig(batch_rows=1), 
 
 
 class SwapAt:
-    """An action that exchanges the two workers' keys at step `moment` of a run; `begun` tells whether the job ran then.
+    """An action that exchanges the two workers' keys at step `moment` of a run; `begun`: True if the job ran then.
 
     Steps in which nothing but time passes don't count: before and after them the job is the same.
     """

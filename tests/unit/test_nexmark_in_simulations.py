@@ -1,4 +1,4 @@
-"""NexMark queries in simulated jobs whose keys move and whose operators scale: the rows are those of DuckDB, whatever is lost meanwhile."""
+"""NexMark queries in simulated jobs whose keys move and whose operators scale: the rows are those of DuckDB, whatever is lost."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from evenflow.testing.actions.crashing import with_crashes
 from evenflow.testing.actions.scaling import with_scaling
 from evenflow.testing.comparison import row_differences
 
-pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
+pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, and a busy machine gives it only a part of one
 
 SEEDS, BLOCK, QUICK = 10, 3, 1
-"""For each query and kind of accident, in all, per test, and per test of a quick run."""
+"""Seeds for each query and kind of accident, in all, per test, and per test of a quick run."""
 
 TABLES = nexmark_events.tables(600, 20, group=40)
 ACCIDENTS = {"scaling": with_scaling(), "crashes while it scales": with_crashes(with_scaling())}
@@ -33,7 +33,9 @@ NEWEST = {
     "q19": (("auction", "rank_number"), lambda row: (row["price"], -row["dateTime"].timestamp())),
     "totals": (("category",), lambda row: (row["auctions"], row["total"])),
 }
-"""Of updates the key, and what only grows: those of a key that has moved come to the sink by two channels, so their order doesn't tell."""
+"""Columns that grow with each update, by query: updates of a key that has moved arrive by two channels, so their order is
+unknown.
+"""
 
 CHOSEN = ("q4", "q5", "q7", "q8", "q9", "q11", "q18", "q19", "q20")
 
@@ -67,7 +69,7 @@ def newest(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
 
 
 def counting_rows(name: str, rows: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Of updates the last row of each key, otherwise all rows."""
+    """Return the last update of each key, or all rows of a query without updates."""
     if name == "q4":
         return [{"id": row["category"], "final": row["total"] // row["auctions"]} for row in newest(rows["all-totals"], "totals")]
     return newest(rows["results"], name) if name in NEWEST else rows["results"]

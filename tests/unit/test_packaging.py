@@ -1,4 +1,4 @@
-"""What is in the folders is in the wheel, below one import root."""
+"""All files of the folders are in the wheel, below one import root."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOLDERS = {"evenflow": "evenflow", **{f"evenflow.{name}": name for name in LINKE
 
 
 def installed_files() -> set[str]:
-    """Paths that the source files must have once installed, for example `evenflow/engine/batch.py`."""
+    """Return the paths that the source files must have once installed, for example `evenflow/engine/batch.py`."""
     return {
         "/".join((*package.split("."), *path.relative_to(ROOT / folder).parts))
         for package, folder in FOLDERS.items()
@@ -28,7 +28,7 @@ def installed_files() -> set[str]:
 
 
 def page_files() -> set[str]:
-    """What browsers get of the page, with the licences of what isn't ours."""
+    """Return the page's files for browsers, with the licences of third-party ones."""
     folder = ROOT / "evenflow" / "page" / "static"
     return {f"evenflow/page/static/{path.relative_to(folder)}" for path in folder.rglob("*") if path.is_file()}
 
@@ -52,7 +52,7 @@ def test_every_package_has_an_init_file():
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Path:
-    """The folder of wheel and sdist, built from a copy of the sources, so that nothing is left in the checkout, without network."""
+    """Build wheel and sdist from a copy of the sources, without network, and return their folder; the checkout stays clean."""
     copy = tmp_path_factory.mktemp("sources")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)

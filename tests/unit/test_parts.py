@@ -27,7 +27,7 @@ def test_tests_that_a_part_names_are_there(parts, named):
 
 
 def test_no_two_modules_of_tests_have_one_name():
-    """pytest imports them by name, and refuses the second one when it collects all."""
+    """Check the names, since pytest imports modules by name, and rejects the second one when it collects all."""
     names = Counter(path.name for path in (ROOT / "tests").rglob("*.py") if path.name != "conftest.py")
     assert not [name for name, count in names.items() if count > 1]
 
@@ -38,7 +38,7 @@ def test_an_unknown_part_is_refused(parts, capsys):
 
 
 def test_every_test_is_in_a_part_of_one_of_the_two_checks(parts):
-    """A test that one part ignores is in another."""
+    """Check that a test that one part ignores is in another."""
     for tier, mark in (("test", "not slow"), ("check", "slow")):
         commands = [part.command for part in parts["TIERS"][tier] if "pytest" in part.command]
         assert all(mark in command or "-m" not in command[3:] for command in commands)
@@ -56,7 +56,7 @@ def test_a_part_that_fails_is_heard_of(parts, capfd, monkeypatch):
 
 
 def test_parts_run_side_by_side_also_if_one_fails(parts, capfd, monkeypatch, tmp_path):
-    """Each waits for the other to have begun."""
+    """Run two parts that each wait for the other to have begun."""
     program = "import pathlib, sys, time; folder = pathlib.Path(sys.argv[1]); (folder / sys.argv[2]).touch()\n"
     program += "while len(list(folder.iterdir())) < 2: time.sleep(0.01)\nprint(sys.argv[2], 'met'); sys.exit(int(sys.argv[3]))"
     (tmp_path / "met").mkdir()

@@ -1,4 +1,4 @@
-"""The environment is made through the mirror and the proxy that the reader has told pip of."""
+"""The environment is made through the mirror and the proxy of the reader's pip settings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BEST_MATCH = {"UV_INDEX_STRATEGY": "unsafe-best-match"}
         pytest.param([":env:.cert='/b.pem'", "global.cert='/a.pem'"], {"SSL_CERT_FILE": "/b.pem"}, id="in any order"),
         pytest.param(["global.find-links='/a /b'"], {"UV_FIND_LINKS": "/a,/b"}, id="uv separates folders of wheels by commas"),
         pytest.param(["global.extra-index-url='https://a https://b'"], {"UV_INDEX": "https://a https://b"}, id="and indexes by spaces"),
-        pytest.param(["download.cert='/c.pem'", "global.quiet='1'", "noise"], {}, id="what is not for installing is left out"),
+        pytest.param(["download.cert='/c.pem'", "global.quiet='1'", "noise"], {}, id="other settings are ignored"),
     ],
 )
 def test_settings_of_pip_become_settings_of_uv(lines, expected):

@@ -12,12 +12,12 @@ from seeds import blocks, proportion
 
 from evenflow.testing import ACTIONS, check
 from evenflow.testing.actions.crashing import with_crashes, with_damage
-from evenflow.testing.actions.full_disk import with_full_disk
+from evenflow.testing.actions.failing_storage import with_full_disk
 from evenflow.testing.actions.moving import with_moves
 from evenflow.testing.actions.restarting import with_lost_replies, with_restarts
 from evenflow.testing.actions.zombies import with_zombies
 
-pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
+pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, and a busy machine gives it only a part of one
 
 SEEDS, BLOCK = 40, 20
 TIMES = proportion(SEEDS * (len(FLOWS) + 8))

@@ -1,7 +1,6 @@
-"""Row by row on keyed streams, branches, first rows, lookups, coroutines and event time from mid-stream: the rows of simulated jobs are
-those of plain Python.
+"""Row operators on keyed streams, branches, first rows, lookups, coroutines and event time from mid-stream, in simulated jobs.
 
-`EVENFLOW_SEEDS=20000 pytest tests/unit/test_rows_and_times.py` simulates about that many jobs.
+The rows are those of plain Python.
 """
 
 from __future__ import annotations
@@ -13,21 +12,22 @@ from seeds import blocks, proportion
 
 from evenflow.testing import ACTIONS, check
 from evenflow.testing.actions.crashing import with_crashes, with_damage
-from evenflow.testing.actions.full_disk import with_full_disk
+from evenflow.testing.actions.failing_storage import with_full_disk
 from evenflow.testing.actions.moving import with_moves
 from evenflow.testing.actions.scaling import with_scaling
 from evenflow.testing.actions.steering import with_policies
 from evenflow.testing.actions.zombies import with_zombies
 
-# A block of seeds takes seconds of a core, of which a busy machine gives it a part. A simulated crash closes no event loop, as a real one.
+# A block of seeds takes seconds of a core, and a busy machine gives it only a part of one.
+# A simulated crash closes no event loop, like a real one.
 pytestmark = [pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")]
 
 SEEDS = 1
-"""For each flow and kind of accident, and per test."""
+"""Seeds for each flow and kind of accident, and per test."""
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
 FLOWS = (*flows_rows.FLOWS, *flows_times.FLOWS)
 IN_ORDER = {flows_rows.awaited_rows, flows_rows.first_rows, flows_times.times_behind_an_exchange}
-"""Flows that rely on the order of a source's records: what a source worker hands on to another comes by another channel."""
+"""Flows that rely on the order of a source's records: a split that moves to another source worker arrives by another channel."""
 
 
 def scaled(make_flow):
@@ -44,7 +44,7 @@ ACCIDENTS = {
     "crashes while it scales": lambda make_flow: with_crashes(scaled(make_flow)),
 }
 UNSAVED = ("none", "moves", "scaling")
-"""With these, nothing is lost that a checkpoint would have to bring back."""
+"""Kinds of runs without losses, which need no checkpoint."""
 
 
 @pytest.mark.few(3)
@@ -58,7 +58,9 @@ def test_rows_are_those_of_plain_python_whatever_happens(make_flow, accidents, s
 
 
 def test_worker_that_joins_hears_no_time_that_is_behind_that_of_the_others():
-    """A window was emitted twice when the workers of a source said less after its splits were reassigned, or after a recovery."""
+    """Check a case in which a window was emitted twice, when a source's event time fell after its splits were reassigned, or a
+    recovery.
+    """
     flow = flows_times.times_from_a_column
     check(flow, [39], parallelism=1, save_state=True, actions=with_crashes(with_scaling()))
     check(flow, [17], parallelism=3, save_state=True, actions=with_policies(with_crashes(ACTIONS), sources=True))

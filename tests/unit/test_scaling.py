@@ -1,7 +1,7 @@
-"""Workers join and leave any operator in mid-stream, between moves and losses, in simulated jobs whose order of everything is random.
+"""Workers join and leave any operator in mid-stream, between moves and losses, in simulated jobs with a random order.
 
-Every run is held to what those of `test_moving.py` are held to: the oracle's rows, no state left anywhere, none with a worker that
-the table doesn't name. `EVENFLOW_SEEDS=20000 pytest tests/unit/test_scaling.py` simulates about that many jobs.
+Every run must keep the rules of `test_moving.py`: the oracle's rows, no state in flight, none with a worker that the table
+doesn't name. `EVENFLOW_SEEDS=20000 pytest tests/unit/test_scaling.py` simulates about that many jobs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from evenflow.testing import check
 from evenflow.testing.actions.crashing import with_crashes
 from evenflow.testing.actions.scaling import with_scaling
 
-pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
+pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, and a busy machine gives it only a part of one
 
 BLOCK, QUICK = 10, 6
 """Seeds per test, so that a failure is found and shown early; those of a quick run."""
@@ -24,7 +24,7 @@ IN_ORDER = {
     flows.stateful_map_in_order, flows.rows_in_order, flows.stateful_map_columns, flows.timers_of_a_key, flows.states_that_expire,
     flows.poison_with_states,
 }  # fmt: skip
-"""Flows that rely on the order of a source's records: what a source worker hands on to another comes by another channel."""
+"""Flows that rely on the order of a source's records: a split that moves to another source worker arrives by another channel."""
 
 SEEDS = {
     flows.tumbling_windows: 100,
@@ -61,7 +61,7 @@ TIMES = proportion(sum(SEEDS.values()) + sum(WITH_LOSSES.values()))
 
 
 def blocks_of(seeds_of):
-    """Flows, each with a block of seeds."""
+    """Yield flows, each with a block of seeds."""
     for make_flow, seeds in seeds_of.items():
         for block in blocks(seeds, BLOCK, TIMES, QUICK):
             yield pytest.param(make_flow, block, id=f"{make_flow.__name__}-{block.start}")
@@ -79,7 +79,7 @@ class Watcher:
         return iter(())
 
     def runs_with(self, *changes):
-        """In how many runs workers were `joining`, or `leaving`, to the end."""
+        """Return the number of runs in which workers were `joining`, or `leaving`, to the end."""
         rescales = [world.coordinator.core.record.rescales for world in self.worlds]
         return sum(any(r.state is RescaleState.DONE and any(getattr(r.rescale, c) for c in changes) for r in run) for run in rescales)
 
@@ -98,7 +98,7 @@ def test_workers_join_and_leave_in_any_order_of_events_and_the_rows_are_those_of
 
 @pytest.mark.slow
 def test_workers_leave_in_many_runs():
-    """Looked for in more runs than a block has: of ten it is sometimes one."""
+    """Count over more runs than a block has: in ten it is sometimes one."""
     watcher, seeds = Watcher(), range(60)
     check(flows.running_updates, seeds, parallelism=(1, 2, 3), actions=(*with_scaling(), watcher))
     assert watcher.runs_with("leaving") > len(seeds) / 5

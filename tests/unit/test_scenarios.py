@@ -1,7 +1,7 @@
-"""Runs of the handover protocol, element by element, as files to read; `scenario.py` tells what the commands mean.
+"""Runs of the handover protocol, element by element, as files to read; `scenario.py` explains the commands.
 
-A command, a line of dashes, what it caused, an empty line. `EVENFLOW_REWRITE=1 pytest tests/unit/test_scenarios.py` writes the files
-anew with what is caused now: read the difference before you commit it.
+A command, a line of dashes, its effects, an empty line. `EVENFLOW_REWRITE=1 pytest tests/unit/test_scenarios.py` rewrites the
+files with the present effects: read the difference before you commit it.
 """
 
 from __future__ import annotations

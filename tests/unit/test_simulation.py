@@ -1,7 +1,7 @@
 """Whole jobs in a random order of everything, compared row by row with the oracle.
 
-Every flow runs with a few seeds; `EVENFLOW_SEEDS=20000 pytest tests/unit/test_simulation.py` simulates that many jobs. A seed that once
-failed becomes a test with a name.
+Every flow runs with a few seeds; `EVENFLOW_SEEDS=20000 pytest tests/unit/test_simulation.py` simulates that many jobs. A seed
+that once failed becomes a test with a name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Hot keys of joins are split over several workers and gathered again in mid-stream, in simulated jobs, whatever happens to them.
 
-Each pair must come once, whichever worker its rows are at. `EVENFLOW_SEEDS=20000 pytest tests/unit/test_splitting.py` simulates about that
-many jobs.
+Each pair must come once, whichever worker its rows are at. `EVENFLOW_SEEDS=20000 pytest tests/unit/test_splitting.py` simulates
+about that many jobs.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from evenflow.testing.actions.moving import with_moves
 from evenflow.testing.actions.scaling import with_scaling
 from evenflow.testing.actions.splitting import with_splits
 
-pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
+pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, and a busy machine gives it only a part of one
 
 SEEDS, QUICK = 4, 3
-"""For each flow and kind of accident, and per test; those of a quick run."""
+"""Seeds for each flow and kind of accident, and per test; those of a quick run."""
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
 
 DEALABLE = (
     flows_joins.join_inner, flows_joins.join_left, flows_joins.join_right, flows_joins.join_semi, flows_joins.join_anti,
     flows_joins.join_always, flows_joins.join_in_windows, flows_joins.join_asof, flows_joins.join_with_itself,
 )  # fmt: skip
-"""The flows with a join of which a side may be dealt."""
+"""The flows with a join whose sides may be dealt."""
 
 ACCIDENTS = {
     "moves": with_splits(with_moves(3)),

@@ -51,16 +51,16 @@ from evenflow.testing.settings import changed
 from evenflow.testing.simulation.simulation import random_config
 
 SEEDS, QUICK, PLACES = 3, 2, ("lmdb", "server")
-"""Seeds for each flow and place, and per test; those of a quick run."""
+"""Seeds for each flow and backend, and per test; those of a quick run."""
 FLOWS = (
     stateful_map_in_order, rows_in_order, timers_of_a_key, states_that_expire, stateful_map_columns, tumbling_windows, sliding_windows,
     running_updates, running_finals, own_aggregates_and_sketches, null_keys_made_by_a_map, types_that_come_late,
     first_rows,
 )  # fmt: skip
 JOINS = (join_full, join_always, join_with_itself, join_asof, co_process, co_group)
-"""Their rows lie in the backend, and what they are found by in memory."""
+"""Flows whose rows are in the backend, and whose indexes are in memory."""
 SPLIT = (join_inner, join_left, join_right, join_semi, join_anti, join_always, join_in_windows, join_asof)
-"""Joins of which a side may be dealt."""
+"""Joins whose sides may be dealt."""
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
 
 

@@ -12,12 +12,11 @@ from seeds import blocks, proportion
 from evenflow.scheduler.protocol.reports import MigrationState, NodeScalingState, ScalingState
 from evenflow.testing import ACTIONS, check
 from evenflow.testing.actions.crashing import with_crashes, with_damage
-from evenflow.testing.actions.failing_commits import with_failing_commits
-from evenflow.testing.actions.full_disk import with_full_disk
+from evenflow.testing.actions.failing_storage import with_failing_commits, with_full_disk
 from evenflow.testing.actions.moving import with_moves
 from evenflow.testing.actions.steering import with_policies
 
-pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
+pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, and a busy machine gives it only a part of one
 
 SEEDS, QUICK, TESTS = 10, 5, 3
 """Seeds for each flow, and per test; those of a quick run; how many tests run every flow."""
@@ -29,7 +28,7 @@ IN_ORDER = {
     flows.stateful_map_in_order, flows.rows_in_order, flows.stateful_map_columns, flows.timers_of_a_key, flows.states_that_expire,
     flows.poison_with_states,
 }  # fmt: skip
-"""Flows that rely on the order of a source's records: what a source worker hands on to another comes by another channel."""
+"""Flows that rely on the order of a source's records: a split that moves to another source worker arrives by another channel."""
 
 
 class Watcher:

@@ -1,7 +1,6 @@
-"""Jobs are stopped at a barrier at random moments, also while keys move, workers come and go, and processes are lost; another run goes on
-from their last checkpoint, and the rows of all runs together are those of the oracle.
+"""Jobs stop at a barrier at random moments, also while keys move, workers join and leave, and processes are lost.
 
-`EVENFLOW_SEEDS=20000 pytest tests/unit/test_stopping.py` simulates about that many jobs.
+Another run continues from their last checkpoint, and the rows of all runs together are those of the oracle.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from seeds import blocks, proportion
 
 from evenflow.testing import ACTIONS
 from evenflow.testing.actions.crashing import with_crashes
-from evenflow.testing.actions.full_disk import with_full_disk
+from evenflow.testing.actions.failing_storage import with_full_disk
 from evenflow.testing.actions.moving import with_moves
 from evenflow.testing.actions.scaling import with_scaling
 from evenflow.testing.actions.stopping import check_stops
 from evenflow.testing.actions.zombies import with_zombies
 
-pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
+pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, and a busy machine gives it only a part of one
 
 SEEDS, BLOCK, QUICK = 60, 12, 2
 
@@ -46,7 +45,7 @@ FLOWS = (*flows.FLOWS, *flows_joins.JOINS, *flows_rows.FLOWS, *flows_times.FLOWS
 @pytest.mark.parametrize("seeds", blocks(SEEDS, BLOCK, proportion(SEEDS * len(FLOWS)), QUICK))
 @pytest.mark.parametrize("disturbance", DISTURBANCES)
 def test_runs_that_are_stopped_and_go_on_give_together_the_rows_of_the_oracle(disturbance, seeds):
-    """Every fifth flow in a block of seeds: in five blocks a flow meets each disturbance."""
+    """Check every fifth flow in a block of seeds: in five blocks a flow meets each disturbance."""
     first = (list(DISTURBANCES).index(disturbance) + seeds.start // BLOCK) % len(DISTURBANCES)
     stops = [
         check_stops(make_flow, seeds, parallelism=(1, 2, 3), actions=DISTURBANCES[disturbance])

@@ -16,14 +16,14 @@ SCHEDULER = ("load", "policies.dataflow", "policies", "policies.nodes", "protoco
 
 
 def room(module: str, package: str) -> str:
-    """The room of a module, as a dotted name within the package."""
+    """Return the room of a module, as a dotted name within the package."""
     inside = module.removeprefix(f"evenflow.{package}.")
     folder, _, _ = inside.rpartition(".")
     return inside if (ROOT / package / inside.replace(".", "/")).is_dir() else folder or inside
 
 
 def rooms(package: str) -> dict[str, set[str]]:
-    """For each room of a package, the other rooms that it imports."""
+    """Return, for each room of a package, the other rooms that it imports."""
     found: dict[str, set[str]] = {}
     for module, imported in GRAPH.items():
         if module.startswith(f"evenflow.{package}."):

@@ -16,7 +16,7 @@ from ...scheduler.protocol.effects import JobState
 from ..settings import changed
 from ..simulation.actions import COORDINATOR, Action, Choice, World, poll
 from ..simulation.simulation import random_config
-from ..simulation.workers import Worker
+from ..simulation.workers import SimulatedWorker
 from .moving import poll_slowly
 
 WINDOW = 0.05
@@ -46,7 +46,7 @@ def acting_on_load(seed: int) -> JobConfig:
     return changed(config, metrics={"enabled": True}, balance=quick)
 
 
-def _reporting(world: World) -> list[Worker]:
+def _reporting(world: World) -> list[SimulatedWorker]:
     return [worker for worker in world.workers.values() if worker.started and not worker.dead]
 
 

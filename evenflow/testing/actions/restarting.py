@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ...scheduler.protocol.effects import JobState
 from ..simulation.actions import COORDINATOR, Action, Choice, World
 from .crashing import AT_FIRST, LATER
-from .full_disk import DISK
+from .failing_storage import DISK
 from .zombies import STEPS, haunt
 
 

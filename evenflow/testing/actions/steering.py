@@ -18,7 +18,7 @@ from ...scheduler.protocol.reports import NodeScalingReport, NodeScalingState
 from ...scheduler.protocol.requests import Autoscale, Balance, ScaleIn, ScaleOut
 from ..simulation.actions import COORDINATOR, Action, Choice, World, poll
 from ..simulation.network import SimulationError
-from ..simulation.workers import Worker
+from ..simulation.workers import SimulatedWorker
 from .moving import poll_slowly
 
 SCALING_POLICIES = ("ds2", "threshold", "dhalion", "stela")
@@ -75,7 +75,7 @@ def _measure(world: World) -> None:
             world.coordinator.interpreter.report(worker.name, worker.attempt, _window(world, worker))
 
 
-def _window(world: World, worker: Worker) -> WorkerWindow:
+def _window(world: World, worker: SimulatedWorker) -> WorkerWindow:
     random, table = world.random, world.coordinator.core.migrations.tables.get(worker.spec.stage)
     owned = np.flatnonzero(table.groups == worker.spec.index) if table is not None else np.zeros(0, np.int64)
     useful = random.random() * WINDOW

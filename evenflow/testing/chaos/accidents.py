@@ -34,12 +34,12 @@ class Kill:
         return f"{self.at:7.1f} s  kill {self.number}: {self.kind}: {self.victims}{during}"
 
 
-class Tally:
+class OperationTally:
     """The outcomes of a job's changes. Its coordinator keeps the list; a killed coordinator loses it, and its replacement starts another.
 
-    >>> tally = Tally()
+    >>> tally = OperationTally()
     >>> for states in (["done"], ["done", "running"], [], ["done"]):
-    ...     tally.look(states)
+    ...     tally.observe(states)
     >>> str(tally)
     '2 done, 1 running'
     """
@@ -48,7 +48,7 @@ class Tally:
         self._before: Counter[str] = Counter()
         self._now: list[str] = []
 
-    def look(self, states: Sequence[str]) -> None:
+    def observe(self, states: Sequence[str]) -> None:
         if len(states) < len(self._now):
             self._before.update(self._now)
         self._now = list(states)
@@ -67,7 +67,7 @@ class Accidents:
         self._kills: list[Kill] = []
         self._marks: dict[int, int] = {}
         self._attempts: set[int] = set()
-        self._scalings, self._migrations = Tally(), Tally()
+        self._scalings, self._migrations = OperationTally(), OperationTally()
         self.zombies = 0
         """Workers that continued after they were declared lost."""
 
@@ -78,8 +78,8 @@ class Accidents:
             return list(self._kills)
 
     @property
-    def gone_on(self) -> bool:
-        """True if the job had recovered from all kills at the last look."""
+    def recovered(self) -> bool:
+        """True if the job had recovered from all kills at the last observation."""
         return all(kill.recovery is not None for kill in self.kills)
 
     def note(self, kind: str, victims: str, change: str, change_kind: str = "") -> Kill:
@@ -94,7 +94,7 @@ class Accidents:
         self.zombies += 1
         return f"{time.monotonic() - self._begun:7.1f} s  zombie {self.zombies}: {name} was declared lost, and wakes"
 
-    def look(self) -> None:
+    def observe(self) -> None:
         """Ask the job for its progress; no answer means no progress."""
         try:
             checkpoints, attempt = self._job.checkpoints(), self._job.status().attempt
@@ -109,8 +109,8 @@ class Accidents:
             for index, kill in enumerate(self._kills):
                 if kill.recovery is None and complete > self._marks.setdefault(kill.number, newest):
                     self._kills[index] = replace(kill, recovery=now - kill.at)
-            self._scalings.look([report.state.value for report in scalings])
-            self._migrations.look([report.state.value for report in migrations])
+            self._scalings.observe([report.state.value for report in scalings])
+            self._migrations.observe([report.state.value for report in migrations])
 
     def table(self) -> str:
         """Draw the kills by kind and their recovery times, then the job's other events."""

@@ -15,7 +15,7 @@ IN_PEACE: Duration = "60s"
 """The most time of a change that must end before the disturbed one begins."""
 
 
-class Changes:
+class ChaosChanges:
     """Changes of the operators `move` and `scale`, which are scaled between one worker and `most_workers`, in one step."""
 
     def __init__(self, job: Job, move: Sequence[str], scale: Sequence[str], most_workers: int) -> None:

@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from random import Random
 from types import TracebackType
 from typing import Any, Self
 
@@ -32,8 +33,7 @@ from ...engine.time.duration import Duration, seconds
 from ...job import Job
 from ...state.errors import EvenflowError
 from .accidents import Accidents, Kill
-from .changes import Changes
-from .script import Script
+from .changes import ChaosChanges
 from .sleepers import ANSWER_SECONDS, Sleeper
 
 COORDINATOR, COORDINATORS = "coordinator", "coordinator twice"
@@ -43,7 +43,7 @@ KINDS = (WORKER, WORKERS, COORDINATOR, COORDINATORS, ZOMBIE)
 Killer = Callable[[], str | None]
 """Kills a process and returns its name, or None if there was none."""
 
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 WATCH_SECONDS = 0.2
 """Seconds between two looks at the job's progress: each requests four lists from its coordinator."""
 
@@ -92,7 +92,7 @@ class Chaos:
         self._job, self._every, self._say = job, seconds(every, "Chaos: every"), say if say is not None else lambda _: None
         self._patience = seconds(patience, "Chaos: patience")
         self._killers: dict[str, Killer] = {kind: getattr(self, f"_kill_{kind.replace(' ', '_')}") for kind in kinds} | dict(others or {})
-        self._changes = Changes(job, move, scale, most_workers)
+        self._changes = ChaosChanges(job, move, scale, most_workers)
         self._script = Script(seed, list(self._killers), self._changes.names)
         self._chance = self._script.chance(0, "step")
         self._ended = threading.Event()
@@ -138,8 +138,8 @@ class Chaos:
 
     def recovered(self) -> bool:
         """True if the job has completed a checkpoint after the last kill."""
-        self._accidents.look()
-        return self._accidents.gone_on
+        self._accidents.observe()
+        return self._accidents.recovered
 
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
@@ -166,16 +166,16 @@ class Chaos:
         """Begin a change shortly before the next kill, or once the job has recovered from the last; empty if it has not."""
         self._ended.wait(max(0.0, due - CHANGE_SECONDS - time.monotonic()))
         while time.monotonic() < due + self._patience:
-            if self._accidents.gone_on:
+            if self._accidents.recovered:
                 with suppress(EvenflowError, TimeoutError):  # it can't be begun now, because the job recovers or moves something
                     return self._changes.begin(name, self._script.chance(step, "change"))
-            if self._ended.wait(LOOK_SECONDS):
+            if self._ended.wait(POLL_SECONDS):
                 break
         return ""
 
     def _watch(self) -> None:
         while not self._ended.wait(WATCH_SECONDS):
-            self._accidents.look()
+            self._accidents.observe()
             for sleeper in [sleeper for sleeper in self._sleepers if sleeper.lost]:
                 self._sleepers.remove(sleeper)
                 sleeper.wake()
@@ -249,7 +249,7 @@ def _answers(name: str) -> bool:
         with suppress(ValueError, RayError):
             ray.get(ray.get_actor(name, namespace=NAMESPACE).__ray_call__.remote(lambda _: None), timeout=ANSWER_SECONDS)
             return True
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
     return False
 
 
@@ -259,3 +259,34 @@ def _short(name: str) -> str:
 
 def _die(_: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Script:
+    """The random choices of a chaos run: the order of accidents and changes, and all other draws of each step.
+
+    `kinds` of accidents and `changes` by name: each occurs once before one is repeated. Every step has random numbers of its own,
+    so that the number of draws in other steps, which depends on time, has no effect.
+
+    >>> script = Script(7, ("worker", "coordinator"), ("move", "scale"))
+    >>> sorted((script.kind(0), script.kind(1))), [script.kind(n) for n in range(9)] == [script.kind(n) for n in range(9)]
+    (['coordinator', 'worker'], True)
+    """
+
+    def __init__(self, seed: int, kinds: Sequence[str], changes: Sequence[str]) -> None:
+        self._seed, self._kinds, self._changes = seed, tuple(kinds), tuple(changes)
+
+    def kind(self, step: int) -> str:
+        """Return the kind of accident of a step."""
+        return self._dealt("kinds", self._kinds, step)
+
+    def change(self, step: int) -> str | None:
+        """Return the change to be under way in a step: one in every second step, if there are changes."""
+        return self._dealt("changes", self._changes, step // 2) if step % 2 and self._changes else None
+
+    def chance(self, step: int, what: str) -> Random:
+        """Return the random numbers of a step for one purpose; the same each time."""
+        return Random(f"{self._seed} {what} {step}")  # noqa: S311 -- what happens is no secret
+
+    def _dealt(self, what: str, deck: tuple[str, ...], number: int) -> str:
+        turn, place = divmod(number, len(deck))
+        return self.chance(turn, what).sample(deck, len(deck))[place]

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from ...scheduler.policies.controller import Controller, DecisionRecord
 from .cluster_model import ClusterModel, ModelOperator
 
-__all__ = ["ClusterModel", "Controller", "Course", "ModelOperator", "Sample", "closed_loop"]
+__all__ = ["ClusterModel", "Controller", "LoopCourse", "LoopSample", "ModelOperator", "closed_loop"]
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class LoopSample:
     """One second: the workers of each operator, the unread records of the sources, the records that each operator has processed so far."""
 
     time: float
@@ -28,11 +28,11 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class LoopCourse:
     """The decisions of a run, and its samples second by second."""
 
     decisions: tuple[DecisionRecord, ...]
-    samples: tuple[Sample, ...]
+    samples: tuple[LoopSample, ...]
 
     @property
     def steps(self) -> int:
@@ -63,14 +63,14 @@ class Course:
         return sum((b - a) * (c - b) < 0 for a, b, c in zip(sizes, sizes[1:], sizes[2:], strict=False))
 
 
-def closed_loop(model: ClusterModel, controller: Controller, seconds: float) -> Course:
+def closed_loop(model: ClusterModel, controller: Controller, seconds: float) -> LoopCourse:
     """Let a controller run a simulated cluster for some virtual time, looking at it every second."""
     samples, end = [], model.time + seconds
     waiting = False
     while model.time < end:
         model.advance(1.0)
         sizes = model.parallelism
-        samples.append(Sample(model.time, sizes, model.backlog, {name: model.processed(name) for name in sizes}))
+        samples.append(LoopSample(model.time, sizes, model.backlog, {name: model.processed(name) for name in sizes}))
         if waiting and not model.reconfiguring:
             controller.carried_out(model.time)
             waiting = False
@@ -79,4 +79,4 @@ def closed_loop(model: ClusterModel, controller: Controller, seconds: float) -> 
             if decision is not None:
                 model.carry_out(decision)
                 waiting = True
-    return Course(controller.history, tuple(samples))
+    return LoopCourse(controller.history, tuple(samples))

@@ -11,9 +11,9 @@ from random import Random
 from typing import Any
 
 from ...engine.protocol.ids import ChannelId, WorkerId
-from .coordinator import Clock, Coordinator
+from .coordinator import Clock, SimulatedCoordinator
 from .network import Channel, Mailbox
-from .workers import SimulatedReport, Worker
+from .workers import SimulatedReport, SimulatedWorker
 
 STEPS_IN_TIME = (0.0005, 0.004, 0.03, 0.5)
 """Seconds by which the clock may advance at once."""
@@ -30,8 +30,8 @@ class World:
 
     random: Random
     channels: Mapping[ChannelId, Channel]
-    workers: dict[WorkerId, Worker]
-    coordinator: Coordinator
+    workers: dict[WorkerId, SimulatedWorker]
+    coordinator: SimulatedCoordinator
     clock: Clock
     accidents: int = 0
     damages: int = 0
@@ -75,7 +75,7 @@ TIME = "time"
 class OfWorker:
     """An action of each worker on its own. Its choices are valid until the worker changes, so they are computed only then."""
 
-    choices_of: Callable[[Worker, World], list[Choice]]
+    choices_of: Callable[[SimulatedWorker, World], list[Choice]]
 
     def __call__(self, world: World) -> list[Choice]:
         found: list[Choice] = []
@@ -85,13 +85,13 @@ class OfWorker:
 
 
 @OfWorker
-def start(worker: Worker, world: World) -> list[Choice]:
+def start(worker: SimulatedWorker, world: World) -> list[Choice]:
     """Let a worker start its task."""
     return [] if worker.started or worker.over else once(worker, "start", _at_once, worker.open, world)
 
 
 @OfWorker
-def receive(worker: Worker, world: World) -> list[Choice]:
+def receive(worker: SimulatedWorker, world: World) -> list[Choice]:
     """Let a worker take the oldest element of one of its channels."""
     if not worker.may_take:
         return []
@@ -99,7 +99,7 @@ def receive(worker: Worker, world: World) -> list[Choice]:
 
 
 @OfWorker
-def take_state(worker: Worker, world: World) -> list[Choice]:
+def take_state(worker: SimulatedWorker, world: World) -> list[Choice]:
     """Let a worker take state, or a request for state, from another worker of its operator, even if it waits for credit or has ended."""
     if not worker.started or worker.dead:
         return []
@@ -107,13 +107,13 @@ def take_state(worker: Worker, world: World) -> list[Choice]:
 
 
 @OfWorker
-def give_state(worker: Worker, world: World) -> list[Choice]:
+def give_state(worker: SimulatedWorker, world: World) -> list[Choice]:
     """Let a worker send a chunk of state in the background."""
     return once(worker, "give state", _at_once, worker.give, world) if worker.may_give else []
 
 
 @OfWorker
-def save_state(worker: Worker, world: World) -> list[Choice]:
+def save_state(worker: SimulatedWorker, world: World) -> list[Choice]:
     """Let a worker make a chunk of its state for a checkpoint."""
     return once(worker, "save state", _at_once, worker.save, world) if worker.may_save else []
 
@@ -134,25 +134,25 @@ def spawn(world: World) -> Iterable[Choice]:
 
 
 @OfWorker
-def poll(worker: Worker, world: World) -> list[Choice]:
+def poll(worker: SimulatedWorker, world: World) -> list[Choice]:
     """Let a source worker poll its reader."""
     return once(worker, "poll", _poll, worker, world) if worker.may_poll else []
 
 
 @OfWorker
-def flush(worker: Worker, world: World) -> list[Choice]:
+def flush(worker: SimulatedWorker, world: World) -> list[Choice]:
     """Let a worker send its buffers, as it does when it has nothing else to do."""
     return once(worker, "flush", _at_once, worker.flush, world) if worker.started and worker.task.outputs.wait and worker.may_take else []
 
 
 @OfWorker
-def obey(worker: Worker, world: World) -> list[Choice]:
+def obey(worker: SimulatedWorker, world: World) -> list[Choice]:
     """Deliver a command to a worker, perhaps before an earlier one, perhaps repeated later."""
     return once(worker, "obey", _obey, worker, world) if worker.commands.under_way and not worker.dead else []
 
 
 @OfWorker
-def report(worker: Worker, world: World) -> list[Choice]:
+def report(worker: SimulatedWorker, world: World) -> list[Choice]:
     """Deliver a report to the coordinator, perhaps before an earlier one, perhaps repeated later."""
     return once(worker, "report", _report, worker, world) if worker.reports.under_way else []
 
@@ -176,7 +176,7 @@ ACTIONS: tuple[Action, ...] = (
 """The actions of a job without accidents."""
 
 
-def once(worker: Worker, kind: str, run: Callable[..., None], *arguments: Any) -> list[Choice]:
+def once(worker: SimulatedWorker, kind: str, run: Callable[..., None], *arguments: Any) -> list[Choice]:
     """Return the worker's only choice of a kind, the same each time, so that it is not made and weighed in every step."""
     known: list[Choice] | None = worker.known.get(kind)
     if known is None:
@@ -184,7 +184,7 @@ def once(worker: Worker, kind: str, run: Callable[..., None], *arguments: Any) -
     return known
 
 
-def _from_channels(worker: Worker, kind: str, channels: Mapping[ChannelId, Channel], world: World) -> list[Choice]:
+def _from_channels(worker: SimulatedWorker, kind: str, channels: Mapping[ChannelId, Channel], world: World) -> list[Choice]:
     """Yield a choice for each channel with a waiting element."""
     choices: list[Choice] = []
     known = worker.known
@@ -200,20 +200,20 @@ def _at_once(does: Callable[[float], None], world: World) -> None:
     does(world.now)
 
 
-def _receive(worker: Worker, channel: Channel, world: World) -> None:
+def _receive(worker: SimulatedWorker, channel: Channel, world: World) -> None:
     worker.receive(channel, world.now)
 
 
-def _poll(worker: Worker, world: World) -> None:
+def _poll(worker: SimulatedWorker, world: World) -> None:
     worker.poll(world.random.randint(1, 6), world.random.random() < 0.1, world.now)
 
 
-def _obey(worker: Worker, world: World) -> None:
+def _obey(worker: SimulatedWorker, world: World) -> None:
     for command in _arrive(worker.commands, world.random):
         worker.obey(command, world.now)
 
 
-def _report(worker: Worker, world: World) -> None:
+def _report(worker: SimulatedWorker, world: World) -> None:
     reports: list[SimulatedReport] = _arrive(worker.reports, world.random)
     world.coordinator.receive(worker.name, worker.attempt, reports)
 

@@ -16,7 +16,7 @@ from ...engine.batch import Batch
 from ...engine.protocol.effects import Prepared
 from ...scheduler.protocol.messages import CheckpointFailed
 from ...state.files import StateFile
-from .storage import Storage
+from .storage import MemoryStorage
 
 BUSY = 0.7
 """How likely a chunk keeps the writer busy, so that the task does something else before it makes the next."""
@@ -25,7 +25,7 @@ BUSY = 0.7
 class SimulatedWriter:
     """A writer of checkpoints. `name` and `attempt` name its files. `random` decides how often it is busy; None: always."""
 
-    def __init__(self, storage: Storage, name: str, attempt: int, random: Random | None) -> None:
+    def __init__(self, storage: MemoryStorage, name: str, attempt: int, random: Random | None) -> None:
         self._storage, self._name, self._attempt, self._random = storage, name, attempt, random
         self.busy = False
         self._chunks: list[Batch] = []
@@ -75,7 +75,7 @@ class SimulatedWriter:
 class SimulatedSavedState:
     """The files of checkpoints from which a worker restores its state."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: MemoryStorage) -> None:
         self._storage = storage
 
     def chunks(self, checkpoint: int, entry: StateFile) -> Iterable[pa.RecordBatch]:

@@ -13,7 +13,7 @@ from ...engine.protocol.ids import NO_CHECKPOINT, Attempt, WorkerId
 from ...engine.sink import Sink
 from ...scheduler.configs.job import JobConfig
 from ...scheduler.job.core import JobCore
-from ...scheduler.policies.nodes.cluster_view import ClusterView
+from ...scheduler.policies.nodes.placement import ClusterView
 from ...scheduler.protocol.effects import Deploy, Spawn
 from ...scheduler.protocol.messages import Command
 from ...scheduler.protocol.requests import Request, ShowProgress, ShowStatus
@@ -23,8 +23,8 @@ from ...scheduler.record.restoring.terms import Terms, first_attempt
 from .job_storage import SimulatedStorage
 from .ledger import Ledger
 from .nodes import SimulatedNodes
-from .storage import Storage
-from .workers import Ready, SimulatedReport, Worker
+from .storage import MemoryStorage
+from .workers import Ready, SimulatedReport, SimulatedWorker
 
 A = TypeVar("A")
 
@@ -40,7 +40,7 @@ class Clock:
 
 
 @dataclass(slots=True)
-class Counts:
+class JobCounts:
     """Counters of a simulated job: `restarts`, and those that restored a checkpoint (`recoveries`)."""
 
     restarts: int = 0
@@ -57,11 +57,11 @@ class Surroundings:
     plan: Plan
     config: JobConfig
     sinks: Mapping[str, Sink]
-    storage: Storage
+    storage: MemoryStorage
     ledger: Ledger
     clock: Clock
-    counts: Counts
-    workers: dict[WorkerId, Worker]
+    counts: JobCounts
+    workers: dict[WorkerId, SimulatedWorker]
     deploy: Callable[[Deploy], None]
     spawn: Callable[[Spawn], None]
     retire: Callable[[tuple[WorkerId, ...]], None]
@@ -69,7 +69,7 @@ class Surroundings:
     replan: Callable[[int], Plan]
 
 
-class Coordinator:
+class SimulatedCoordinator:
     """The coordinator of the job's newest term. It is its interpreter's `Workers`; work that takes time there waits for the schedule."""
 
     def __init__(self, around: Surroundings, terms: Terms, begin: RestorePoint) -> None:
@@ -98,12 +98,12 @@ class Coordinator:
         return () if self._alone else self.core.checkpointing.deliveries.pending
 
     @property
-    def all_storage(self) -> Storage:
+    def all_storage(self) -> MemoryStorage:
         """The storage that all coordinators of the job share."""
         return self._around.storage
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> JobCounts:
         """The job's counters so far."""
         return self._around.counts
 
@@ -158,7 +158,7 @@ class Coordinator:
         if wanted.attempt == self.core.attempt:
             self._around.spawn(wanted)
 
-    def lose(self) -> Coordinator:
+    def lose(self) -> SimulatedCoordinator:
         """Lose this coordinator, and return the one that replaces it as soon as the store answers."""
         storage = self._around.storage
         storage.unreachable = False
@@ -169,11 +169,11 @@ class Coordinator:
         begin = RestorePoint(
             manifest, first, storage.last, takes_over=True, committed=storage.committed, attempt=attempt, stop=storage.stop
         )
-        after = Coordinator(self._around, terms, begin)
+        after = SimulatedCoordinator(self._around, terms, begin)
         after.begin()
         return after
 
-    def start_again(self, parallelism: int | None) -> Coordinator:
+    def start_again(self, parallelism: int | None) -> SimulatedCoordinator:
         """Start the program again, perhaps with another number of workers, and return the coordinator of that start."""
         storage = self._around.storage
         storage.unreachable = False
@@ -183,7 +183,7 @@ class Coordinator:
         attempt, reached = first_attempt(terms.term), storage.reached(terms)
         begin = RestorePoint(newest, last=storage.last, resumes=True, committed=reached, attempt=attempt)
         around = self._around if parallelism is None else replace(self._around, plan=self._around.replan(parallelism))
-        after = Coordinator(around, terms, begin)
+        after = SimulatedCoordinator(around, terms, begin)
         after.begin()
         return after
 
@@ -193,7 +193,7 @@ class Coordinator:
         storage = self._around.storage
         return storage.empty or storage.newest(self._terms) is not None
 
-    def leave_alone(self, workers: dict[WorkerId, Worker]) -> None:
+    def leave_alone(self, workers: dict[WorkerId, SimulatedWorker]) -> None:
         """Continue with these workers after being declared lost; no others can be started."""
         self.workers, self._alone, self.wanted = workers, True, None
         self.spawns.clear()

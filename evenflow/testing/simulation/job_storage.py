@@ -29,8 +29,8 @@ from ...scheduler.protocol.manifest import Manifest
 from ...scheduler.protocol.storage_answers import (
     Committed,
     Delivery,
+    ManifestSaved,
     OlderFound,
-    Saved,
     SavepointCopied,
     SinksRestored,
     StorageAnswer,
@@ -39,7 +39,7 @@ from ...scheduler.record.restoring.terms import Terms
 from ...state.errors import StoreUnavailableError
 from .ledger import Ledger
 from .network import SimulationError
-from .storage import Storage
+from .storage import MemoryStorage
 
 Steps = Iterator[StorageAnswer | None]
 """The steps of an effect: None between two steps; the answer, if there is one, comes last."""
@@ -52,7 +52,7 @@ class SimulatedStorage:
     `superseded`: True once it has found that another coordinator has begun; it has ended then.
     """
 
-    def __init__(self, storage: Storage, ledger: Ledger, sinks: Mapping[str, Sink], terms: Terms, *, resumes: bool = False) -> None:
+    def __init__(self, storage: MemoryStorage, ledger: Ledger, sinks: Mapping[str, Sink], terms: Terms, *, resumes: bool = False) -> None:
         self._resumes = resumes
         self._doubtful: set[CheckpointNumber] = set()
         self._storage, self._ledger, self._sinks, self._terms = storage, ledger, sinks, terms
@@ -134,16 +134,16 @@ class SimulatedStorage:
             if not self._in_charge():
                 return
         except FileExistsError as error:
-            yield Saved(manifest.checkpoint, str(error))
+            yield ManifestSaved(manifest.checkpoint, str(error))
         except OSError as error:
             self._doubtful.add(manifest.checkpoint)
             with suppress(OSError):
                 self._settle()
-            yield Saved(manifest.checkpoint, str(error))
+            yield ManifestSaved(manifest.checkpoint, str(error))
         else:
             with suppress(OSError):
                 self._storage.sweep(self._terms)
-            yield Saved(manifest.checkpoint)
+            yield ManifestSaved(manifest.checkpoint)
 
     def _write(self, manifest: Manifest) -> None:
         try:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...engine.protocol.ids import WorkerId
-from ...scheduler.policies.nodes.cluster_view import ClusterView
-from ...scheduler.policies.nodes.placement import Node, Place
+from ...scheduler.policies.nodes.placement import ClusterNode, ClusterView, WorkerPlace
 
 NODES = ("a", "b", "c", "d")
 CPUS = 4.0
@@ -43,8 +42,8 @@ class SimulatedNodes:
     def view(self) -> ClusterView:
         """Return the cluster as the job sees it."""
         if self._view is None:
-            nodes = tuple(Node(node, CPUS, CPUS, self._count(node)) for node in NODES)
-            self._view = ClusterView(nodes, {worker: Place(worker, node) for worker, node in self._places.items()})
+            nodes = tuple(ClusterNode(node, CPUS, CPUS, self._count(node)) for node in NODES)
+            self._view = ClusterView(nodes, {worker: WorkerPlace(worker, node) for worker, node in self._places.items()})
         return self._view
 
     def _count(self, node: str) -> int:

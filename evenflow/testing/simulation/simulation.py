@@ -35,8 +35,7 @@ from ...scheduler.configs.autoscale import AutoscaleConfig
 from ...scheduler.configs.balance import BalanceConfig
 from ...scheduler.configs.checkpoint import CheckpointConfig
 from ...scheduler.configs.job import JobConfig
-from ...scheduler.configs.metrics import MetricsConfig
-from ...scheduler.configs.network import NetworkConfig
+from ...scheduler.configs.run import MetricsConfig, NetworkConfig
 from ...scheduler.protocol.effects import Deploy, JobState, Spawn
 from ...scheduler.protocol.restore_point import RestorePoint
 from ...scheduler.record.restoring.restore import restored_tasks
@@ -44,12 +43,12 @@ from ...scheduler.record.restoring.restored_task import RestoredTask
 from ...scheduler.record.restoring.terms import Terms
 from ..settings import changed
 from .actions import ACTIONS, TIME, Action, Choice, OfWorker, World
-from .coordinator import Clock, Coordinator, Counts, Surroundings
+from .coordinator import Clock, JobCounts, SimulatedCoordinator, Surroundings
 from .ledger import Ledger
 from .network import Channel, SimulationError
 from .nodes import SimulatedNodes
-from .storage import Storage
-from .workers import Worker
+from .storage import MemoryStorage
+from .workers import SimulatedWorker
 
 STUCK_AFTER = 200
 """Steps in a row in which only time can pass; after that, no step ever will do more."""
@@ -82,7 +81,7 @@ class SimulationResult:
     moved: bool = False
     stopped: bool = False
     now: float = 0.0
-    storage: Storage = field(default_factory=Storage, compare=False)
+    storage: MemoryStorage = field(default_factory=MemoryStorage, compare=False)
 
 
 def simulate(
@@ -159,14 +158,14 @@ class _Simulation:
         self._sources = [c.operator.source for stage in plan.stages for c in stage.chain if isinstance(c.operator, Read)]
         self._rows: dict[str, list[dict[str, Any]]] = {}
         sinks = self._list_sinks(plan)
-        storage, clock = (after.storage.for_next_run(), Clock(after.now)) if after is not None else (Storage(), Clock())
+        storage, clock = (after.storage.for_next_run(), Clock(after.now)) if after is not None else (MemoryStorage(), Clock())
         self._storage, self._ledger, self._credit, self._sinks = storage, Ledger(), config.network.credit_batches, sinks
         self._channels: dict[ChannelId, Channel] = {}
-        self._workers: dict[WorkerId, Worker] = {}
+        self._workers: dict[WorkerId, SimulatedWorker] = {}
         self._touched: set[str] = set()
         self._nodes = SimulatedNodes()
         around = Surroundings(
-            plan, config, sinks, self._storage, self._ledger, clock, Counts(), self._workers,
+            plan, config, sinks, self._storage, self._ledger, clock, JobCounts(), self._workers,
             self._deploy, self._spawn, self._retire, self._nodes, replan,
         )  # fmt: skip
         self.counts = around.counts
@@ -174,7 +173,7 @@ class _Simulation:
             random,
             self._channels,
             self._workers,
-            Coordinator(around, Terms(), RestorePoint(storage.first, storage.first is not None, storage.last)),
+            SimulatedCoordinator(around, Terms(), RestorePoint(storage.first, storage.first is not None, storage.last)),
             around.clock,
         )
         self._schedule = _Schedule(random)
@@ -205,9 +204,9 @@ class _Simulation:
                 spec = _with_sinks(task, self._sinks).of_attempt(wanted.plan.name, wanted.attempt)
                 self._workers[task.name] = self._worker(spec, wanted.attempt, None)
 
-    def _worker(self, spec: TaskSpec, attempt: Attempt, restored: RestoredTask | None) -> Worker:
+    def _worker(self, spec: TaskSpec, attempt: Attempt, restored: RestoredTask | None) -> SimulatedWorker:
         pace = Random(f"{self._seed} {spec.name} {attempt}") if self._seed >= PACED else None  # noqa: S311 -- the schedule has its own
-        return Worker(spec, self._channels, self._credit, self._storage, attempt, restored, self._touched, pace)
+        return SimulatedWorker(spec, self._channels, self._credit, self._storage, attempt, restored, self._touched, pace)
 
     def _retire(self, gone: tuple[WorkerId, ...]) -> None:
         for name in gone:
@@ -272,7 +271,7 @@ class _Simulation:
                 (waits if choice.who == TIME else acts).append(choice)
         return acts, waits
 
-    def _choices_of(self, worker: Worker) -> list[Choice]:
+    def _choices_of(self, worker: SimulatedWorker) -> list[Choice]:
         found: list[Choice] = []
         for choices_of in self._of_worker:
             if more := choices_of(worker, self.world):

@@ -29,7 +29,7 @@ OTHERS = 2
 """Checkpoints of an earlier run that exist when the job begins."""
 
 
-class Storage:
+class MemoryStorage:
     """Durable storage. While it is `full`, nothing can be written; while it is `unreachable`, nothing can be read either; while it is
     `slow`, workers' files are delayed. `loses_reply`: the reply of the next manifest is lost.
     """
@@ -46,7 +46,7 @@ class Storage:
         """The mode in which the job was asked to stop."""
         self.first: Manifest | None = None
         """The manifest of another run, from which this run began."""
-        self.looks_until_failure = self.commits_failed = 0
+        self.checks_until_failure = self.commits_failed = 0
         """The number of looks at a sink until a commit fails, 0 if none does; the number of failed commits."""
         self.retractions = 0
         """The number of restores of a checkpoint before one that may have been committed."""
@@ -101,11 +101,11 @@ class Storage:
 
     def refuses_commit(self) -> bool:
         """True if a sink can't commit now: it asks before it commits, and afterwards."""
-        if not self.looks_until_failure:
+        if not self.checks_until_failure:
             return False
-        self.looks_until_failure -= 1
-        self.commits_failed += not self.looks_until_failure
-        return not self.looks_until_failure
+        self.checks_until_failure -= 1
+        self.commits_failed += not self.checks_until_failure
+        return not self.checks_until_failure
 
     @property
     def start(self) -> int:
@@ -154,9 +154,9 @@ class Storage:
         terms = self._begun[term] = before.followed_by(term, newest.checkpoint if newest is not None else 0)
         return terms, newest
 
-    def for_next_run(self) -> Storage:
+    def for_next_run(self) -> MemoryStorage:
         """Return the same folder for a run that begins from its newest checkpoint, as from a savepoint."""
-        after, newest = Storage(), self.newest(self._begun[max(self._begun)])
+        after, newest = MemoryStorage(), self.newest(self._begun[max(self._begun)])
         after.first = replace(newest, undelivered=()) if newest is not None else None
         after._files = self._files
         return after

@@ -33,7 +33,7 @@ from ...scheduler.protocol.messages import Announced, Attach, Attached, Checkpoi
 from ...scheduler.record.restoring.restored_task import RestoredTask
 from .checkpoint_writer import SimulatedSavedState, SimulatedWriter
 from .network import Channel, Mailbox, SimulationError
-from .storage import Storage
+from .storage import MemoryStorage
 from .task_channels import TaskChannels
 
 COSTS = ((0.0,), (0.0,), (0.0, 0.0, 0.0002, 0.002))
@@ -77,7 +77,7 @@ class VirtualClock:
 
 
 class SimulatedMeter:
-    """Checks what it is told: work takes no negative time, and marks don't arrive before they are sent."""
+    """A meter that checks its figures: work takes no negative time, and marks don't arrive before they are sent."""
 
     def __init__(self, task: TaskCore) -> None:
         self.useful = 0.0
@@ -131,7 +131,7 @@ class SimulatedBackgroundWork:
         self._wanted.clear()
 
 
-class Worker:
+class SimulatedWorker:
     """A simulated worker. `attempt`: the job's. `choices`: its possible events, None after a change."""
 
     def __init__(
@@ -139,7 +139,7 @@ class Worker:
         spec: TaskSpec,
         channels: dict[ChannelId, Channel],
         credit: int,
-        storage: Storage,
+        storage: MemoryStorage,
         attempt: Attempt,
         restored: RestoredTask | None,
         touched: set[str],

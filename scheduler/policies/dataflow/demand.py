@@ -5,8 +5,8 @@ One pass in topological order; the rates are not rounded on the way (Kalavri et 
     leaving(i)  = selectivity(i) * arriving(i),    selectivity = true output rate / true processing rate
     arriving(i) = offered(i) + sum over edges (j, i) of share(j, i) * leaving(j)
 
-Invariant: what a source offers is the rate from outside, never the rate that backpressure has left it; and rates stay within what a figure
-may be, however many selectivities are multiplied.
+Invariant: a source's offer is the rate from outside, independent of backpressure; and rates stay within the bounds of a figure,
+however many selectivities are multiplied.
 
 >>> from .snapshot import DataflowSnapshot, Edge
 >>> o2 = OperatorFigures("o2", 2, true_processing_rate=1000, true_output_rate=3800)
@@ -35,7 +35,9 @@ Rate = float | None
 
 
 def offered(operator: OperatorFigures) -> Rate:
-    """What comes to an operator from outside: its `source_rate`, or what it reads and how much faster its backlog grows."""
+    """Return the rate at which an operator is offered records from outside: its `source_rate`, or its reading rate plus its
+    backlog's growth.
+    """
     if operator.source_rate is not None:
         return operator.source_rate
     read = operator.observed_processing_rate if operator.true_processing_rate else operator.observed_output_rate
@@ -45,12 +47,14 @@ def offered(operator: OperatorFigures) -> Rate:
 
 
 def backlog_over(seconds: float) -> Callable[[OperatorFigures], Rate]:
-    """What sources must read besides, to work their backlog off in that time."""
+    """Return the additional rate that sources must read to work their backlog off in that time."""
     return lambda operator: operator.queue_records / seconds
 
 
 def arrivals(snapshot: DataflowSnapshot, from_outside: Callable[[OperatorFigures], Rate] = offered) -> dict[str, Rate]:
-    """The demand of every operator, in records per second. A measured `arrival_rate` replaces the sum of what other operators send."""
+    """Return the demand of every operator, in records per second. A measured `arrival_rate` replaces the sum of other operators'
+    output.
+    """
     arriving: dict[str, Rate] = {}
     for name in snapshot.order:
         operator, edges = snapshot.operator(name), snapshot.inputs(name)
@@ -59,14 +63,14 @@ def arrivals(snapshot: DataflowSnapshot, from_outside: Callable[[OperatorFigures
         elif operator.arrival_rate is not None and from_outside is offered:
             arriving[name] = operator.arrival_rate
         else:
-            sent = [_leaving(snapshot.operator(edge.source), arriving[edge.source], edge.share) for edge in edges]
+            inputs = [_leaving(snapshot.operator(edge.source), arriving[edge.source], edge.share) for edge in edges]
             extra = from_outside(operator) if operator.source_rate is not None else 0.0
-            arriving[name] = _sum([*sent, extra])
+            arriving[name] = _sum([*inputs, extra])
     return arriving
 
 
 def selectivity(operator: OperatorFigures) -> Rate:
-    """Records put out per record taken in; 1 for a source whose input isn't counted, None where it isn't known."""
+    """Return the records emitted per record processed; 1 for a source whose input isn't counted, None if unknown."""
     if operator.true_processing_rate and operator.true_output_rate is not None:
         return operator.true_output_rate / operator.true_processing_rate
     if operator.observed_processing_rate and operator.observed_output_rate is not None:
@@ -76,7 +80,9 @@ def selectivity(operator: OperatorFigures) -> Rate:
 
 
 def workers_needed(snapshot: DataflowSnapshot, operator: OperatorFigures, arriving: Rate) -> Rate:
-    """How many workers, not rounded, process what arrives; those of a source that counts no input put it out. None if not known."""
+    """Return the unrounded number of workers that process `arriving`, or emit it in a source that counts no input. None if
+    unknown.
+    """
     if arriving == 0:
         return 0.0
     rate = operator.true_processing_rate or (None if snapshot.inputs(operator.name) else operator.true_output_rate)
@@ -84,12 +90,12 @@ def workers_needed(snapshot: DataflowSnapshot, operator: OperatorFigures, arrivi
 
 
 def whole_workers(needed: float) -> int:
-    """The least whole number of workers that are enough, 1 to MAX_WORKERS; what floating point adds is not a worker."""
+    """Return the least whole number of sufficient workers, 1 to MAX_WORKERS; floating-point noise adds no worker."""
     return max(1, ceil(needed * (1 - _ROUNDING))) if needed < MAX_WORKERS else MAX_WORKERS
 
 
 def bounded(rate: float) -> float:
-    """A rate that was calculated, within what a figure may be."""
+    """Return a calculated rate within the bounds of a figure."""
     return 0.0 if rate < LEAST else min(rate, MOST)
 
 

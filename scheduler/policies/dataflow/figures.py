@@ -1,8 +1,8 @@
-"""What one operator does, and what each of its instances does: the figures that scaling decides by.
+"""The rates of an operator and of each of its instances, by which scaling decides.
 
-Invariant: rates are records per second, 0 or from LEAST to MOST, so that what policies make of them stays finite (what is less counts as
-0); a *true* rate is per second of useful time, what the instance would do if
-it never waited (Kalavri et al., Three steps is all you need, OSDI 2018, equation 4). An operator's rates are the sums over its instances.
+Invariant: rates are records per second, 0 or from LEAST to MOST, so that results stay finite (lower rates count as 0); a *true*
+rate is per second of useful time: the rate of an instance that never waits (Kalavri et al., Three steps is all you need, OSDI
+2018, equation 4). An operator's rates are the sums over its instances.
 
 >>> figures = OperatorFigures.summed("count", [InstanceFigures(600, observed_processing_rate=300), InstanceFigures(400)])
 >>> figures.parallelism, figures.true_processing_rate, figures.observed_processing_rate
@@ -20,7 +20,7 @@ from ....balancer.snapshot import LEAST, MAX_WORKERS, MOST
 from ....engine.errors import SnapshotError
 
 KINDS = ("continuous", "window", "join")
-"""How an operator works: record by record, or on what it has gathered."""
+"""The ways in which operators work: record by record, or on gathered records."""
 
 TRUE_RATES = ("true_processing_rate", "true_output_rate")
 SUMMED = (*TRUE_RATES, "observed_processing_rate", "observed_output_rate", "queue_records", "backpressure", "starvation")
@@ -31,8 +31,8 @@ _RATES = (*SUMMED, "source_rate", "arrival_rate", "latency_ms")
 
 @dataclass(frozen=True, slots=True)
 class InstanceFigures:
-    """One worker's. `queue_records` wait for it; `backpressure` is the part of its time for which it waited for a later operator's credit,
-    `starvation` that for which it was ready to work while others had the CPUs.
+    """One worker's. `queue_records` wait for it; `backpressure` is the part of its time for which it waited for a later
+    operator's credit, `starvation` that for which it was ready to work while others had the CPUs.
 
     None: not known; a worker that had nothing to do has no true rates.
     """
@@ -63,16 +63,16 @@ class InstanceFigures:
 class OperatorFigures:
     """All instances of an operator together; None: not known.
 
-    `source_rate`: records per second that come from outside, read or not; `backlog_growth`: how much faster they come than they are read,
-    negative while a backlog is worked off. `arrival_rate`: records that arrive at the operator, where measured. `queue_records`:
-    records that wait; for a source, records that it has not read. `backpressure`: the shares of time in which the instances waited for
-    credit of the next operators, summed; `starvation`: the shares in which they were ready and had no CPU. `latency_ms`: what the operator
-    adds to a record's latency. `nodes`: where each instance is.
-    `kind`: one of KINDS. `chain`: operators of the same chain run in the same workers. `hottest_key_share`: the part of its records
-    that have its hottest key. `keyed`: whether records go by their keys, which can be rebalanced, or round robin. `min_parallelism`,
-    `max_parallelism`: its own bounds; `key_groups`: no more workers have something to do.
+    `source_rate`: records per second that are offered from outside, read or not; `backlog_growth`: how much faster they arrive
+    than they are read, negative while a backlog is worked off. `arrival_rate`: records that arrive at the operator, where
+    measured. `queue_records`: records that wait; for a source, records that it has not read. `backpressure`: the shares of time
+    in which the instances waited for credit of the next operators, summed; `starvation`: the shares in which they were ready and
+    had no CPU. `latency_ms`: the operator's part of a record's latency. `nodes`: the node of each instance. `kind`: one of KINDS.
+    `chain`: operators of the same chain run in the same workers. `hottest_key_share`: the share of its hottest key in its
+    records. `keyed`: True if records go by their keys, which can be rebalanced, False if round robin. `min_parallelism`,
+    `max_parallelism`: its own bounds; `key_groups`: more workers than these have no work.
 
-    Raises SnapshotError, naming operator and field, for figures that can't be.
+    Raises SnapshotError, naming operator and field, for impossible figures.
     """
 
     name: str
@@ -121,20 +121,22 @@ class OperatorFigures:
 
     @classmethod
     def summed(cls, name: str, instances: Sequence[InstanceFigures], **others: Any) -> OperatorFigures:
-        """An operator from its instances. An instance without true rates counts as the mean of the others; `others`: further fields."""
+        """Return an operator as the sum of its instances. One without true rates counts as the mean of the others; `others`:
+        further fields.
+        """
         sums = {field: _sum(field, [getattr(one, field) for one in instances]) for field in SUMMED}
         known = {field: value for field, value in sums.items() if value is not None}
         return cls(name, **{"parallelism": len(instances), **known, **others, "instances": tuple(instances)})
 
     @property
     def per_instance_rate(self) -> float | None:
-        """The true rate of a mean instance: of what it processes, or puts out if it takes no input. None where it isn't known."""
+        """The true rate of a mean instance: records processed, or emitted if it takes no input. None if unknown."""
         rate = self.true_processing_rate or self.true_output_rate
         return rate / self.parallelism if rate else None
 
 
 def check_number(what: str, value: Any, least: float = 0.0, most: float = MOST) -> None:
-    """Raises SnapshotError unless `value` is a number within the bounds, which are finite."""
+    """Raise SnapshotError unless `value` is a number within the bounds, which are finite."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
         raise SnapshotError(f"{what} is {shown(value)}: it must be a finite number, {least:g} or more and at most {most:g}")
 

@@ -1,18 +1,19 @@
-"""What a running job's workers have measured, as the snapshot that scaling policies decide by.
+"""The snapshot of a running job that scaling policies decide by, made from its workers' measurements.
 
-Invariant: a snapshot has one operator per stage, in the plan's order, with one instance per worker; operators that are chained in the same
-workers share their figures, so they are one operator here, with the stage's name.
+Invariant: a snapshot has one operator per stage, in the plan's order, with one instance per worker; operators that are chained in
+the same workers share their figures, so they are one operator here, with the stage's name.
 
-Four figures are estimates, for they are not measured:
+Four figures are estimates, since they are not measured:
 
-- The demand of a source. If it knows its backlog, the demand is what was read plus the backlog's growth. If it states neither a `rate` nor
-  a backlog, it is what each worker reads, divided by the share of time in which the worker did not wait for credit, and at most
-  `MOST_HELD_BACK` times what it reads. A source that reads without a pace counts as one that offers all that it can read.
-- The share of an edge where an operator has several outputs: what the receiver took in, in equal parts where several feed it.
-- True rates of a worker that waits for input: without what batches cost whatever their rows are (`batch_costs.py`), as far as its CPU was
-  its own. If it were busy all the time, it would get full ones.
-- An operator's latency: waiting records divided by processed records (Little's law). For an operator without outputs: the latency of its
-  marks, less the latency of the path before it.
+- The demand of a source. If it knows its backlog, the demand is its reading rate plus the backlog's growth. If it states neither
+  a `rate` nor a backlog, it is each worker's reading rate, divided by the share of time in which the worker did not wait for
+  credit, and at most `MOST_HELD_BACK` times the reading rate. A source that reads without a pace counts as one that offers all
+  that it can read.
+- The share of an edge where an operator has several outputs: the receiver's input, in equal parts where several feed it.
+- True rates of a worker that waits for input: without the fixed costs of batches (`batch_costs.py`), to the extent that its CPU
+  was its own. If it were busy all the time, it would get full batches.
+- An operator's latency: waiting records divided by processed records (Little's law). For an operator without outputs: the latency
+  of its marks, less the latency of the path before it.
 
 >>> import evenflow as ef
 >>> from evenflow.scheduler.policies.dataflow.scaled_stage import scaled_stages
@@ -40,18 +41,20 @@ from .settings import DEFAULTS, PolicySettings
 from .snapshot import DataflowSnapshot, Edge
 
 MOST_HELD_BACK = 20.0
-"""A source that waits all the time says nothing of what it would read: it is taken to be held back by this factor at most."""
+"""The most by which a source is assumed to be held back: one that waits all the time doesn't show how much it would read."""
 
 IDLE = 0.2
-"""The part of its time for which a worker waits for input while its batches are as small as they come; one that never waits gets full ones.
+"""The part of its time for which a worker waits for input while its batches are as small as they come; one that never waits gets
+full ones.
 """
 
 STARVED = 0.1
-"""The part of a window for which its worker may wait for a CPU while its batches tell what a batch costs. Beyond that the times of batches
-follow what else the machine does, and a line through them shows costs that aren't there."""
+"""The share of a window that its worker may wait for a CPU while its batches show the cost of a batch. Beyond that, the times of
+batches reflect the machine's other load, and a line through them shows costs that don't exist.
+"""
 
 SHORTEST = 1e-6
-"""Seconds: nothing follows from what was measured in less."""
+"""The shortest measurement that counts, in seconds."""
 
 
 def observed(
@@ -60,10 +63,11 @@ def observed(
     settings: PolicySettings = DEFAULTS,
     nodes: Mapping[WorkerId, str] | None = None,
 ) -> DataflowSnapshot:
-    """`stages` in topological order. `windows`: those of each worker, by its name, that count; a worker without any has no rates. `nodes`:
-    each worker's, where there are.
+    """Return the snapshot of `stages`, which are in topological order.
 
-    The bounds of `settings` become those of each operator that has none of its own; a source that can't be shared out keeps its workers.
+    `windows`: the windows to use, by worker; a worker without any has no rates. `nodes`: each worker's node, if there are nodes.
+    The bounds of `settings` become those of each operator that has none of its own; a source that can't be reassigned keeps its
+    workers.
     """
     workers = {s.name: [_joined(windows.get(worker_id(s.name, i), ())) for i in range(s.parallelism)] for s in stages}
     edges = _edges(stages, {name: sum(one.rows_in for one in several) for name, several in workers.items()})
@@ -83,7 +87,7 @@ def observed(
 
 
 def _joined(windows: Sequence[WorkerWindow]) -> WorkerWindow:
-    """Windows of a worker as one, with the mean of the records that wait; of no length where there is none."""
+    """Merge windows of a worker, with the mean of the waiting records; without windows the result has no length."""
     if not windows:
         return WorkerWindow(WorkerId(""), 0.0, 0.0)
     sums: dict[str, Any] = {
@@ -121,14 +125,16 @@ def _operator(stage: ScaledStage, workers: list[WorkerWindow], source_rate: floa
 
 
 def _bounds(stage: ScaledStage, settings: PolicySettings) -> tuple[int, int | None]:
-    """The fewest and the most workers: the operator's own bounds, else those of the settings; those it has if they may not change."""
+    """Return the fewest and the most workers: the operator's own bounds, else those of the settings; its present number if that
+    is fixed.
+    """
     if stage.fixed:
         return stage.parallelism, stage.parallelism
     return stage.least or settings.min_parallelism, stage.most or settings.max_parallelism
 
 
 def _instance(worker: WorkerWindow, fixed: float) -> InstanceFigures:
-    """`fixed`: seconds that a batch costs its operator whatever its rows are."""
+    """Return the figures of a worker. `fixed`: seconds that a batch costs, whatever its rows."""
     if worker.length < SHORTEST:
         return InstanceFigures()
     idle = max(0.0, 1.0 - (worker.useful + worker.wait_credit + worker.starved) / worker.length)
@@ -146,12 +152,14 @@ def _instance(worker: WorkerWindow, fixed: float) -> InstanceFigures:
 
 
 def _held_back(worker: WorkerWindow) -> float:
-    """The part of its time for which it waited for credit."""
+    """Return the share of time that a worker waited for credit."""
     return min(worker.wait_credit / worker.length, 1.0) if worker.length >= SHORTEST else 0.0
 
 
 def _offered(stage: ScaledStage, windows: Sequence[Sequence[WorkerWindow]], workers: list[WorkerWindow]) -> float | None:
-    """Records per second that a source is offered, None of another operator; `workers` are the `windows` of each, joined."""
+    """Return the records per second that a source is offered, None for another operator; `workers` are the `windows` of each,
+    merged.
+    """
     if not stage.is_source or stage.rate is not None:
         return stage.rate
     came = [_came(several) for several in windows]
@@ -162,7 +170,9 @@ def _offered(stage: ScaledStage, windows: Sequence[Sequence[WorkerWindow]], work
 
 
 def _came(windows: Sequence[WorkerWindow]) -> float | None:
-    """What came to a source's worker (records/s), read or not, from the end of its first window to that of its last."""
+    """Return the rate (records/s) of arrivals at a source's worker, read or not, from the end of its first window to that of its
+    last.
+    """
     growth = _grown(windows)
     if growth is None:
         return None
@@ -170,7 +180,9 @@ def _came(windows: Sequence[WorkerWindow]) -> float | None:
 
 
 def _growth(windows: Sequence[Sequence[WorkerWindow]]) -> float | None:
-    """Records per second by which what a source's workers have not read grows, None of another operator; `windows` are those of each."""
+    """Return the growth (records/s) of the unread input of a source's workers, None for another operator; `windows` are those of
+    each.
+    """
     grown = [_grown(several) for several in windows]
     known = [rate for rate in grown if rate is not None]
     return sum(known) if known and len(known) == len(grown) else None
@@ -193,7 +205,7 @@ def _hottest_share(workers: list[WorkerWindow]) -> float | None:
 
 
 def _edges(stages: Sequence[ScaledStage], taken: Mapping[str, int]) -> tuple[Edge, ...]:
-    """`taken`: the records that each stage took in."""
+    """Return the edges with their shares. `taken`: the records that each stage took in."""
     targets = {stage.name: stage.outputs for stage in stages}
     feeders = {name: sum(name in others for others in targets.values()) for name in targets}
     edges = []
@@ -205,7 +217,9 @@ def _edges(stages: Sequence[ScaledStage], taken: Mapping[str, int]) -> tuple[Edg
 
 
 def _latency_ms(figures: OperatorFigures, workers: list[WorkerWindow], before: float) -> float | None:
-    """`before`: milliseconds that the slowest way to the operator takes. Records that a source has not read wait outside the dataflow."""
+    """Return an operator's part of the latency. `before`: milliseconds of the slowest path to it. Unread records wait outside the
+    dataflow.
+    """
     marks = [latency for worker in workers for latency in worker.latencies]
     rate = figures.observed_processing_rate
     waiting = sum(worker.queued_rows for worker in workers) / rate * 1000.0 if rate else None

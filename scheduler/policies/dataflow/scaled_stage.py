@@ -1,4 +1,4 @@
-"""What scaling policies know of a stage besides what its workers measure.
+"""The properties of a stage that scaling policies need, apart from its workers' measurements.
 
 >>> import evenflow as ef
 >>> flow = ef.Dataflow("f")
@@ -18,9 +18,12 @@ from ....engine.plan.physical import Plan, Stage
 
 @dataclass(frozen=True, slots=True)
 class ScaledStage:
-    """`outputs`: the stages that it sends to. `rate`: records per second that a source says it is offered. `kind`: as in `OperatorFigures`.
-    `chained`: whether it has several operators. `key_groups`: None without keyed state. `fixed`: whether policies may not change its
-    workers; `can_be_scaled`: whether anybody may. `least`, `most`: its own bounds, None for those of the settings.
+    """A stage, as scaling policies see it.
+
+    `outputs`: the stages that it sends to. `rate`: records per second that a source states as its offer. `kind`: as in
+    `OperatorFigures`. `chained`: True if it has several operators. `key_groups`: None without keyed state. `fixed`: True if
+    policies may not change its workers; `can_be_scaled`: True if a request may. `least`, `most`: its own bounds, None for those
+    of the settings.
     """
 
     name: str
@@ -38,12 +41,12 @@ class ScaledStage:
 
 
 def scaled_stages(plan: Plan) -> tuple[ScaledStage, ...]:
-    """Those of a plan, in its order."""
+    """Return the stages of a plan, in its order."""
     return tuple(scaled_stage(stage, plan.key_groups) for stage in plan.stages)
 
 
 def scaled_stage(stage: Stage, key_groups: int) -> ScaledStage:
-    """One stage of a plan with that many key groups."""
+    """Return one stage of a plan with that many key groups."""
     head = stage.chain[0].operator
     return ScaledStage(
         name=stage.name,

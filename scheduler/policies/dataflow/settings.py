@@ -1,4 +1,4 @@
-"""What a scaling policy is told: the goals, the bounds and the patience.
+"""The settings of scaling policies: goals, bounds and patience.
 
 Invariant: settings that exist can work; each is one number, in the unit that its name ends with, or without unit.
 
@@ -36,38 +36,39 @@ _OVER_ZERO = ("interval_s", "latency_target_ms", "catch_up_s", "target_utilisati
 class PolicySettings:
     """All policies' settings; each policy reads the settings that concern it.
 
-    When: `interval_s` from one look at the dataflow to the next, `warm_up_s` after a change before the next look.
+    When: `interval_s` from one observation of the dataflow to the next, `warm_up_s` after a change before the next observation.
 
-    Bounds of every policy: `min_parallelism`, `max_parallelism` (None: the operator's key groups), `max_change` (the most workers that one
-    decision adds to or takes from an operator; None for any).
+    Bounds of every policy: `min_parallelism`, `max_parallelism` (None: the operator's key groups), `max_change` (the most workers
+    that one decision adds to or takes from an operator; None for any).
 
-    Goals: `latency_target_ms` end to end (`queueing`, `pid`, `latency`), `catch_up_s` in which a backlog is to be worked off (`ds2`,
-    `threshold`; None: it is not part of the demand).
+    Goals: `latency_target_ms` end to end (`queueing`, `pid`, `latency`), `catch_up_s` in which a backlog is to be worked off
+    (`ds2`, `threshold`; None: it is not part of the demand).
 
-    `ds2`: the median of `activation_window` suggestions is decided; sources that get `target_ratio` of their demand through are fine; a
-    change of fewer than `min_change` workers everywhere is noise, and so is one that would undo an operator's last change although what it
-    needs has changed by less than `turn_change` (a part) since; a change after which `rollback_loss` of the rate is missing at
-    `rollback_looks` looks in a row is taken back; `skew_tolerance`: a worker with this multiple of the least possible load is a hot one,
-    which a rebalance may help.
+    `ds2`: the median of `activation_window` suggestions is decided; sources that get `target_ratio` of their demand through are
+    fine. A change of fewer than `min_change` workers everywhere is noise. So is one that would undo an operator's last change
+    although its need has changed by less than `turn_change` (a share) since. A change is rolled back after `rollback_looks`
+    observations in a row with at least `rollback_loss` of the rate missing. `skew_tolerance`: a worker with this multiple of the
+    least possible load is hot, and a rebalance may help it.
 
-    `dhalion`: an idle operator goes to `scale_down_factor` of its workers; what didn't help is not tried again for `blacklist_s`.
+    `dhalion`: an idle operator goes to `scale_down_factor` of its workers; an action that didn't help is not repeated for
+    `blacklist_s`.
 
-    `threshold`: operators shall be busy for `target_utilisation` of the time and are left alone within `utilisation_band` of it; fewer
-    workers must have been enough for `scale_down_delay_s`; more workers that brought less than `least_effect` of what was expected of
-    them are not followed by more.
+    `threshold`: operators are to be busy for `target_utilisation` of the time, and are not changed within `utilisation_band` of
+    it; fewer workers must have been enough for `scale_down_delay_s`; if more workers brought less than `least_effect` of the
+    expected gain, no more are added.
 
-    `queueing`: `processors` is the number of workers to share out (None: as many as `latency_target_ms` takes).
+    `queueing`: `processors` is the number of workers to assign (None: as many as `latency_target_ms` takes).
 
-    `pid`: gains of the error (`pid_proportional`), its integral (`pid_integral`, per second) and derivative (`pid_derivative`, seconds).
-    The error is 0 from `pid_band` times the target to the target.
+    `pid`: gains of the error (`pid_proportional`), its integral (`pid_integral`, per second) and derivative (`pid_derivative`,
+    seconds). The error is 0 from `pid_band` times the target to the target.
 
-    `latency`: after `violations` looks in a row over the target the `slowest` operators get more: windows and joins `window_step` workers;
-    a node is asked for when the nodes' mean load is over `cluster_load`.
+    `latency`: after `violations` observations in a row over the target the `slowest` operators get more: windows and joins
+    `window_step` workers; a node is requested when the nodes' mean load is over `cluster_load`.
 
-    `stela`: `slots` workers to add, or `add_nodes` nodes' worth of them, or `remove_nodes` (0 or 1) to take; without any, one where an
-    operator is congested: it gets more than `congestion` times what it processes.
+    `stela`: `slots` workers to add, or `add_nodes` nodes' worth of them, or `remove_nodes` (0 or 1) to take; without any, one
+    where an operator is congested: it gets more than `congestion` times what it processes.
 
-    Raises FlowError, naming the setting, for values that can't work.
+    Raises FlowError, naming the setting, for impossible values.
     """
 
     interval_s: float = 10.0
@@ -129,4 +130,4 @@ def _check(name: str, value: Any) -> None:
 
 
 DEFAULTS = PolicySettings()
-"""What a policy heeds where nothing is said."""
+"""The default settings of all policies."""

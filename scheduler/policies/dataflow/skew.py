@@ -1,8 +1,8 @@
-"""Where one worker is the bottleneck although its operator has workers enough: what a mean over instances can't show.
+"""Operators with one worker as the bottleneck although they have workers enough: a mean over instances can't show that.
 
-The busiest instance k of an operator gets the part `share(k)` of its records. It is a bottleneck when share(k) * arriving is over its true
-rate while all instances together could do it. Rebalancing keys helps down to the floor: no instance can get less than the mean, nor less
-than the hottest key.
+The busiest instance k of an operator gets the part `share(k)` of its records. It is a bottleneck when share(k) * arriving is over
+its true rate while all instances together could process it. Rebalancing keys helps down to the floor: no instance can get less
+than the mean, nor less than the hottest key.
 
 >>> from .figures import InstanceFigures, OperatorFigures
 >>> from .snapshot import Edge
@@ -22,14 +22,14 @@ from .figures import OperatorFigures
 from .snapshot import DataflowSnapshot
 
 _ROUNDING = 1e-9
-"""As `whole_workers` has it."""
+"""The same tolerance as in `whole_workers`."""
 
 
 def hot_operators(snapshot: DataflowSnapshot, needed: Mapping[str, float]) -> dict[str, str]:
-    """The operators that a rebalance would help, each with the sentence that says why; `needed`: their workers, not rounded.
+    """Return the operators that a rebalance would help, each with the reason; `needed`: their workers, not rounded.
 
-    An operator with fewer workers than it needs is not among them: new workers are given the hot keys as they come. Nor is one whose
-    records are dealt out: it has no keys to place.
+    This excludes an operator with fewer workers than it needs, since joining workers get hot keys anyway, and one whose records
+    are dealt, since it has no keys to place.
     """
     found = {}
     for name, need in needed.items():
@@ -45,18 +45,20 @@ def hot_operators(snapshot: DataflowSnapshot, needed: Mapping[str, float]) -> di
 
 
 def overloaded(operator: OperatorFigures, need: float) -> bool:
-    """Whether the busiest instance gets more than it can do although the operator has the workers that it needs."""
+    """Return True if the busiest instance gets more than it can process although the operator has the workers that it needs."""
     return whole_workers(need) <= operator.parallelism and capacity(operator, need) < 1 - _ROUNDING
 
 
 def capacity(operator: OperatorFigures, need: float) -> float:
-    """How many times its demand an operator's workers can process, at most MOST. `need`: in workers. The busiest decides."""
+    """Return the multiple of its demand that an operator's workers can process, at most MOST. `need`: in workers. The busiest
+    decides.
+    """
     busiest = max(hottest_share(operator) or 0.0, 1 / operator.parallelism) * need
     return min(1 / busiest, MOST) if busiest > 0 else MOST
 
 
 def hottest_share(operator: OperatorFigures) -> float | None:
-    """The part of the operator's load that its busiest instance has, None where it isn't known.
+    """Return the share of the operator's load that its busiest instance has, None if unknown.
 
     Load is useful time: records over the instance's true rate, so that an instance whose records cost more counts as busier.
     """

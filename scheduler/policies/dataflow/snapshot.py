@@ -1,7 +1,7 @@
-"""What a whole dataflow does at one time: all that a scaling policy sees.
+"""A dataflow at one time, as scaling policies see it.
 
-Invariant: a snapshot that exists is sound: operators have a name of their own and at least one worker, rates are finite and not negative,
-edges join operators that are there, and there is no cycle.
+Invariant: a snapshot that exists is sound: operators have a name of their own and at least one worker, rates are finite and not
+negative, edges join existing operators, and there is no cycle.
 
 >>> source = OperatorFigures("source", 1, source_rate=2000)
 >>> count = OperatorFigures("count", 2, true_processing_rate=1000)
@@ -39,10 +39,12 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DataflowSnapshot:
-    """`time`: seconds, of any clock that goes on evenly. `reconfiguration_s`: how long the last change of workers took, 0 if not known.
-    `node_loads`: for each node the busy part of its CPUs, 0 to 1.
+    """The state of a dataflow.
 
-    `order` has the operators' names, each behind all that feed it. Raises SnapshotError, naming operator and field, for one that can't be.
+    `time`: seconds, of any steady clock. `reconfiguration_s`: how long the last change of workers took, 0 if unknown.
+    `node_loads`: for each node the busy share of its CPUs, 0 to 1.
+
+    `order` has the operators' names in topological order. Raises SnapshotError, naming operator and field, for an impossible one.
     """
 
     operators: tuple[OperatorFigures, ...]
@@ -61,7 +63,7 @@ class DataflowSnapshot:
         named: dict[str, OperatorFigures] = {}
         for operator in self.operators:
             if operator.name in named:
-                raise SnapshotError(f"operators: {shown(operator.name)} is there twice: give every operator a name of its own")
+                raise SnapshotError(f"operators: {shown(operator.name)} appears twice: give every operator a name of its own")
             named[operator.name] = operator
         if not named:
             raise SnapshotError("operators is empty: a dataflow has at least one")
@@ -79,15 +81,15 @@ class DataflowSnapshot:
         self._check_chains()
 
     def operator(self, name: str) -> OperatorFigures:
-        """The figures of an operator that is in the snapshot."""
+        """Return the figures of an operator of the snapshot."""
         return self._named[name]
 
     def inputs(self, name: str) -> tuple[Edge, ...]:
-        """The edges that lead to an operator."""
+        """Return the edges into an operator."""
         return self._inputs.get(name, ())
 
     def outputs(self, name: str) -> tuple[Edge, ...]:
-        """The edges that leave an operator."""
+        """Return the edges out of an operator."""
         return self._outputs.get(name, ())
 
     @property
@@ -106,12 +108,12 @@ class DataflowSnapshot:
         return {operator.name: operator.parallelism for operator in self.operators}
 
     def chained(self, name: str) -> tuple[str, ...]:
-        """The operators in the same workers as `name`, itself among them, in topological order."""
+        """Return the operators in the same workers as `name`, itself included, in topological order."""
         chain = self.operator(name).chain
         return (name,) if chain is None else self._chains[chain]
 
     def _topological(self) -> tuple[str, ...]:
-        """Kahn's algorithm; of the operators that could come next, the one that is listed first does."""
+        """Return the operators in topological order, by Kahn's algorithm; ties go to the one that is listed first."""
         names = tuple(self._named)
         place = {name: index for index, name in enumerate(names)}
         waits = {name: len(self.inputs(name)) for name in names}
@@ -147,7 +149,7 @@ def _check_edges(edges: tuple[Edge, ...], named: Mapping[str, OperatorFigures]) 
             if name not in named:
                 raise SnapshotError(f"edges[{index}] names {shown(name)}, which is not among the operators: {_names(named)}")
         if (edge.source, edge.target) in seen:
-            raise SnapshotError(f"edges[{index}] from {edge.source!r} to {edge.target!r} is there already: list it once, with its share")
+            raise SnapshotError(f"edges[{index}] from {edge.source!r} to {edge.target!r} is listed twice: list it once, with its share")
         seen.add((edge.source, edge.target))
         check_number(f"edges[{index}]: share", edge.share, most=1)
 
@@ -162,3 +164,29 @@ def _grouped(pairs: Iterable[tuple[str, T]]) -> dict[str, tuple[T, ...]]:
 def _names(names: Iterable[str]) -> str:
     listed = list(names)
     return ", ".join(listed[:MOST_NAMES]) + (f" and {len(listed) - MOST_NAMES} more" if len(listed) > MOST_NAMES else "")
+
+
+def sink_latencies(snapshot: DataflowSnapshot) -> dict[str, float]:
+    """Return the milliseconds from outside to each sink on the slowest path: the sum over its operators. Empty if none is known.
+
+    >>> operators = tuple(OperatorFigures(name, 1, latency_ms=ms) for name, ms in (("src", 1), ("a", 5), ("b", 9), ("sink", 2)))
+    >>> edges = (Edge("src", "a"), Edge("src", "b"), Edge("a", "sink"), Edge("b", "sink"))
+    >>> sink_latencies(DataflowSnapshot(operators, edges)), upstream(DataflowSnapshot(operators, edges), "a")
+    ({'sink': 12.0}, {'src'})
+    """
+    if all(operator.latency_ms is None for operator in snapshot.operators):
+        return {}
+    so_far: dict[str, float] = {}
+    for name in snapshot.order:
+        before = max((so_far[edge.source] for edge in snapshot.inputs(name)), default=0.0)
+        so_far[name] = before + (snapshot.operator(name).latency_ms or 0.0)
+    return {name: so_far[name] for name in snapshot.sinks}
+
+
+def upstream(snapshot: DataflowSnapshot, name: str) -> set[str]:
+    """Return all operators whose records reach `name`."""
+    found: set[str] = set()
+    for other in reversed(snapshot.order):
+        if any(edge.target == name or edge.target in found for edge in snapshot.outputs(other)):
+            found.add(other)
+    return found

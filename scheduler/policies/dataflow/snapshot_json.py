@@ -1,4 +1,4 @@
-"""Dataflow snapshots as JSON: what `evenflow plan scale` reads.
+"""Dataflow snapshots as JSON, the input of `evenflow plan scale`.
 
 >>> text = '{"operators": [{"name": "src", "parallelism": 1, "source_rate": 9}, {"name": "o", "parallelism": 2}], "edges": [["src", "o"]]}'
 >>> snapshot_from_json(text).sources
@@ -25,10 +25,10 @@ _WHOLE = ("time", "reconfiguration_s", "node_loads")
 
 
 def snapshot_from_json(text: str) -> DataflowSnapshot:
-    """The snapshot that `text` holds; fields that are not known say nothing, settings that are not known are refused.
+    """Parse a snapshot. Unknown fields are ignored, unknown settings are an error.
 
-    An operator's `instances` may give rates: a rate that the operator does not give is the sum over its instances. An edge is [from, to] or
-    [from, to, share]. Raises SnapshotError, naming the field, for text that is no JSON and for a snapshot that can't be.
+    An operator's `instances` may give rates: a rate that the operator does not give is the sum over its instances. An edge is
+    [from, to] or [from, to, share]. Raises SnapshotError, naming the field, for invalid JSON and for an impossible snapshot.
     """
     document = object_of(text, "the dataflow snapshot", '{"operators": [...], "edges": [...], "policy": {...}}')
     operators = tuple(_operator(entry, f"operators[{index}]") for index, entry in enumerate(_list(document, "operators")))
@@ -40,7 +40,7 @@ def snapshot_from_json(text: str) -> DataflowSnapshot:
 
 
 def snapshot_to_json(snapshot: DataflowSnapshot) -> str:
-    """The text that `snapshot_from_json` reads; what is as it is without being said is left out."""
+    """Return the text that `snapshot_from_json` reads, without defaults."""
     document: dict[str, Any] = {"operators": [_operator_dict(operator) for operator in snapshot.operators]}
     document["edges"] = [[*edge[:2]] if edge.share == 1 else [*edge] for edge in snapshot.edges]
     policy = _said(snapshot.settings, PolicySettings(), _SETTINGS)

@@ -1,4 +1,4 @@
-"""The memory that the processes of a job take before they hold any state, and whether a cluster has as much, without I/O.
+"""The memory that the processes of a job take before they hold any state, and a check that a cluster has as much, without I/O.
 
 >>> words(processes=61)
 'about 9.5 GB'
@@ -12,11 +12,12 @@ from __future__ import annotations
 
 PROCESS_BYTES = 155_000_000
 """Private memory of a worker or a coordinator with Python, Arrow and Ray, measured with 60 workers of one job
-(`docs/decisions/048-which-failures-are-worth-a-restart.md`). It excludes state and what users' functions load."""
+(`docs/decisions/048-which-failures-are-worth-a-restart.md`). It excludes state and modules that users' functions load.
+"""
 
 
 def words(processes: int) -> str:
-    """The memory of that many processes, as text."""
+    """Return the memory of that many processes, as text."""
     return f"about {_shown(processes * PROCESS_BYTES)}"
 
 

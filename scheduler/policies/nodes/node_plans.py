@@ -1,25 +1,23 @@
-"""What a job would do with more nodes, or with one node less: which operators get more or fewer workers, and which workers go on elsewhere.
+"""Plans for more nodes, or for one less: the operators that get more or fewer workers, and the workers that move to other
+processes.
 
-A function of what is known of the job and its cluster; nothing is begun. The job carries plans out (`node_scaling.py`), and whoever
-follows it can show them before.
+A pure function of the job and its cluster. The job carries plans out (`node_scaling.py`), and a page can show them before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ....engine.errors import RequestError
-from ....engine.protocol.ids import WorkerId
+from ....engine.protocol.ids import WorkerId, worker_id
 from ...load.window import WorkerWindow
 from ..dataflow.observed import observed
 from ..dataflow.scaled_stage import ScaledStage
 from ..dataflow.settings import PolicySettings
 from ..dataflow.snapshot import DataflowSnapshot
-from .cluster_view import ClusterView
-from .node_drain import node_drain
 from .node_policies import NODE_POLICIES, NodePolicy
-from .placement import Node, short
+from .placement import ClusterNode, ClusterView, short
 
 
 class TooFewNodesError(RequestError):
@@ -28,8 +26,8 @@ class TooFewNodesError(RequestError):
 
 @dataclass(frozen=True, slots=True)
 class NodePlan:
-    """`added`: nodes that come; `removed`: the one that goes. `parallelism`: of the operators that change, workers before and after;
-    `replaced`: workers that another process takes over.
+    """`added`: nodes that come; `removed`: the one that goes. `parallelism`: of the operators that change, workers before and
+    after; `replaced`: workers that another process takes over.
     """
 
     parallelism: Mapping[str, tuple[int, int]]
@@ -40,9 +38,45 @@ class NodePlan:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeDrain:
+    """The departure of a node's workers.
+
+    `parallelism`: new numbers of workers of the operators that get fewer; `replaced`: workers that continue in another process.
+    """
+
+    node: str
+    parallelism: Mapping[str, int]
+    replaced: tuple[WorkerId, ...]
+
+
+def node_drain(workers: Mapping[str, int], scalable: Collection[str], places: Mapping[WorkerId, str], node: str) -> NodeDrain:
+    """Return the departure of the workers on `node`.
+
+    `workers`: the number of each operator's; `scalable`: the operators that can have fewer; `places`: the node of each worker.
+    Workers of an operator are numbered from 0, and those with the highest numbers leave. So every operator gets as many fewer
+    as it has on the node, and at least one stays; a worker on the node whose number stays continues in a process on another.
+
+    >>> places = {"read-0": "a", "count-0": "b", "count-1": "a", "count-2": "b"}
+    >>> node_drain({"read": 1, "count": 3}, {"count"}, places, "a")
+    NodeDrain(node='a', parallelism={'count': 2}, replaced=('read-0', 'count-1'))
+    """
+    fewer: dict[str, int] = {}
+    replaced: list[WorkerId] = []
+    for operator, count in workers.items():
+        here = [index for index in range(count) if places[worker_id(operator, index)] == node]
+        after = max(1, count - len(here)) if operator in scalable else count
+        if after < count:
+            fewer[operator] = after
+        replaced += [worker_id(operator, index) for index in here if index < after]
+    return NodeDrain(node, fewer, tuple(replaced))
+
+
+@dataclass(frozen=True, slots=True)
 class PlacedJob:
-    """A job and its cluster. `windows`: those of each worker that count; `cpus`: that each worker sets aside. `saves_state`: workers can go
-    on elsewhere from a checkpoint.
+    """A job and its cluster.
+
+    `windows`: the windows of each worker to use; `cpus`: that each worker sets aside. `saves_state`: workers can resume on other
+    nodes from a checkpoint.
     """
 
     name: str
@@ -54,14 +88,14 @@ class PlacedJob:
     saves_state: bool
 
     @property
-    def unused(self) -> list[Node]:
-        """Nodes with room that the job isn't on, those with the most room first."""
+    def unused(self) -> list[ClusterNode]:
+        """The nodes with room that the job isn't on, those with the most room first."""
         used = {place.node for place in self.cluster.places.values()}
         free = (node for node in self.cluster.nodes if node.name not in used and node.free_slots(self.cpus))
         return sorted(free, key=lambda node: -node.free_slots(self.cpus))
 
     def more_nodes(self, count: int, policy: str) -> NodePlan:
-        """`count` more nodes, with as many workers as they have slots, fewer if the operators need no more.
+        """Plan the use of `count` more nodes, with as many workers as they have slots, fewer if the operators need no more.
 
         Raises TooFewNodesError, or RequestError if no operator is congested, and for an unknown policy.
         """
@@ -73,9 +107,7 @@ class PlacedJob:
         slots = sum(node.free_slots(self.cpus) for node in free[:count])
         decision = chooser.fill(self._snapshot(slots=slots))
         if not decision.parallelism:
-            raise RequestError(
-                f"job `{self.name}` is given no node: {decision.reason}; `job.scale` gives an operator more workers all the same"
-            )
+            raise RequestError(f"job `{self.name}` is given no node: {decision.reason}; `job.scale` gives an operator more workers anyway")
         return NodePlan(self._changes(decision.parallelism), decision.reason, added=tuple(node.name for node in free[:count]))
 
     @property
@@ -85,7 +117,7 @@ class PlacedJob:
         return places if places.keys() >= self.windows.keys() else {}
 
     def one_node_less(self, node: str | None, policy: str) -> NodePlan:
-        """Without a node, by default the first of the policy's ranking from which every worker can leave.
+        """Plan the return of a node, by default the first of the policy's ranking from which every worker can leave.
 
         Raises RequestError if the job has no workers on the node or none on others, or one there that can't leave.
         """
@@ -102,7 +134,9 @@ class PlacedJob:
         chosen = drains[0] if self.saves_state else next(iter(possible), drains[0])
         if chosen.replaced and not self.saves_state:
             why = f"{', '.join(chosen.replaced)} on node {short(chosen.node)} can't leave, since one worker of each operator stays"
-            raise RequestError(f"job `{self.name}`: {why}; with CheckpointConfig(dir=...) they would go on elsewhere from a checkpoint")
+            raise RequestError(
+                f"job `{self.name}`: {why}; with CheckpointConfig(dir=...) they would resume on other nodes from a checkpoint"
+            )
         return NodePlan(self._changes(chosen.parallelism), ranking.reason, removed=chosen.node, replaced=chosen.replaced)
 
     def _changes(self, wanted: Mapping[str, int]) -> dict[str, tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Which operators get the workers of a new node, and which node goes: by Stela, or in turn, the baseline that Stela is compared with.
+"""Policies that assign the workers of a new node to operators and choose the node to return: Stela, or in turn, the baseline.
 
 >>> from ..dataflow.figures import OperatorFigures
 >>> from ..dataflow.settings import PolicySettings
@@ -36,11 +36,11 @@ class NodePolicy(ABC):
 
     @abstractmethod
     def fill(self, snapshot: DataflowSnapshot) -> ScalingDecision:
-        """The operators that get `settings.slots` more workers together; fewer where they need or may have no more."""
+        """Return the operators that get `settings.slots` more workers together; fewer where they need or may have no more."""
 
     @abstractmethod
     def leaving(self, snapshot: DataflowSnapshot) -> Ranking:
-        """The order in which nodes would be given back. The operators' `nodes` say which there are."""
+        """Return the order in which nodes would be returned. The operators' `nodes` say which there are."""
 
 
 class StelaNodes(NodePolicy):
@@ -57,8 +57,8 @@ class StelaNodes(NodePolicy):
 
 
 class RoundRobinNodes(NodePolicy):
-    """What a scheduler does that knows nothing of the load, as Storm's: one worker for each operator in turn, from the sources on; the node
-    with the first name goes.
+    """Assigns workers without regard to load, as Storm's scheduler: one worker for each operator in turn, from the sources on;
+    the node with the first name goes.
     """
 
     name: ClassVar[str] = "round_robin"
@@ -81,4 +81,4 @@ class RoundRobinNodes(NodePolicy):
 
 
 NODE_POLICIES: dict[str, NodePolicy] = {policy.name: policy for policy in (StelaNodes(), RoundRobinNodes())}
-"""By the names that users give them, the default first."""
+"""Node policies by the names that users give them, the default first."""

@@ -1,12 +1,13 @@
-"""On which nodes of a cluster new workers go: a plan from the nodes' workers and free CPUs, without I/O.
+"""Placement of new workers on a cluster's nodes: a plan from the nodes' workers and free CPUs, without I/O.
 
-A node's *slots* are the workers of a job that it has been made for: its CPUs over those that a worker sets aside, or one for each CPU
-where a worker sets none aside. Where a worker sets CPUs aside a full node takes no more, else slots only say where the next one goes first;
-a head node without CPUs gets workers last.
+A node's *slots* are the workers of a job that it is meant for: its CPUs over those that a worker sets aside, or one for each CPU
+if a worker sets none aside. If workers set CPUs aside a full node takes no more, else slots only decide where the next one goes
+first; a head node without CPUs gets workers last.
 
-Invariant: a plan has a node for every worker, and sets aside no CPU that isn't free; where there is none, the error says what is missing.
+Invariant: a plan has a node for every worker, and sets aside no CPU that isn't free; if there is no room, the error says what is
+missing.
 
->>> a, b = Node("a", cpus=4, free=4, workers=1), Node("b", cpus=4, free=4)
+>>> a, b = ClusterNode("a", cpus=4, free=4, workers=1), ClusterNode("b", cpus=4, free=4)
 >>> place([a, b], 3, 1.0, "spread"), place([a, b], 3, 1.0, "pack")
 (('b', 'a', 'b'), ('a', 'a', 'a'))
 >>> place([a], 6, 1.0, "pack")
@@ -17,11 +18,12 @@ evenflow.scheduler.policies.nodes.placement.NoRoomError: no room for 2 of 6 work
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from ....engine.errors import ClusterError
+from ....engine.protocol.ids import WorkerId
 
 SPREAD, PACK = "spread", "pack"
 STRATEGIES = (SPREAD, PACK)
@@ -33,26 +35,26 @@ _TOLERANCE = 1e-6
 class NoRoomError(ClusterError):
     """The cluster has no room for all new workers. `missing`: for how many; `cpus`: that each of them sets aside."""
 
-    def __init__(self, missing: int, count: int, cpus: float, nodes: Iterable[Node]) -> None:
+    def __init__(self, missing: int, count: int, cpus: float, nodes: Iterable[ClusterNode]) -> None:
         self.missing, self.cpus = missing, cpus
         free = ", ".join(f"{node.free:g} of {node.cpus:g} on node {short(node.name)}" for node in nodes)
         needed = "the job may use no node" if not free else f"each needs {cpus:g} CPU{'' if cpus == 1 else 's'}; free: {free}"
         super().__init__(f"no room for {missing} of {count} worker{'' if count == 1 else 's'}: {needed}")
 
     def __reduce__(self) -> tuple[type[ClusterError], tuple[str]]:
-        """It crosses processes as the ClusterError that it is."""
+        """Pickle as the ClusterError that it is, so that it crosses processes."""
         return ClusterError, (str(self),)
 
 
-class Place(NamedTuple):
-    """Where a worker is: the name of its process in Ray, `JOB/WORKER` where it has only had this worker's task, and its node."""
+class WorkerPlace(NamedTuple):
+    """A worker's place: its node, and its process in Ray, named `JOB/WORKER` if it has only had this worker's task."""
 
     process: str
     node: str
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ClusterNode:
     """A node as one job sees it: its `cpus`, the CPUs that are not reserved, and how many of the job's workers are on it."""
 
     name: str
@@ -61,19 +63,19 @@ class Node:
     workers: int = 0
 
     def slots(self, cpus: float) -> int:
-        """The job's workers that it is made for, if each sets `cpus` aside."""
+        """Return the number of the job's workers that the node is meant for, if each sets `cpus` aside."""
         return int((self.cpus + _TOLERANCE) / cpus) if cpus else int(self.cpus)
 
     def free_slots(self, cpus: float) -> int:
-        """The number of further workers that it has room for."""
+        """Return the number of further workers that it has room for."""
         return int((self.free + _TOLERANCE) / cpus) if cpus else max(0, self.slots(cpus) - self.workers)
 
 
-def place(nodes: Sequence[Node], count: int, cpus: float, strategy: str, avoid: Collection[str] = ()) -> tuple[str, ...]:
-    """The nodes of `count` new workers, each of which sets `cpus` aside; none of those to `avoid`.
+def place(nodes: Sequence[ClusterNode], count: int, cpus: float, strategy: str, avoid: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the nodes of `count` new workers that set `cpus` aside each, without the nodes to `avoid`.
 
-    `spread`: one after the other where the job has the fewest workers. `pack`: where it has the most and there still is a slot, so that as
-    few nodes as possible are used. Raises NoRoomError if there is no room for all.
+    `spread`: one after the other where the job has the fewest workers. `pack`: where it has the most and has a free slot, so that
+    as few nodes as possible are used. Raises NoRoomError if there is no room for all.
     """
     there = {node.name: node for node in nodes if node.name not in avoid}
     plan: list[str] = []
@@ -88,14 +90,25 @@ def place(nodes: Sequence[Node], count: int, cpus: float, strategy: str, avoid: 
 
 
 def short(node: str) -> str:
-    """A node's name as people read it."""
+    """Return a node's name in the short form for people."""
     return node[:8]
 
 
-def _rank(node: Node, cpus: float, strategy: str) -> tuple[int, float, int, str]:
-    """Lowest first. Where all slots are taken, both strategies share the workers out by the nodes' sizes."""
+def _rank(node: ClusterNode, cpus: float, strategy: str) -> tuple[int, float, int, str]:
+    """Rank a node, lowest first. If all slots are taken, both strategies distribute workers by the nodes' sizes."""
     free = node.free_slots(cpus)
     if not free:
         slots = node.slots(cpus)
         return 1, node.workers / slots if slots else float("inf"), 0, node.name
     return (0, -node.workers, free, node.name) if strategy == PACK else (0, node.workers, -free, node.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """`nodes`: the nodes that are alive, with the job's processes on them. `places` of the workers. `reserved`: all spares have
+    started.
+    """
+
+    nodes: tuple[ClusterNode, ...] = ()
+    places: Mapping[WorkerId, WorkerPlace] = field(default_factory=dict)
+    reserved: bool = True

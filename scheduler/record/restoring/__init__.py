@@ -1,1 +1,1 @@
-"""Restoring a job: what a manifest gives to each task, who owns a run, and which checkpoints are kept."""
+"""Restoring a job: the state of each task, the owner of a run, and the checkpoints to keep."""

@@ -1,7 +1,7 @@
 """Checks, before a job starts, that its operators can restore the state of a checkpoint.
 
-Operators are matched by name. An operator whose state is described otherwise than in the manifest is refused, and the error names what the
-state was made of and what it is made of now.
+Operators are matched by name. An operator whose state is described otherwise than in the manifest is rejected, and the error
+names the parts of the state then and now.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Allowed:
 
 
 def check_fits(manifest: Manifest, plan: Plan, path: str, allowed: Allowed) -> None:
-    """Raises FlowError, naming each operator and both sides, unless `plan` can restore `manifest`, which is stored at `path`."""
+    """Raise FlowError, naming each operator and both sides, unless `plan` can restore `manifest`, which is stored at `path`."""
     lost = unmatched(manifest, plan)
     begin = f"job `{plan.name}` can't begin from {path}: "
     if lost and not allowed.lost_state:
@@ -51,7 +51,7 @@ def check_fits(manifest: Manifest, plan: Plan, path: str, allowed: Allowed) -> N
 
 
 def unmatched(manifest: Manifest, plan: Plan) -> list[str]:
-    """Operators of the manifest that have state or a position, and that the plan has no stage for."""
+    """Return the operators of the manifest that have state or a position, and no stage in the plan."""
     names = {stage.name for stage in plan.stages}
     return sorted(
         stage
@@ -61,7 +61,7 @@ def unmatched(manifest: Manifest, plan: Plan) -> list[str]:
 
 
 def _both(manifest: Manifest, plan: Plan) -> list[tuple[str, StateDescription, StateDescription]]:
-    """The operators that have state in the manifest, with its description then and now."""
+    """Return the operators that have state in the manifest, with its description then and now."""
     now: Mapping[str, StateDescription] = plan.state
     saved = [name for name, entries in manifest.tasks.items() if any(entry.files for entry in entries)]
     return [(name, manifest.state[name], now[name]) for name in saved if name in manifest.state and name in now]

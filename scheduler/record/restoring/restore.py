@@ -1,7 +1,7 @@
-"""From a manifest to what each task of a plan must restore: which files it reads, and where its source goes on.
+"""Derives from a manifest what each task of a plan restores: the files it reads, and the position of its source.
 
-Operators are matched by the names of their stages. Keyed state finds its worker by the plan's routing table, so the number of workers,
-the table and the number of key groups may differ from those that the checkpoint was taken with.
+Operators are matched by the names of their stages. Keyed state finds its worker by the plan's routing table, so the number of
+workers, the table and the number of key groups may differ from those that the checkpoint was taken with.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from .restored_task import RestoredChain, RestoredTask
 
 
 def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: CheckpointNumber) -> dict[WorkerId, RestoredTask]:
-    """By worker. Raises FlowError for a source that can't run with another number of workers than it had."""
+    """Return the state to restore by worker. Raises FlowError for a source that can't run with another number of workers than it
+    had.
+    """
     tables, now = plan.tables, plan.state
     tasks: dict[WorkerId, RestoredTask] = {}
     for stage in plan.stages:
@@ -46,7 +48,7 @@ def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: Checkpo
 
 
 def earliest_of(own_times: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """What several workers of a stage have all come to, by operator.
+    """Return the event time that all workers of a stage have reached, by operator.
 
     >>> earliest_of([{"with_time": 5}, {"with_time": 3}])
     {'with_time': 3}
@@ -56,7 +58,7 @@ def earliest_of(own_times: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 
 def fitting_tables(manifest: Manifest, plan: Plan) -> dict[str, RoutingTable]:
-    """The manifest's routing tables of those stages that still have as many workers and key groups."""
+    """Return the manifest's routing tables of those stages that still have as many workers and key groups."""
     stages = {stage.name: stage.parallelism for stage in plan.stages}
     return {
         name: table
@@ -66,12 +68,12 @@ def fitting_tables(manifest: Manifest, plan: Plan) -> dict[str, RoutingTable]:
 
 
 def unsplit(tables: Mapping[str, RoutingTable]) -> dict[str, RoutingTable]:
-    """The tables without split keys, for a job that begins anew: no state tells its workers which keys they share."""
+    """Return the tables without split keys, for a job that begins without state: its workers don't know which keys they share."""
     return {name: RoutingTable(table.groups, table.keys) for name, table in tables.items()}
 
 
 def plan_at(manifest: Manifest, plan: Plan) -> Plan:
-    """The plan with as many workers of each stage, and the routing tables, as the checkpoint was taken with: the job had been rescaled."""
+    """Return the plan with the numbers of workers and the routing tables at the checkpoint: the job had been rescaled."""
     for stage in plan.stages:
         entries = manifest.tasks.get(stage.name, ())
         if entries and len(entries) != stage.parallelism:
@@ -80,7 +82,9 @@ def plan_at(manifest: Manifest, plan: Plan) -> Plan:
 
 
 def _positions(stage: Stage, entries: tuple[TaskEntry, ...]) -> list[Any]:
-    """Assign splits to workers that joined a source and found nothing to read: without a position they would read it from the start."""
+    """Assign splits to workers that joined a source and found nothing to read: without a position they would read it from the
+    start.
+    """
     head = stage.chain[0].operator
     if not isinstance(head, Read):
         return [None] * stage.parallelism
@@ -93,8 +97,10 @@ def _positions(stage: Stage, entries: tuple[TaskEntry, ...]) -> list[Any]:
 
 
 def _chains(index: int, entries: tuple[TaskEntry, ...], keys: RestoredKeys) -> tuple[RestoredChain, ...]:
-    """The chains that may hold keys of worker `index`: those of workers that had a key group of it, or keys with routes of their own; and
-    its own, which also says what columns there are.
+    """Return the chains that may hold keys of worker `index`.
+
+    These are the chains of workers that had one of its key groups, or keys with routes of their own; and its own, which also has
+    the columns.
     """
     before, now = keys.before, keys.now
     if keys.same:
@@ -108,6 +114,6 @@ def _chains(index: int, entries: tuple[TaskEntry, ...], keys: RestoredKeys) -> t
 
 
 def _homes(before: RoutingTable, now: RoutingTable) -> set[int]:
-    """Who had the keys that have a route of their own now, or are split."""
+    """Return the former owners of the keys that have a route of their own now, or are split."""
     hashes = np.array([*now.keys, *now.splits], np.uint64)
     return {int(worker) for worker in before.owners(hashes)} if len(hashes) else set()

@@ -1,4 +1,4 @@
-"""What one task goes on from: plain data, made from a manifest and sent to its worker."""
+"""The state that one task restores, as plain data: made from a manifest and sent to its worker."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ class RestoredChain:
 
 @dataclass(frozen=True, slots=True)
 class RestoredTask:
-    """What one task goes on from: files of checkpoint `checkpoint` in the store at `url`; those rows count that `keys` gives it.
+    """The state that one task restores: files of checkpoint `checkpoint` in the store at `url`, and of their rows those that
+    `keys` assigns it.
 
-    `chains`: those that may have such rows. `keys.same`: its state is what its only chain adds up to. `keys` None: it has no keyed state.
-    `watermark` in microseconds, as `own_times` of operators with an event time of their own; `position` None: the source starts from the
-    beginning. `change`: the parts of its state are others than those that were saved.
+    `chains`: those that may have such rows. `keys.same`: its state is exactly its only chain. `keys` None: it has no keyed state.
+    `watermark` in microseconds, as are `own_times`, the event times of operators that keep their own; `position` None: the source
+    starts from the beginning. `change`: the parts of its state differ from the saved ones.
     """
 
     url: str

@@ -1,8 +1,8 @@
-"""Which complete checkpoints are retained: the newest ones, and older ones to fall back to if a file is damaged.
+"""The complete checkpoints to keep: the newest ones, and older ones to fall back to if a file is damaged.
 
-Checkpoints share the files of chains, so the newest ones may all need the same whole file. For each file that a chain of the
-newest one begins with, the newest checkpoint without it stays too. It needs none of what came behind that file in its chain
-either, so that of the chains of the newest checkpoint no single file, wherever it is, can be damaged without one being left.
+Checkpoints share the files of chains, so the newest ones may all need the same whole file. For each file that begins a chain of
+the newest checkpoint, the newest checkpoint without that file stays too. It needs none of the later files in that chain either,
+so whichever single file of the newest checkpoint is damaged, one checkpoint remains readable.
 
 >>> first, second = Needs(frozenset("ab"), frozenset("a")), Needs(frozenset("cd"), frozenset("c"))
 >>> sorted(retained({1: Needs(frozenset("a"), frozenset("a")), 2: first, 3: Needs(frozenset("c"), frozenset("c")), 4: second}, 1))
@@ -21,14 +21,16 @@ from ...protocol.manifest import Manifest
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The state files that a checkpoint needs, as seen from beside its folder; `wholes` are those with which a chain begins."""
+    """The state files that a checkpoint needs, with paths relative to its sibling folders; `wholes` are those that begin a
+    chain.
+    """
 
     files: frozenset[str]
     wholes: frozenset[str]
 
     @classmethod
     def of(cls, manifest: Manifest) -> Needs:
-        """Of the checkpoint that `manifest` describes."""
+        """Return the needs of the checkpoint that `manifest` describes."""
         chains = [
             [path_from_sibling(file.path, manifest.checkpoint) for file in entry.files]
             for entries in manifest.tasks.values()
@@ -38,7 +40,9 @@ class Needs:
 
 
 def retained(needs: Mapping[CheckpointNumber, Needs], kept: int) -> set[CheckpointNumber]:
-    """The `kept` newest of these checkpoints, by number, and the newest without each whole file that the newest one needs."""
+    """Return the numbers of the `kept` newest checkpoints, and of the newest without each whole file that the newest one
+    needs.
+    """
     numbers = sorted(needs, reverse=True)
     stay = set(numbers[:kept])
     shared = needs[numbers[0]].wholes if numbers else frozenset()

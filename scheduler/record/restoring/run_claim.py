@@ -1,11 +1,12 @@
-"""A run of a job in its checkpoint folder: which process has it, and whether the same program, started again, continues it. Without I/O.
+"""A run of a job in its checkpoint folder: which process owns it, and whether a new start of the program continues it. Without
+I/O.
 
-A *run* begins with a start of the program and goes on, as the same run, in every later start that continues it. Each start, and each
-coordinator that replaces a lost one, claims the next *term* of the folder (`terms.py`); only the owner of the newest term may write. An
-owner writes a sign of life every few seconds, and at its end a note how the job ended.
+A *run* begins with a start of the program and includes every later start that continues it. Each start, and each coordinator that
+replaces a lost one, claims the next *term* of the folder (`terms.py`); only the owner of the newest term may write. An owner
+writes a sign of life every few seconds, and at its end a note how the job ended.
 
-Invariant: a claim is taken from its owner only if the owner has ended, its process is gone, or it has given no sign of life for `LEASE`
-seconds; or if the user says so.
+Invariant: a claim is taken from its owner only if the owner has ended, its process is gone, or it has given no sign of life for
+`LEASE` seconds; or if the user says so.
 
 >>> owner = Owner("host-a", "boot 1", 4711, "9", 1764000000.0)
 >>> claim = RunClaim("4f6a", "c2", 3, owner=owner)
@@ -39,8 +40,10 @@ RESUME = ("auto", "required", "never")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """The arguments of `Dataflow.run` about a start. `allowed`: which state may differ. `from_savepoint`: True if it begins from one."""
+class StartOptions:
+    """The arguments of `Dataflow.run` about a start. `allowed`: which state may differ. `from_savepoint`: True if it begins from
+    one.
+    """
 
     resume: str = "auto"
     takeover: bool = False
@@ -48,8 +51,10 @@ class Wish:
     from_savepoint: bool = False
 
 
-class End(StrEnum):
-    """The end of a process's part of a run. UNSTARTED: the start was refused, and nothing has run. DISCARDED: cancelled for good."""
+class RunEnd(StrEnum):
+    """The end of a process's part of a run. UNSTARTED: the start was rejected, and nothing has run. DISCARDED: the run can't be
+    continued.
+    """
 
     UNSTARTED = "unstarted"
     FINISHED = "finished"
@@ -62,7 +67,8 @@ class End(StrEnum):
 class Owner:
     """A process: `machine` names this boot of its machine and its process namespace, `born` when it began, by the kernel's count.
 
-    `since`: seconds since the epoch when it claimed the run; `cluster`: the address of its Ray cluster. A `detached` job outlives it.
+    `since`: seconds since the epoch when it claimed the run; `cluster`: the address of its Ray cluster. A `detached` job outlives
+    it.
     """
 
     host: str
@@ -83,9 +89,9 @@ class Owner:
 class RunClaim:
     """The claim of a term. `run`: names the run, `start` the start of the program that claimed it.
 
-    `after`: the newest checkpoint when the run began; those up to it are other runs'. `resumes`: this start continues the run. `nonce`
-    tells two claims of the same process apart. `allowed`: what may differ from the state of the run; it is not written. The default has no
-    folder, and claims nothing.
+    `after`: the newest checkpoint when the run began; those up to it belong to other runs. `resumes`: this start continues the
+    run. `nonce` distinguishes two claims of the same process. `allowed`: the permitted differences from the state of the run; it
+    is not written. The default has no folder, and claims nothing.
     """
 
     run: str = ""
@@ -98,7 +104,7 @@ class RunClaim:
     allowed: Allowed = field(default_factory=Allowed, compare=False)
 
     def of_term(self, term: int) -> RunClaim:
-        """The same start's claim of another term."""
+        """Return the same start's claim of another term."""
         return replace(self, term=term, nonce=secrets.token_hex(8))
 
     def to_bytes(self) -> bytes:
@@ -107,7 +113,7 @@ class RunClaim:
 
     @classmethod
     def from_bytes(cls, term: int, data: bytes) -> RunClaim:
-        """Decode what `to_bytes` wrote. A claim that can't be read has no owner and no run."""
+        """Decode a claim that `to_bytes` encoded. A claim that can't be read has no owner and no run."""
         try:
             fields = json.loads(data)
             owner = None if fields["owner"] is None else Owner(**fields.pop("owner"))
@@ -117,17 +123,19 @@ class RunClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class Sign:
-    """An owner's newest sign of life, by number and time (seconds since the epoch by its clock), and its job's end, None if it goes on."""
+class LifeSign:
+    """An owner's newest sign of life, by number and time (seconds since the epoch by its clock), and its job's end, None before
+    that.
+    """
 
     count: int = 0
     at: float = 0.0
-    end: End | None = None
+    end: RunEnd | None = None
 
     @classmethod
-    def of(cls, beat: bytes | None, end: bytes | None) -> Sign:
+    def of(cls, beat: bytes | None, end: bytes | None) -> LifeSign:
         """Decode the notes; one that can't be decoded is ignored."""
-        known = next((each for each in End if end is not None and each.value == end.decode(errors="replace")), None)
+        known = next((each for each in RunEnd if end is not None and each.value == end.decode(errors="replace")), None)
         try:
             count, at = json.loads(beat) if beat is not None else (0, 0.0)
             return cls(int(count), float(at), known)
@@ -135,7 +143,7 @@ class Sign:
             return cls(end=known)
 
     def to_bytes(self) -> bytes:
-        """The sign of life as it is written."""
+        """Encode the sign of life."""
         return json.dumps([self.count, self.at]).encode()
 
 
@@ -147,7 +155,7 @@ class Life(StrEnum):
     UNKNOWN = "unknown"
 
 
-def life(claim: RunClaim, sign: Sign, me: Owner, *, runs: bool) -> Life:
+def life(claim: RunClaim, sign: LifeSign, me: Owner, *, runs: bool) -> Life:
     """Return the state of the owner of a claim, as seen by `me` at `me.since`.
 
     `runs`: this machine runs the owner's process; if that is this process, it runs the claimed job.

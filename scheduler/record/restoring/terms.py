@@ -1,10 +1,10 @@
-"""Terms: which coordinator of a job a checkpoint is of, and whether it still counts, without I/O.
+"""Terms: the coordinator of a job that took a checkpoint, and whether the checkpoint is still valid, without I/O.
 
-A coordinator that was taken for lost may still be there (its node was cut off, or slept) and go on with workers that are there too. Each
-coordinator of a run of a job has a *term*, as Raft calls it, numbered from 0, and its attempts carry the term. A coordinator claims the
-next term before it looks for the newest checkpoint, and writes down from which one it began before it does anything else.
+A coordinator that was taken for lost may still run (its node was cut off, or slept), with workers that run too. Each coordinator
+of a run of a job has a *term*, as Raft calls it, numbered from 0, and its attempts carry the term. A coordinator claims the next
+term before it looks for the newest checkpoint, and records the checkpoint that it begins from before it does anything else.
 
-Invariant: what coordinators of earlier terms save behind the checkpoint from which a later one began does not count.
+Invariant: checkpoints that a coordinator of an earlier term takes after the one from which a later term began are void.
 
 >>> terms = Terms().followed_by(1, began=12)
 >>> terms.counts(12, attempt=0), terms.counts(13, attempt=0), terms.counts(13, attempt=first_attempt(1))
@@ -26,34 +26,37 @@ _ATTEMPTS = 1 << 32
 
 
 def first_attempt(term: int) -> Attempt:
-    """The number of the first attempt of a term: higher than all of the terms before."""
+    """Return the number of the first attempt of a term, above those of all earlier terms."""
     return Attempt(term * _ATTEMPTS)
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """`term`: the newest. `began`: each later term than 0 whose coordinator came to do anything, with the checkpoint it began from."""
+    """The terms of a run.
+
+    `term`: the newest. `began`: each later term than 0 whose coordinator did anything, with the checkpoint it began from.
+    """
 
     term: int = 0
     began: tuple[tuple[int, int], ...] = ()
 
     def followed_by(self, term: int, began: int) -> Terms:
-        """With a later term, whose coordinator goes on from checkpoint `began` (0: from the beginning)."""
+        """Return these terms and a later one, whose coordinator resumes from checkpoint `began` (0: from the beginning)."""
         return Terms(term, (*self.began, (term, began)))
 
     def counts(self, checkpoint: CheckpointNumber, attempt: Attempt) -> bool:
-        """Whether a checkpoint that was taken in `attempt` is one that the job may go on from."""
+        """Return True if the job may resume from a checkpoint that was taken in `attempt`."""
         of = attempt // _ATTEMPTS
         return all(checkpoint <= began for term, began in self.began if term > of)
 
     def to_bytes(self) -> bytes:
-        """As it is written."""
+        """Encode the terms."""
         packed: bytes = msgpack.packb([self.term, self.began])
         return packed
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Terms:
-        """What `to_bytes` wrote. Raises ValueError for anything else."""
+        """Decode terms that `to_bytes` encoded. Raises ValueError for anything else."""
         try:
             term, began = msgpack.unpackb(data)
             return cls(int(term), tuple((int(later), int(checkpoint)) for later, checkpoint in began))

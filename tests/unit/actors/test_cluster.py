@@ -11,7 +11,7 @@ from evenflow.actors.processes.ray_workers import RayWorkers
 from evenflow.scheduler.protocol.effects import JobState
 from evenflow.scheduler.protocol.messages import Shutdown
 from evenflow.scheduler.protocol.requests import ShowProgress, ShowStatus
-from evenflow.scheduler.protocol.status import JobStatus, Outcome
+from evenflow.scheduler.protocol.status import JobOutcome, JobStatus
 
 
 def test_who_watches_a_job_gives_a_lost_coordinator_as_long_to_come_back_as_who_started_it():
@@ -24,7 +24,7 @@ def test_who_watches_a_job_gives_a_lost_coordinator_as_long_to_come_back_as_who_
     class Watcher(WatchedJob):
         def call(self, method, *args, timeout):
             patience.append(timeout)
-            return Outcome(JobStatus("job", JobState.RUNNING, None, (), 0, 0.0))
+            return JobOutcome(JobStatus("job", JobState.RUNNING, None, (), 0, 0.0))
 
     Owner("job", None).ask(ShowProgress(0))
     Watcher("job", None).ask(ShowProgress(0))

@@ -60,7 +60,7 @@ WRONG = {
     "with_time that ignores": (lambda: rows().with_time("v", on_error="ignore"), "with_time(on_error='ignore'): expected \"stop\""),
     # Lookups
     "lookup in no table": (lambda: rows().lookup([1], on="k"), "lookup(list): expected a pyarrow Table or RecordBatch, a pandas or Polars"),
-    "refresh of a table": (lambda: rows().lookup(TABLE, on="k", refresh="5m"), "lookup(refresh='5m'): a Table stays as it is: give"),
+    "refresh of a table": (lambda: rows().lookup(TABLE, on="k", refresh="5m"), "lookup(refresh='5m'): a Table can't be read again: give"),
     "refresh at once": (lambda: rows().lookup(lambda: TABLE, on="k", refresh=0), "lookup(refresh=0): expected a duration above 0"),
     "refresh by a word": (lambda: rows().lookup(lambda: TABLE, on="k", refresh="often"), "lookup(refresh='often'): "),
     "lookup in a class": (lambda: rows().lookup(dict, on="k"), "lookup(type): expected a pyarrow Table"),

@@ -1,4 +1,4 @@
-"""Faults in jobs: in checkpoints, commits, recovery, scaling, and what is left of coordinators. Each breaks a core in a few lines."""
+"""Faults in jobs: in checkpoints, commits, recovery, scaling, and the end of coordinators. Each breaks a core in a few lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evenflow.scheduler.parts.checkpointing import Checkpointing
 from evenflow.scheduler.parts.node_scaling import NodeScaling
 from evenflow.scheduler.parts.reconfiguration import Reconfiguration
 from evenflow.scheduler.protocol.effects import Commit, RestoreSinks
-from evenflow.scheduler.protocol.storage_answers import Saved
+from evenflow.scheduler.protocol.storage_answers import ManifestSaved
 from evenflow.scheduler.record.checkpoints import Checkpoints
 from evenflow.scheduler.record.job_record import JobRecord
 from evenflow.scheduler.record.rescaling import Rescaling
@@ -38,7 +38,7 @@ def checkpoint_is_committed_before_its_manifest(patch: Patch) -> None:
 
 def manifest_that_was_not_written_counts(patch: Patch) -> None:
     saved = Checkpointing.saved
-    patch.setattr(Checkpointing, "saved", lambda self, answer: saved(self, Saved(answer.checkpoint)))
+    patch.setattr(Checkpointing, "saved", lambda self, answer: saved(self, ManifestSaved(answer.checkpoint)))
 
 
 def checkpoint_begins_while_keys_move(patch: Patch) -> None:
@@ -147,7 +147,7 @@ def workers_that_must_stay_are_left_on_the_node(patch: Patch) -> None:
 
 
 def processes_start_on_any_node(patch: Patch) -> None:
-    """As Ray has it for processes that set nothing aside, unless they are told to be on one node only."""
+    """Place processes on any node, as Ray does unless they set CPUs aside or are pinned to a node."""
     place = SimulatedNodes.place
     began = count()
 

@@ -1,4 +1,4 @@
-"""Faults in joins: in what they keep, forget, decide, move and save. Each breaks a core in a few lines."""
+"""Faults in joins: in the rows that they keep, forget, match, move and save. Each breaks a core in a few lines."""
 
 from __future__ import annotations
 

@@ -10,20 +10,20 @@ import pytest
 from evenflow.engine.protocol.ids import NO_CHECKPOINT
 from evenflow.scheduler.job.core import JobCore
 from evenflow.testing.simulation.job_storage import SimulatedStorage
-from evenflow.testing.simulation.storage import Storage
+from evenflow.testing.simulation.storage import MemoryStorage
 
 Patch = pytest.MonkeyPatch
 
 
 def retention_removes_the_checkpoints_of_another_run(patch: Patch) -> None:
-    sweep = Storage.sweep
+    sweep = MemoryStorage.sweep
 
     def of_everybody(self: Any, terms: Any) -> None:
         after, self.after = self.after, NO_CHECKPOINT
         sweep(self, terms)
         self.after = after
 
-    patch.setattr(Storage, "sweep", of_everybody)
+    patch.setattr(MemoryStorage, "sweep", of_everybody)
 
 
 def manifest_whose_reply_is_lost_counts_as_failed(patch: Patch) -> None:
@@ -46,10 +46,10 @@ def owner_that_was_taken_over_from_goes_on(patch: Patch) -> None:
 
 
 def start_that_continues_forgets_where_the_ones_before_began(patch: Patch) -> None:
-    take_over = Storage.take_over
+    take_over = MemoryStorage.take_over
 
     def without_terms(self: Any, term: int) -> Any:
         self._begun = {0: self._begun[0]}
         return take_over(self, term)
 
-    patch.setattr(Storage, "take_over", without_terms)
+    patch.setattr(MemoryStorage, "take_over", without_terms)

@@ -1,4 +1,4 @@
-"""Faults in what a balancer decides about hot keys of joins. Each breaks it in a few lines."""
+"""Faults in a balancer's decisions about hot keys of joins. Each breaks it in a few lines."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def keys_are_split_while_others_move(patch: Patch) -> None:
 
 
 def upstream_deals_rows_of_a_gathered_key_on(patch: Patch) -> None:
-    """The key's home is alone with it in the table, but rows go on to those that shared it."""
+    """Keep dealing rows of a key to its former sharers, although the table has the key only at its home."""
     after = RoutingTable.after
 
     def still_split(self: Any, moves: Any) -> RoutingTable:

@@ -1,4 +1,4 @@
-"""Faults in how a job stops at a barrier and goes on in another run. Each breaks a core in a few lines."""
+"""Faults in how a job stops at a barrier and continues in another run. Each breaks a core in a few lines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def open_windows_are_emitted_when_the_job_stops(patch: Patch) -> None:
 
 
 def rows_in_flight_are_lost_when_the_job_stops(patch: Patch) -> None:
-    """The source is said to be behind a batch that it read and did not send before the barrier."""
+    """Report the source's position after a batch that it read and did not send before the barrier."""
     prepared = TaskInterpreter._prepared
 
     def behind_another_batch(self: Any, report: Any) -> None:

@@ -1,4 +1,4 @@
-"""Judges of runs whose rows differ from run to run, or that other settings are for."""
+"""Judges of runs whose rows differ from run to run, or that need other settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROWS = 60
 
 
 def windows_with_late_rows() -> ef.Dataflow:
-    """Rows up to half a second out of order, of a source that promises a tenth; late ones have a sink of their own."""
+    """Return rows up to half a second out of order, of a source that promises a tenth; late ones have a sink of their own."""
     flow = ef.Dataflow("late")
     times = [10_000 + number * 100 - (number * 7919) % 500 for number in range(ROWS)]
     rows = flow.read(ef.from_items([{"key": t % 3, "ts": t} for t in times], event_time="ts", max_delay="100ms"))
@@ -24,7 +24,7 @@ def windows_with_late_rows() -> ef.Dataflow:
 
 
 def every_row_is_counted_once_or_late_once(seed: int) -> None:
-    """Which rows are late depends on the run; together with those in windows they are all there are."""
+    """Check that the late rows, which depend on the run, and those in windows are all rows together."""
     result = simulate(windows_with_late_rows(), seed)
     late = len(result.rows["late"])
     assert late == result.late_records["windows"]
@@ -32,7 +32,7 @@ def every_row_is_counted_once_or_late_once(seed: int) -> None:
 
 
 def exact_by_measured_load(make_flow: Callable[[], ef.Dataflow], *more: Action) -> Callable[[int], None]:
-    """A judge of runs in which a balancer acts by the load that there is: the rows must be the oracle's."""
+    """Return a judge of runs in which a balancer acts by measured load: the rows must be the oracle's."""
 
     def judge(seed: int) -> None:
         config = acting_on_load(seed)
@@ -42,7 +42,7 @@ def exact_by_measured_load(make_flow: Callable[[], ef.Dataflow], *more: Action) 
 
 
 def only_left_is_dealt(world: World) -> Iterable[Choice]:
-    """An action that does nothing: of a join with four times as many rows on the left, no right rows are dealt."""
+    """Check that a join with four times as many rows on the left deals no right rows; an action that does nothing."""
     tables = world.coordinator.core.migrations.tables
     dealt = {route.dealt for table in tables.values() for route in table.splits.values()}
     assert dealt <= {"left"}

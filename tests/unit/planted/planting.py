@@ -32,10 +32,10 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Simulated runs of `flow` with the seeds below `within`, of which one must fail.
+    """Simulated runs of `flow` with the seeds below `within`; one of them must fail.
 
-    `judge` raises for a seed whose run is not as it should be; None: the rows must be the oracle's. `begin`: the seed that is tried first,
-    for a fault that has shown itself there, and rarely elsewhere; those below come last.
+    `judge` raises for a bad run; None: the rows must be the oracle's. `begin`: the first seed to try, for a fault that shows
+    there and rarely elsewhere; the seeds below it come last.
     """
 
     flow: Callable[[], ef.Dataflow]
@@ -47,7 +47,7 @@ class Runs:
     begin: int = 0
 
     def run(self, seeds: Iterator[int]) -> None:
-        """Raises what the first bad run raises."""
+        """Run the seeds. Raises the error of the first bad run."""
         if self.judge is None:
             check(self.flow, seeds, parallelism=self.parallelism, save_state=self.save_state, actions=self.actions)
         else:
@@ -57,7 +57,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The first seed whose run failed, and how it did."""
+    """The first seed whose run failed, and its error."""
 
     seed: int
     error: Exception
@@ -82,7 +82,9 @@ def found(fault: Fault, runs: Runs) -> Found | None:
 
 
 def assert_found(fault: Fault, runs: Runs) -> None:
-    """The fault shows, by its own doing: the error is not raised by what planted it, and the same run passes without it."""
+    """Check that the fault causes the failure: the error is not raised by the planted code, and the same run passes without
+    it.
+    """
     assert runs.within <= MOST
     first = found(fault, runs)
     assert first is not None, f"{fault.__name__}: none of {runs.within} runs has shown it"

@@ -9,7 +9,7 @@ from planting import Runs, assert_found
 
 from evenflow.testing import ACTIONS
 from evenflow.testing.actions.crashing import with_crashes, with_damage, with_lost_manifests
-from evenflow.testing.actions.full_disk import with_full_disk
+from evenflow.testing.actions.failing_storage import with_full_disk
 from evenflow.testing.actions.moving import with_moves
 from evenflow.testing.actions.scaling import with_scaling
 from evenflow.testing.actions.steering import with_policies

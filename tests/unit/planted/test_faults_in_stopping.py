@@ -1,4 +1,4 @@
-"""Every fault that is planted in how a job stops and goes on shows within a stated number of simulated runs."""
+"""Every fault that is planted in how a job stops and continues shows within a stated number of simulated runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evenflow.testing.actions.stopping import check_stops
 
 
 def exact_in_several_runs(make_flow, actions=ACTIONS):
-    """A judge of jobs that are stopped and go on: the rows of all runs together must be the oracle's."""
+    """Return a judge of jobs that are stopped and continued: the rows of all runs together must be the oracle's."""
     return lambda seed: check_stops(make_flow, [seed], parallelism=(1, 2, 3), actions=actions)
 
 

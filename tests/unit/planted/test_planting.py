@@ -1,4 +1,4 @@
-"""The harness of planted faults: what counts as found."""
+"""The harness of planted faults: the failures that count as found."""
 
 from __future__ import annotations
 

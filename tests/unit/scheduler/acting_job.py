@@ -1,4 +1,4 @@
-"""A job's state machine whose workers and storage do at once what they are told, as soon as a test lets them."""
+"""A job's state machine with fake workers and storage that act at once, when a test lets them."""
 
 from __future__ import annotations
 
@@ -31,17 +31,19 @@ from evenflow.scheduler.protocol.messages import (
     Switch,
     TakeSource,
 )
-from evenflow.scheduler.protocol.storage_answers import Committed, Saved, SavepointCopied, SinksRestored
+from evenflow.scheduler.protocol.storage_answers import Committed, ManifestSaved, SavepointCopied, SinksRestored
 
 ROUNDS = 100
 
 
 class ActingJob:
-    """`told`: commands that no worker has obeyed yet. `pending`: other effects that nobody has carried out; `done`: those that were."""
+    """A job with fake workers. `commands`: commands not carried out yet. `pending`: other effects not carried out yet; `done`:
+    those that were.
+    """
 
     def __init__(self, plan, config):
         self.core, self.now = JobCore(plan, config), 1000.0
-        self.told, self.pending, self.done = [], [], []
+        self.commands, self.pending, self.done = [], [], []
         self._steps, self._switched = {}, set()
         self.core.begin(self.now)
         self.take()
@@ -49,17 +51,17 @@ class ActingJob:
         self.done.clear()
 
     def view(self):
-        """The cluster as the job sees it; there is none."""
+        """Return the cluster as the job sees it; there is none."""
         return
 
     def take(self):
-        """What is wanted of the cluster is done at once, but not before what was wanted earlier."""
+        """Take the job's effects. Requests to the cluster are carried out at once, but not before earlier effects."""
         while effects := self.core.effects():
             for effect in effects:
                 if isinstance(effect, (UseNodes, Reserve, AskForRoom)) and not self.pending:
                     self.carry_out(effect)
                 else:
-                    (self.told if isinstance(effect, Tell) else self.pending).append(effect)
+                    (self.commands if isinstance(effect, Tell) else self.pending).append(effect)
 
     def ask(self, request):
         try:
@@ -76,7 +78,7 @@ class ActingJob:
         self.take()
 
     def not_spawned(self, problem):
-        """The workers that were to join do not start."""
+        """Report that the joining workers did not start."""
         (spawn,) = [effect for effect in self.pending if isinstance(effect, Spawn)]
         self.pending.remove(spawn)
         self.core.not_spawned(spawn.workers, spawn.attempt, problem, self.now)
@@ -88,14 +90,14 @@ class ActingJob:
         self.take()
 
     def obey(self):
-        """Everybody does what they are told, until nobody is told anything more; nothing else is carried out."""
-        while self.told:
-            tell = self.told.pop(0)
+        """Carry out all commands, until there are none; nothing else is carried out."""
+        while self.commands:
+            tell = self.commands.pop(0)
             self.answer(tell.worker, tell.command)
 
     def settle(self):
-        """Everybody does what they are told, whoever is to start starts, and nothing is left to do."""
-        while self.told or self.pending:
+        """Carry out all commands and effects, until none are left."""
+        while self.commands or self.pending:
             self.obey()
             while self.pending:
                 effect = self.pending.pop(0)
@@ -109,7 +111,7 @@ class ActingJob:
             for name in effect.workers if isinstance(effect, Spawn) else tuple(task.name for task in effect.plan.tasks):
                 self.start(name, effect.attempt)
         elif isinstance(effect, Save):
-            core.stored(Saved(effect.manifest.checkpoint), self.now)
+            core.stored(ManifestSaved(effect.manifest.checkpoint), self.now)
         elif isinstance(effect, Commit):
             core.stored(Committed(effect.checkpoint), self.now)
         elif isinstance(effect, CopySavepoint):
@@ -121,7 +123,7 @@ class ActingJob:
         self.core.ready(worker, attempt, self.now)
 
     def answer(self, worker, command):
-        """What a worker reports once it has done what it is told."""
+        """Report as a worker does once it has carried out the command."""
         if isinstance(command, Announce):
             self._steps.update({step.version: step for step in command.steps})
             self.report(worker, Announced(command.number))

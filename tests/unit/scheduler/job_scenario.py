@@ -28,8 +28,7 @@ import evenflow as ef
 from evenflow.engine.protocol.effects import Finished
 from evenflow.scheduler.job.core import JobCore
 from evenflow.scheduler.load.window import WorkerWindow
-from evenflow.scheduler.policies.nodes.cluster_view import ClusterView
-from evenflow.scheduler.policies.nodes.placement import Node, Place
+from evenflow.scheduler.policies.nodes.placement import ClusterNode, ClusterView, WorkerPlace
 from evenflow.scheduler.protocol.effects import (
     Commit,
     CopySavepoint,
@@ -52,7 +51,7 @@ from evenflow.scheduler.protocol.messages import Announce, Attach, BeginCheckpoi
 from evenflow.scheduler.protocol.reports import CheckpointReport, MigrationReport, NodeScalingReport, ScalingReport
 from evenflow.scheduler.protocol.requests import (
     Cancel,
-    Move,
+    MoveKeys,
     Scale,
     ScaleIn,
     ScaleOut,
@@ -62,7 +61,7 @@ from evenflow.scheduler.protocol.requests import (
     TakeCheckpoint,
 )
 from evenflow.scheduler.protocol.restore_point import RestorePoint
-from evenflow.scheduler.protocol.storage_answers import Saved
+from evenflow.scheduler.protocol.storage_answers import ManifestSaved
 
 SLOTS = 4
 STORAGE = (Save, Commit, RestoreSinks, Discard, CopySavepoint)
@@ -72,7 +71,7 @@ class JobScenario(ActingJob):
     """`run` carries out a command and returns what the state machine wants because of it."""
 
     def __init__(self) -> None:
-        self.told, self.pending, self.done = [], [], []
+        self.commands, self.pending, self.done = [], [], []
         self._steps, self._switched = {}, set()
         self.now = 1000.0
         self._wanted: list[Effect] = []
@@ -82,7 +81,7 @@ class JobScenario(ActingJob):
         self._commands: dict[str, Callable[..., object]] = {
             "job": self._job, "begin": self._begin, "continue": self._continue, "storage": self._storage, "processes": self._processes,
             "workers": self.obey, "tick": lambda seconds: self.tick(float(seconds)), "lose": self._lose, "finish": self._finish,
-            "move": lambda group, _, to: self.ask(Move("count", (int(group),), (), int(to[-1]))),
+            "move": lambda group, _, to: self.ask(MoveKeys("count", (int(group),), (), int(to[-1]))),
             "scale": lambda operator, workers: self.ask(Scale(operator, int(workers))),
             "node": lambda way: self.ask(ScaleOut(1) if way == "out" else ScaleIn()),
             "checkpoint": lambda: self.ask(TakeCheckpoint()), "stop": lambda: self.ask(Stop()), "drain": lambda: self.ask(Stop(drain=True)),
@@ -108,7 +107,7 @@ class JobScenario(ActingJob):
                 if isinstance(effect, UseNodes):
                     self._avoided = effect.avoid
                 elif isinstance(effect, Tell):
-                    self.told.append(effect)
+                    self.commands.append(effect)
                 elif not isinstance(effect, (Warn, Ended)):
                     self.pending.append(effect)
 
@@ -117,8 +116,8 @@ class JobScenario(ActingJob):
         if not self._nodes:
             return None
         on = list(self._where.values())
-        nodes = tuple(Node(name, SLOTS, SLOTS - on.count(name), on.count(name)) for name in self._nodes)
-        return ClusterView(nodes, {worker: Place(worker, node) for worker, node in self._where.items()})
+        nodes = tuple(ClusterNode(name, SLOTS, SLOTS - on.count(name), on.count(name)) for name in self._nodes)
+        return ClusterView(nodes, {worker: WorkerPlace(worker, node) for worker, node in self._where.items()})
 
     def start(self, worker: str, attempt: int) -> None:
         """Start a worker on the first node that has a slot."""
@@ -146,7 +145,7 @@ class JobScenario(ActingJob):
     def _continue(self, clicks: str, count: str) -> None:
         newest = self.core.checkpoints.newest
         last = self.core.checkpoints.last
-        self.told, self.pending, self._where = [], [], {}
+        self.commands, self.pending, self._where = [], [], {}
         self.core = self._core(clicks, count, RestorePoint(newest, last=last, committed=last, resumes=True))
         self._begin()
 
@@ -154,7 +153,7 @@ class JobScenario(ActingJob):
         effect = next(effect for effect in self.pending if isinstance(effect, STORAGE))
         self.pending.remove(effect)
         if fails:
-            self.core.stored(Saved(effect.manifest.checkpoint, " ".join(fails[1:])), self.now)
+            self.core.stored(ManifestSaved(effect.manifest.checkpoint, " ".join(fails[1:])), self.now)
         else:
             self.carry_out(effect)
         self.take()
@@ -170,7 +169,7 @@ class JobScenario(ActingJob):
         self.take()
 
     def _lose(self, worker: str) -> None:
-        self.told = [tell for tell in self.told if tell.worker != worker]
+        self.commands = [tell for tell in self.commands if tell.worker != worker]
         self.lost(worker, "killed")
 
     def _finish(self) -> None:

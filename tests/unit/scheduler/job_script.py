@@ -1,6 +1,7 @@
 """A job's state machine that is driven by hand: every event is a method that returns the effects of it.
 
-Storage and the workers answer only what a test has them answer. Times are seconds; an event without one happens when the last one did.
+Storage and the workers answer only when a test calls for it. Times are seconds; an event without one happens at the time of the
+last one.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from evenflow.scheduler.protocol.effects import Commit, Deploy, JobState, Rememb
 from evenflow.scheduler.protocol.messages import BeginCheckpoint, Failed
 from evenflow.scheduler.protocol.reports import CheckpointReport
 from evenflow.scheduler.protocol.requests import Cancel, ShowHistory, Stop
-from evenflow.scheduler.protocol.storage_answers import Committed, OlderFound, Saved, SinksRestored
+from evenflow.scheduler.protocol.storage_answers import Committed, ManifestSaved, OlderFound, SinksRestored
 from evenflow.state.files import StateFile
 from evenflow.testing.settings import changed
 
 WORKERS = ("from_items-0", "from_items-1", "aggregate-0", "aggregate-1")
-"""Of `counting`."""
+"""The workers of `counting`."""
 
 
 def counting(**config):
-    """The plan of a job that counts items, with two workers for each operator and 4 key groups, and its settings."""
+    """Return the plan of a job that counts items, with two workers for each operator and 4 key groups, and its settings."""
     settings = changed(ef.JobConfig(parallelism=2, key_groups=4, checkpoint=ef.CheckpointConfig(interval=None)), **config)
     flow = ef.Dataflow("f")
     flow.read(ef.from_items([1])).key_by("item").aggregate(n=ef.count()).write(ef.to_list([]))
@@ -30,10 +31,10 @@ def counting(**config):
 
 
 ROWS = [f"rows of {worker}" for worker in WORKERS]
-"""What `prepare` has them write."""
+"""The output that `prepare` gives the sinks."""
 
 LAST = [f"last of {worker}" for worker in WORKERS]
-"""What `finish` has them write."""
+"""The output that `finish` gives the sinks."""
 
 FULL = "OSError: the disk is full"
 
@@ -41,13 +42,13 @@ LOST = JobError("worker aggregate-0 is gone")
 
 
 class ScriptedJob:
-    """`core` with what happens to it. `logged`: the lines for the job's log, which no event returns."""
+    """A job driven by hand. `core`: its state machine; `logged`: the lines for the job's log, which no event returns."""
 
     def __init__(self, plan, config, begin=None):
         self.core, self.now, self.logged = JobCore(plan, config, begin), 0.0, []
 
     def after(self, event, *what, now=None):
-        """The effects of an event of the state machine, and of what was asked of it before."""
+        """Return the effects of an event of the state machine, and of earlier requests."""
         self.now = self.now if now is None else now
         event(*what, self.now)
         return self._effects()
@@ -79,7 +80,7 @@ class ScriptedJob:
         return self.after(self.core.stored, answer, now=now)
 
     def saved(self, checkpoint, problem=None, now=None):
-        return self.stored(Saved(checkpoint, problem), now)
+        return self.stored(ManifestSaved(checkpoint, problem), now)
 
     def committed(self, checkpoint, error=None, now=None):
         return self.stored(Committed(checkpoint, error=error), now)
@@ -91,24 +92,24 @@ class ScriptedJob:
         return self.stored(OlderFound(checkpoint, problem, manifest, error), now)
 
     def ask(self, request, now=None, cluster=None):
-        """The answer; what follows from it is among the effects of the next event."""
+        """Answer a request; its effects are among those of the next event."""
         self.now = self.now if now is None else now
         return self.core.answer(request, self.now, cluster)
 
-    def asked(self, request, now=None, cluster=None):
-        """The effects of a request that is answered with nothing."""
+    def request(self, request, now=None, cluster=None):
+        """Return the effects of a request that is answered with None."""
         assert self.ask(request, now, cluster) is None
         return self._effects()
 
     def stop(self, now=None, *, drain=True):
         """Ask the job to stop, and return the effects except the note that it is to stop."""
-        return [effect for effect in self.asked(Stop(drain), now) if not isinstance(effect, RememberStop)]
+        return [effect for effect in self.request(Stop(drain), now) if not isinstance(effect, RememberStop)]
 
     def cancel(self, now=None):
-        return self.asked(Cancel(), now)
+        return self.request(Cancel(), now)
 
     def start(self, now=None):
-        """From nothing, or from where the newest attempt begins, until all workers run."""
+        """Start the job, or its newest attempt, until all workers run."""
         found = self.begin(now) if self.core.state is JobState.STARTING else self._effects()
         assert all(isinstance(effect, RestoreSinks) for effect in found)
         (deploy,) = self.sinks_restored()
@@ -116,7 +117,7 @@ class ScriptedJob:
         return self.run()
 
     def run(self, now=None):
-        """All workers of the attempt that was deployed start."""
+        """Start all workers of the attempt that was deployed."""
         for worker in self.core.workers:
             found = self.ready(worker, now)
             assert all(isinstance(effect, RememberStart) for effect in found)
@@ -124,7 +125,7 @@ class ScriptedJob:
         return self
 
     def prepare(self, checkpoint, now=None, workers=WORKERS):
-        """The workers have saved 3 keys each."""
+        """Save 3 keys in each worker."""
         found = []
         for worker in workers:
             files = (StateFile(f"{worker}.state", 7, "aa", 3),)
@@ -132,12 +133,12 @@ class ScriptedJob:
         return found
 
     def finish(self, now=None):
-        """All workers have sent their last element."""
+        """Send the last element of all workers."""
         return [effect for worker in WORKERS for effect in self.report(worker, Finished({"to_list": [f"last of {worker}"]}), now)]
 
     def take_checkpoint(self, now=10.0):
-        """Begun, prepared by all, saved and committed; its manifest, and what was to be committed."""
-        assert told(self.tick(now), BeginCheckpoint)
+        """Take a checkpoint up to its commit. Return its manifest and its committables."""
+        assert recipients(self.tick(now), BeginCheckpoint)
         number = self.core.checkpoints.last
         (save,) = self.prepare(number)
         (commit,) = self.saved(number)
@@ -145,7 +146,7 @@ class ScriptedJob:
         return save.manifest, commit
 
     def restart(self, now):
-        """The delay is over: the sinks are restored, the workers deployed and started; what was asked for both."""
+        """Restart after the delay: restore the sinks, deploy and start the workers. Return the effects for both."""
         (sinks,) = self.tick(now)
         (deploy,) = self.sinks_restored()
         self.run()
@@ -156,7 +157,7 @@ class ScriptedJob:
 
 
 def new_saving_job(begin=None, **config):
-    """`counting` with checkpoints every 10 s. It goes back a second after an accident, twice at most."""
+    """Return a job of `counting` with checkpoints every 10 s, which restarts a second after an accident, twice at most."""
     checkpoint = {"interval": 10.0, "dir": "saved", **config.pop("checkpoint", {})}
     restart = {"strategy": "fixed", "delay": 1.0, "most": 2, **config.pop("restart", {})}
     return ScriptedJob(*counting(checkpoint=checkpoint, restart=restart, **config), begin)
@@ -166,8 +167,8 @@ def saving_job(begin=None, **config):
     return new_saving_job(begin, **config).start()
 
 
-def told(effects, command):
-    """Whom, sorted; `command` is one, or a kind of them."""
+def recipients(effects, command):
+    """Return the recipients of a command, sorted; `command` is one, or a type."""
     tells = [effect for effect in effects if isinstance(effect, Tell)]
     return sorted(t.worker for t in tells if (isinstance(t.command, command) if isinstance(command, type) else t.command == command))
 
@@ -181,7 +182,7 @@ def kinds(effects):
 
 
 def commits(effects):
-    """What is to be committed: checkpoints with the committables of each."""
+    """Return the commits: checkpoints with the committables of each."""
     return [(effect.checkpoint, effect.committables) for effect in of_kind(effects, Commit)]
 
 

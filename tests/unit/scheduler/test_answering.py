@@ -1,4 +1,4 @@
-"""What may be asked of a job about moving keys, and the errors for what may not."""
+"""Requests to move keys, and the errors for impossible ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evenflow.scheduler.protocol.requests import (
     HISTORIES,
     Balance,
     Cancel,
-    Move,
+    MoveKeys,
     Rebalance,
     ShowFigures,
     ShowHistory,
@@ -70,7 +70,7 @@ def job():
 
 
 def test_groups_and_keys_move_to_a_worker(job):
-    number = job.ask(Move("count", (0, 1), (7,), 1, "sudden"))
+    number = job.ask(MoveKeys("count", (0, 1), (7,), 1, "sudden"))
     away = hash_of(7)
     (move,) = job.moves
     assert (number, move.source, move.target, move.groups) == (0, 0, 1, (0, 1))
@@ -82,12 +82,12 @@ def test_groups_and_keys_move_to_a_worker(job):
 
 
 def test_operator_may_be_named_by_any_in_its_chain(job):
-    job.ask(Move("out", (0,), (), 1, "sudden"))
+    job.ask(MoveKeys("out", (0,), (), 1, "sudden"))
     assert job.moves == [GroupMove(0, 1, (0,))]
 
 
 def test_key_of_several_columns_is_a_tuple(job):
-    job.ask(Move("count", (), ((3,),), 1, "sudden"))
+    job.ask(MoveKeys("count", (), ((3,),), 1, "sudden"))
     assert [move.keys for move in job.moves] in ([(hash_of(3),)], [])
 
 
@@ -106,22 +106,22 @@ def test_rebalance_moves_as_the_balancer_plans(job):
 @pytest.mark.parametrize(("asked", "used"), [("lazy", "lazy"), (None, "fluid")])
 def test_strategy_is_the_jobs_unless_the_call_names_one(asked, used):
     job = Job(migration_strategy="fluid")
-    job.ask(Move("count", (0,), (), 1, asked))
+    job.ask(MoveKeys("count", (0,), (), 1, asked))
     assert job.migrations[0].strategy == used
 
 
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        pytest.param(Move("cuont", (0,), (), 1), "has no operator `cuont`; there are: .*count", id="unknown operator"),
-        pytest.param(Move("double", (0,), (), 1), "`double` has no keyed state to move; operators that have: count", id="no state"),
-        pytest.param(Move("count", (), (), 1), r"`count`: nothing to move: give groups=\[...\] or keys=\[...\]", id="nothing"),
-        pytest.param(Move("count", (4,), (), 1), "`count` has no key group 4: its groups are 0 to 3", id="unknown group"),
-        pytest.param(Move("count", (-1,), (), 1), "`count` has no key group -1", id="negative group"),
-        pytest.param(Move("count", (0,), (), 2), "`count` has no worker 2: its 2 workers are 0 to 1", id="unknown worker"),
-        pytest.param(Move("count", (0,), (), True), "`count` has no worker True", id="no number of a worker"),
-        pytest.param(Move("count", (0,), (), 1, "smooth"), "'smooth' is not a migration strategy: use one of", id="unknown strategy"),
-        pytest.param(Move("count", (0,), (), 1, "restart"), "the strategy restart goes through a savepoint", id="restart"),
+        pytest.param(MoveKeys("cuont", (0,), (), 1), "has no operator `cuont`; there are: .*count", id="unknown operator"),
+        pytest.param(MoveKeys("double", (0,), (), 1), "`double` has no keyed state to move; operators that have: count", id="no state"),
+        pytest.param(MoveKeys("count", (), (), 1), r"`count`: nothing to move: give groups=\[...\] or keys=\[...\]", id="nothing"),
+        pytest.param(MoveKeys("count", (4,), (), 1), "`count` has no key group 4: its groups are 0 to 3", id="unknown group"),
+        pytest.param(MoveKeys("count", (-1,), (), 1), "`count` has no key group -1", id="negative group"),
+        pytest.param(MoveKeys("count", (0,), (), 2), "`count` has no worker 2: its 2 workers are 0 to 1", id="unknown worker"),
+        pytest.param(MoveKeys("count", (0,), (), True), "`count` has no worker True", id="no number of a worker"),
+        pytest.param(MoveKeys("count", (0,), (), 1, "smooth"), "'smooth' is not a migration strategy: use one of", id="unknown strategy"),
+        pytest.param(MoveKeys("count", (0,), (), 1, "restart"), "the strategy restart goes through a savepoint", id="restart"),
         pytest.param(Rebalance("count", "hotspot", "restart"), "the strategy restart goes through a savepoint", id="restart to balance"),
         pytest.param(Rebalance("cuont", "hotspot"), "has no operator `cuont`", id="unknown operator to balance"),
         pytest.param(Rebalance("count", "coldspot"), "coldspot", id="unknown balancer"),
@@ -137,14 +137,14 @@ def test_wrong_request_is_refused_and_changes_nothing(job, request_, words):
         job.ask(request_)
     job.tick()
     assert job.migrations == []
-    assert job.told == job.pending == []
+    assert job.commands == job.pending == []
     assert job.core.state is JobState.RUNNING
 
 
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        pytest.param(Move("count", (0,), (), 1, "sudden"), "job `f` is starting: keys can only move while it runs", id="move"),
+        pytest.param(MoveKeys("count", (0,), (), 1, "sudden"), "job `f` is starting: keys can only move while it runs", id="move"),
         pytest.param(TakeCheckpoint(), "job `f` is starting: a checkpoint can only be taken while it runs", id="checkpoint"),
     ],
 )
@@ -156,7 +156,7 @@ def test_nothing_changes_before_the_job_runs(request_, words):
 
 
 def test_one_migration_at_a_time(job):
-    job.ask(Move("count", (0,), (), 1, "sudden"))
+    job.ask(MoveKeys("count", (0,), (), 1, "sudden"))
     with pytest.raises(JobError, match="migration 0 of `count` is under way"):
         job.ask(Rebalance("count", "hotspot"))
     assert len(job.migrations) == 1
@@ -164,7 +164,7 @@ def test_one_migration_at_a_time(job):
 
 def test_a_job_remembers_the_newest_of_its_migrations_and_grows_by_no_more(job):
     for number in range(KEPT + 30):
-        assert job.ask(Move("count", (0,), (), (number + 1) % 2, "sudden")) == number
+        assert job.ask(MoveKeys("count", (0,), (), (number + 1) % 2, "sudden")) == number
         job.settle()
     assert [report.number for report in job.migrations] == list(range(30, KEPT + 30))
     assert all(report.state is MigrationState.DONE for report in job.migrations)

@@ -1,4 +1,4 @@
-"""A job is scaled by a policy: when it looks, what is carried out in which order, and what is said of it."""
+"""A job is scaled by a policy: when it observes, in which order decisions are carried out, and how they are reported."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.scheduler.policies.controller import Controller, DecisionRecord
 from evenflow.scheduler.protocol.effects import Warn
 from evenflow.scheduler.protocol.reports import MigrationReport, ScalingReport
-from evenflow.scheduler.protocol.requests import Autoscale, Cancel, Move, Scale, ShowHistory
+from evenflow.scheduler.protocol.requests import Autoscale, Cancel, MoveKeys, Scale, ShowHistory
 from evenflow.testing.settings import changed
 
 INTERVAL = 10.0
 
 
 class Job(ActingJob):
-    """`generate` (100 records/s) and `count`, with one worker each unless told otherwise."""
+    """A job of `generate` (100 records/s) and `count`, with one worker each by default."""
 
     def __init__(self, policy="ds2", parallelism=1, bounds=None, **config):
         flow = ef.Dataflow("f")
@@ -41,7 +41,9 @@ class Job(ActingJob):
         return {stage.name: stage.parallelism for stage in self.core.plan.stages}
 
     def measure(self, **useful):
-        """A window of every worker that gets its even share of 100 records; `useful`: seconds that all of an operator take, or of each."""
+        """Report a window of every worker with its even share of 100 records; `useful`: seconds of all of an operator's workers,
+        or of each.
+        """
         for name, workers in self.workers.items():
             each = useful.get(name, 0.5)
             parts = list(each) if isinstance(each, tuple) else [each / workers] * workers
@@ -58,7 +60,7 @@ class Job(ActingJob):
                 self.report(worker, window)
 
     def look(self, **useful):
-        """Nothing moves for as long as it takes, everybody measures, and it is time for a look."""
+        """Let the warm-up and an interval pass without moves, with measurements, until the policy observes."""
         self.tick()
         self.tick(INTERVAL)
         self.measure(**useful)
@@ -67,11 +69,11 @@ class Job(ActingJob):
         self.tick()
 
     def go_on(self):
-        """Everybody does at once what they are told, until nothing is under way."""
+        """Carry out all commands at once, until nothing is under way."""
         for _ in range(ROUNDS):
             self.settle()
             self.tick(0.1)
-            if not (self.told or self.pending) and all(record.done != "under way" for record in self.decisions):
+            if not (self.commands or self.pending) and all(record.done != "under way" for record in self.decisions):
                 return
         raise AssertionError(f"after {ROUNDS} rounds this is still under way: {self.ask(ShowHistory(ScalingReport))}")
 
@@ -124,7 +126,7 @@ def test_policy_that_advises_is_recorded_and_changes_nothing():
     job = Job(autoscale={"mode": "advise"})
     job.look(count=4.0)
     assert [(dict(record.decided.parallelism), record.done) for record in job.decisions] == [({"count": 4}, "advised only")]
-    assert (job.scaled, job.told, job.pending) == ([], [], [])
+    assert (job.scaled, job.commands, job.pending) == ([], [], [])
 
 
 def test_bounds_are_the_jobs():
@@ -176,7 +178,7 @@ def test_nothing_is_decided_while_keys_move_by_hand_nor_until_the_move_is_an_int
     job = Job(policy="off", parallelism=2)
     job.ask(Autoscale("ds2", "act"))
     job.tick()
-    job.ask(Move("count", (0,), (), 1, "sudden"))
+    job.ask(MoveKeys("count", (0,), (), 1, "sudden"))
     job.look(count=4.0)
     assert job.decisions == []
     job.obey()
@@ -190,7 +192,7 @@ def test_backlog_that_a_move_by_hand_left_is_worked_off_before_anything_is_decid
     job = Job(policy="off", parallelism=2)
     job.ask(Autoscale("ds2", "act"))
     job.tick()
-    job.ask(Move("count", (0,), (), 1, "sudden"))
+    job.ask(MoveKeys("count", (0,), (), 1, "sudden"))
     job.tick()
     job.obey()
     job.backlog, decided = 40_000, []

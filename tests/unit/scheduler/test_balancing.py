@@ -9,7 +9,7 @@ from evenflow.engine.errors import RequestError
 from evenflow.engine.protocol.routing import even_table
 from evenflow.scheduler.configs.balance import BalanceConfig
 from evenflow.scheduler.configs.job import JobConfig
-from evenflow.scheduler.configs.metrics import MetricsConfig
+from evenflow.scheduler.configs.run import MetricsConfig
 from evenflow.scheduler.load.load_snapshot import hash_of
 from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.scheduler.parts.balancing import Balancing, trigger_settings
@@ -24,14 +24,14 @@ def hashes_of(keys):
 
 
 def keys_of_worker(worker, count):
-    """Keys that the first table gives to a worker."""
+    """Return keys that the first table gives to a worker."""
     keys = [f"key-{i}" for i in range(20 * count)]
     owners = even_table(GROUPS, len(WORKERS)).owners(hashes_of(keys))
     return [key for key, owner in zip(keys, owners.tolist(), strict=True) if owner == worker][:count]
 
 
 class Operator:
-    """An operator whose workers need so many useful seconds per second for each key; each window is a second."""
+    """An operator whose workers need given useful seconds per second for each key; each window is a second."""
 
     def __init__(self, loads, *, noise=0.0, config=CONFIG):
         self.loads, self.noise = loads, noise
@@ -133,14 +133,14 @@ def test_a_balancer_that_splits_keys_cannot_balance_a_job():
 
 
 class JoinOperator(Operator):
-    """A join of which all rows come from the left, but for a part of each key's that comes from the right."""
+    """A join whose rows come from the left, except for a part of each key's that comes from the right."""
 
     def __init__(self, loads, *, right=0.05, dealable=("left",), config=CONFIG, noise=0.0):
         super().__init__(loads, config=config, noise=noise)
         self.right, self.balancing = right, Balancing("hotspot", WORKERS, config, dealable)
 
     def parts(self, key, load):
-        """Worker -> what it has of a key's load."""
+        """Return each worker's part of a key's load."""
         (hashed,) = hashes_of([key])
         split = self.table.splits.get(int(hashed))
         if split is None:

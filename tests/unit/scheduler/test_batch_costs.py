@@ -1,4 +1,4 @@
-"""What a batch costs whatever its rows are, and what follows for the rates of a worker that has little to do."""
+"""The fixed cost of a batch, and its effect on the rates of a worker that has little to do."""
 
 from __future__ import annotations
 
@@ -64,20 +64,20 @@ def plan(workers):
 
 
 def window(worker, sizes):
-    """A second in which a worker took batches of these sizes. A record costs 1.23 ms, a batch 1 ms besides."""
+    """Return a second in which a worker took batches of these sizes. A record costs 1.23 ms, a batch another 1 ms."""
     found = costs(sizes, lambda rows: 0.001 + 0.00123 * rows)
     return WorkerWindow(worker, 0.0, 1.0, rows_in=found.rows, rows_out=found.rows, useful=found.seconds, costs=found)
 
 
 def decided(*windows):
-    """What DS2 decides for these workers of an operator to which 2,760 records a second come."""
+    """Return DS2's decision for these workers of an operator with 2,760 records a second."""
     sources = [WorkerWindow(f"generate-{index}", 0.0, 1.0, 1380, 1380, 0.1) for index in range(2)]
     seen = observed(scaled_stages(plan(len(windows))), {one.worker: [one] for one in (*windows, *sources)})
     return Ds2().decide(seen, Ds2Memory())[0].parallelism
 
 
 def test_as_many_workers_are_needed_whether_there_are_too_many_or_too_few():
-    """3.4 workers would be busy with the records. Eight get batches of one to three rows, and one gets large ones."""
+    """Check a need of 3.4 workers. Eight get batches of one to three rows, and one gets large ones."""
     small = [window(f"count-{index}", (1, 2, 1, 1, 3) * 43) for index in range(8)]
     large = window("count-0", (80, 100, 120, 100, 150))
     assert decided(*small) == decided(large) == {"count": 4}
@@ -85,7 +85,9 @@ def test_as_many_workers_are_needed_whether_there_are_too_many_or_too_few():
 
 
 def test_what_batches_cost_while_others_have_the_cpu_is_no_evidence():
-    """Of a job of NexMark's q11 beside other programs: the need was 3.4, useful time alone said 3.26, and less batches' costs 2.59."""
+    """Repeat a job of NexMark's q11 next to other programs: the need was 3.4, useful time alone gave 3.26, minus batches' costs
+    2.59.
+    """
     small = [window(f"count-{index}", (1, 2, 1, 1, 3) * 43) for index in range(8)]
     starved = [replace(one, starved=0.2) for one in small]
     assert decided(*starved) == decided(*(replace(one, costs=BatchCosts()) for one in small)) == {"count": 6}

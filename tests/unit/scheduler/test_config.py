@@ -11,8 +11,7 @@ from evenflow.scheduler.configs.autoscale import AutoscaleConfig
 from evenflow.scheduler.configs.balance import BalanceConfig
 from evenflow.scheduler.configs.checkpoint import CheckpointConfig
 from evenflow.scheduler.configs.job import JobConfig
-from evenflow.scheduler.configs.metrics import MetricsConfig
-from evenflow.scheduler.configs.network import NetworkConfig
+from evenflow.scheduler.configs.run import MetricsConfig, NetworkConfig
 from evenflow.scheduler.configs.worker import WorkerConfig
 
 
@@ -128,13 +127,14 @@ def test_scaling_needs_metrics_before_the_job_starts_and_while_it_runs():
 
 
 def test_scaling_policy_is_told_interval_bounds_and_target():
-    told = AutoscaleConfig("pid", interval="5s", min_parallelism=2, max_parallelism=8, latency_target="200ms").policy_settings()
-    assert (told.interval_s, told.warm_up_s, told.min_parallelism, told.max_parallelism, told.latency_target_ms) == (5, 5, 2, 8, 200)
+    settings = AutoscaleConfig("pid", interval="5s", min_parallelism=2, max_parallelism=8, latency_target="200ms").policy_settings()
+    assert (settings.interval_s, settings.warm_up_s) == (5, 5)
+    assert (settings.min_parallelism, settings.max_parallelism, settings.latency_target_ms) == (2, 8, 200)
 
 
 def test_scaling_policy_is_told_settings_of_its_own():
-    told = AutoscaleConfig(settings={"max_change": 2, "catch_up_s": 60}).policy_settings()
-    assert (told.max_change, told.catch_up_s) == (2, 60)
+    settings = AutoscaleConfig(settings={"max_change": 2, "catch_up_s": 60}).policy_settings()
+    assert (settings.max_change, settings.catch_up_s) == (2, 60)
 
 
 @pytest.mark.parametrize(

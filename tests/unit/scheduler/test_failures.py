@@ -1,4 +1,4 @@
-"""What a job remembers of its failures, for people."""
+"""The failures that a job remembers, for people."""
 
 from __future__ import annotations
 

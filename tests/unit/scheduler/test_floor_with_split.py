@@ -1,4 +1,4 @@
-"""The floor of an operator's imbalance with its hottest key split: the next hottest key is what one worker must take."""
+"""The floor of an operator's imbalance with its hottest key split: it depends on the next hottest key."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The job's life: what it asks for after each event."""
+"""The job's lifecycle: its effects after each event."""
 
 from __future__ import annotations
 
 import pytest
-from job_script import WORKERS, ScriptedJob, commits, counting, told
+from job_script import WORKERS, ScriptedJob, commits, counting, recipients
 
 from evenflow.engine.errors import JobError
 from evenflow.engine.protocol.effects import Finished, OperatorProblem, Prepared
@@ -97,9 +97,9 @@ def test_job_has_finished_when_all_workers_have_and_what_they_wrote_is_committed
         assert job.report(worker, finished(f"rows of {worker}"), 1.0) == []
     rows = {"to_list": [*(f"rows of {worker}" for worker in WORKERS[:-1]), "last rows"]}
     assert job.report(WORKERS[-1], finished("last rows")) == [Commit(1, rows, 0, last=True)]
-    assert job.core.state is JobState.RUNNING, "what was written is committed before anybody is told to leave"
+    assert job.core.state is JobState.RUNNING, "output is committed before any worker is told to leave"
     effects = job.committed(1)
-    assert told(effects, Shutdown()) == sorted(WORKERS)
+    assert recipients(effects, Shutdown()) == sorted(WORKERS)
     assert effects[-1] == Ended(JobState.FINISHED)
 
 
@@ -114,7 +114,7 @@ def test_job_whose_last_commit_fails_has_failed():
 def test_checkpoint_begins_at_the_sources_when_it_is_due():
     job = running_job(interval=10.0)
     assert job.tick(9.9) == []
-    assert told(job.tick(10.0), BeginCheckpoint(1)) == ["from_items-0", "from_items-1"]
+    assert recipients(job.tick(10.0), BeginCheckpoint(1)) == ["from_items-0", "from_items-1"]
 
 
 def test_only_one_checkpoint_is_under_way():
@@ -132,13 +132,13 @@ def test_checkpoint_is_committed_when_the_last_worker_has_prepared_it():
     assert job.core.checkpoints.completed == 1
     assert job.committed(1) == []
     assert job.tick(21.9) == []
-    assert told(job.tick(22.0), BeginCheckpoint(2)) == ["from_items-0", "from_items-1"]
+    assert recipients(job.tick(22.0), BeginCheckpoint(2)) == ["from_items-0", "from_items-1"]
 
 
 def test_worker_that_has_finished_need_not_prepare():
     job = running_job(interval=10.0)
     job.report("from_items-0", finished(), 1.0)
-    assert told(job.tick(10.0), BeginCheckpoint(1)) == ["from_items-1"]
+    assert recipients(job.tick(10.0), BeginCheckpoint(1)) == ["from_items-1"]
     job.report("from_items-1", prepared(1), 11.0)
     job.report("aggregate-0", prepared(1), 11.0)
     assert commits(job.report("aggregate-1", finished("rows"), 11.0)) == [(1, {"to_list": ["rows"]})]
@@ -183,7 +183,7 @@ def test_stop_ends_the_sources_that_still_read():
     job = running_job()
     job.report("from_items-0", finished(), 1.0)
     effects = job.stop()
-    assert (told(effects, StopSource()), len(effects)) == (["from_items-1"], 1)
+    assert (recipients(effects, StopSource()), len(effects)) == (["from_items-1"], 1)
     assert job.core.state is JobState.STOPPING
     assert job.stop() == []
 
@@ -195,7 +195,7 @@ def test_stop_that_comes_before_all_have_started_is_kept_until_they_have():
     job.sinks_restored()
     for worker in WORKERS[:-1]:
         assert job.ready(worker) == []
-    assert told(job.ready(WORKERS[-1]), StopSource()) == ["from_items-0", "from_items-1"]
+    assert recipients(job.ready(WORKERS[-1]), StopSource()) == ["from_items-0", "from_items-1"]
     assert job.core.state is JobState.STOPPING
 
 
@@ -219,7 +219,7 @@ def test_checkpoint_under_way_completes_while_the_job_stops():
 @pytest.mark.parametrize("make_job", [new_job, deployed_job, running_job])
 def test_cancel_ends_the_job_at_once_without_a_commit(make_job):
     effects = make_job().cancel()
-    assert told(effects, Shutdown()) == sorted(WORKERS)
+    assert recipients(effects, Shutdown()) == sorted(WORKERS)
     assert commits(effects) == []
     assert effects[-1] == Ended(JobState.CANCELLED)
 
@@ -233,7 +233,7 @@ def test_first_failure_stands():
 
 def test_what_fails_outside_the_workers_ends_the_job():
     job, error = running_job(), JobError("the query is gone")
-    assert job.asked(Fail(error))[-1] == Ended(JobState.FAILED)
+    assert job.request(Fail(error))[-1] == Ended(JobState.FAILED)
     assert job.core.error is error
 
 
@@ -253,7 +253,7 @@ def test_nothing_changes_a_job_that_has_ended(end):
         assert job.report(worker, prepared(1, "rows"), 11.0) == []
         assert job.report(worker, finished("rows")) == []
         assert job.ready(worker) == job.lost(worker) == []
-    assert job.stop() == job.cancel() == job.tick(99.0) == job.failed(JobError("late")) == job.asked(Fail(JobError("later"))) == []
+    assert job.stop() == job.cancel() == job.tick(99.0) == job.failed(JobError("late")) == job.request(Fail(JobError("later"))) == []
     assert job.saved(1) == job.committed(1) == job.sinks_restored() == job.older_found(1, "it is gone") == []
     job.core.not_deployed(0, JobError("late"), 99.0)
     job.core.not_spawned(("aggregate-2",), 0, "late", 99.0)

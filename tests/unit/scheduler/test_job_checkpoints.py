@@ -200,7 +200,7 @@ def test_what_the_driver_may_not_have_is_part_of_the_manifest():
 
 
 def prepare_changes(job, number, base):
-    """Every worker has saved what changed behind `base`."""
+    """Save the changes since `base` in every worker."""
     found = []
     for worker in WORKERS:
         files = (StateFile(f"{worker}-{number}.state", 2, "", 1),)
@@ -259,7 +259,7 @@ def test_savepoint_that_can_not_be_taken_says_why(fails):
     if fails == "its copy":
         job.stored(SavepointCopied(number, FULL))
     report = job.ask(ShowSavepoint(number))
-    assert (report.done, report.problem) == (True, "the job went back to its last checkpoint" if fails == "the job" else FULL)
+    assert (report.done, report.problem) == (True, "the job was restored from its last checkpoint" if fails == "the job" else FULL)
 
 
 def test_changes_behind_another_checkpoint_than_the_newest_are_no_checkpoint():
@@ -267,4 +267,4 @@ def test_changes_behind_another_checkpoint_than_the_newest_are_no_checkpoint():
     job.take_checkpoint(10.0)
     job.tick(20.0)
     assert kinds(prepare_changes(job, 2, 7)) == [Discard]
-    assert "has saved what changed behind checkpoint 7, which is not the newest" in (job.reports()[-1].problem or "")
+    assert "has saved its changes since checkpoint 7, which is not the newest" in (job.reports()[-1].problem or "")

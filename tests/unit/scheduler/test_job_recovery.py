@@ -1,4 +1,4 @@
-"""A job that saves its state goes back to its newest checkpoint after an accident, once it is known which that is."""
+"""A job that saves its state restores its newest checkpoint after an accident, once it is known which one that is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from job_script import FULL, LOST, ROWS, WORKERS, commits, kinds, manifests, new_saving_job, saving_job, told
+from job_script import FULL, LOST, ROWS, WORKERS, commits, kinds, manifests, new_saving_job, recipients, saving_job
 
 from evenflow.engine.errors import JobError, RecordError
 from evenflow.engine.protocol.effects import Finished
@@ -30,7 +30,7 @@ def test_lost_worker_takes_the_job_back_to_its_newest_checkpoint():
     assert job.core.state is JobState.RESTARTING
     assert [report.state for report in job.reports()] == [CheckpointState.COMPLETE, CheckpointState.FAILED]
     assert job.tick(21.9) == [], "it waits for its delay"
-    assert job.tick(22.0) == [RestoreSinks(1, manifest, None)], "nobody knows whether its commit was carried out"
+    assert job.tick(22.0) == [RestoreSinks(1, manifest, None)], "its commit may have been carried out"
     assert job.sinks_restored() == [Deploy(1, job.core.plan, manifest)]
     job.run()
     manifest, commit = job.take_checkpoint(32.0)
@@ -99,7 +99,7 @@ def test_restarts_are_given_up_with_the_first_cause_and_a_note_of_what_the_last_
         "The job did not start again: RestartConfig(most=2) allows for no more restarts in a row.",
     ]
     assert job.logged[-1] == (
-        "job `f` has failed and does not start again: RestartConfig(most=2) allows for no more restarts in a row. "
+        "job `f` has failed and is not restarted: RestartConfig(most=2) allows for no more restarts in a row. "
         "Its error: worker from_items-0 (from_items, aggregate.combine): JobError: a file is gone"
     )
 
@@ -259,7 +259,7 @@ def test_commit_of_before_a_restart_that_is_answered_late_only_brings_what_it_de
     assert job.stored(Committed(1, (("to_list", "rows"),), JobError("half of it"))) == []
     assert (job.core.attempt, job.core.checkpointing.deliveries.pending) == (1, (("to_list", "rows"),))
     job.restart(11.0)
-    assert told(job.tick(21.0), BeginCheckpoint(2, 1)) == ["from_items-0", "from_items-1"]
+    assert recipients(job.tick(21.0), BeginCheckpoint(2, 1)) == ["from_items-0", "from_items-1"]
     job.prepare(2)
     job.saved(2)
     assert job.stored(Committed(1, (("to_list", "more"),))) == []
@@ -296,7 +296,7 @@ def test_start_that_continues_a_run_begins_as_a_start_does_from_its_checkpoint(c
     manifest = replace(manifest, undelivered=(("to_list", "rows"),))
     job = new_saving_job(RestorePoint(manifest, last=5, resumes=True, committed=committed, attempt=7))
     assert job.begin(200.0) == [RestoreSinks(7, manifest, retracts=committed if committed > manifest.checkpoint else None)]
-    assert job.core.state is JobState.STARTING, "what fails now is told to who starts it"
+    assert job.core.state is JobState.STARTING, "a failure now is raised in the program that starts it"
     assert job.core.checkpointing.deliveries.pending == (("to_list", "rows"),)
     assert job.sinks_restored() == [Deploy(7, job.core.plan, manifest)]
     newest, _ = job.run(210.0).take_checkpoint(260.0)
@@ -315,7 +315,7 @@ def test_stop_during_recovery_is_kept_until_the_job_runs():
     job.tick(2.0)
     job.sinks_restored()
     effects = [effect for worker in WORKERS for effect in job.ready(worker)]
-    assert told(effects, StopSource()) == ["from_items-0", "from_items-1"]
+    assert recipients(effects, StopSource()) == ["from_items-0", "from_items-1"]
     assert job.core.state is JobState.STOPPING
 
 
@@ -326,7 +326,7 @@ def test_job_that_goes_back_while_it_stops_stops_when_it_runs_again():
     job.tick(2.0)
     job.sinks_restored()
     effects = [effect for worker in WORKERS for effect in job.ready(worker)]
-    assert told(effects, StopSource()) == ["from_items-0", "from_items-1"]
+    assert recipients(effects, StopSource()) == ["from_items-0", "from_items-1"]
     assert job.core.state is JobState.STOPPING
 
 
@@ -355,4 +355,4 @@ def test_a_coordinator_that_goes_on_in_place_of_a_lost_one_says_so():
     job.begin(now=1.0)
     status = job.ask(ShowStatus())
     assert (status.state, status.restarts) == (JobState.RESTARTING, 1)
-    assert job.logged == [str(status.error)] == ["job `f`: its coordinator was lost, and another goes on in its place"]
+    assert job.logged == [str(status.error)] == ["job `f`: its coordinator was lost, and another takes over"]

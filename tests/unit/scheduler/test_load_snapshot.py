@@ -1,4 +1,4 @@
-"""What balancers see: the windows of each worker, put together by key group and hot key."""
+"""The snapshot of balancers: the windows of all workers, merged by key group and hot key."""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
-"""A commit that takes long delays neither questions, reports, moves, rescales nor ticks; only the next checkpoint and the end wait."""
+"""A commit that takes long delays neither questions, reports, moves, rescales nor ticks; only the next checkpoint and the end
+wait.
+"""
 
 from __future__ import annotations
 
 import pytest
 from acting_job import ActingJob
-from job_script import LAST, ROWS, WORKERS, commits, manifests, saving_job, told
+from job_script import LAST, ROWS, WORKERS, commits, manifests, recipients, saving_job
 
 import evenflow as ef
 from evenflow.engine.errors import JobError
@@ -14,7 +16,7 @@ from evenflow.scheduler.protocol.effects import Commit, Ended, JobState, Restore
 from evenflow.scheduler.protocol.messages import BeginCheckpoint, StopSource
 from evenflow.scheduler.protocol.reports import CheckpointReport, MigrationReport, MigrationState, ScalingReport, ScalingState
 from evenflow.scheduler.protocol.requests import (
-    Move,
+    MoveKeys,
     Scale,
     ShowFigures,
     ShowHistory,
@@ -72,7 +74,7 @@ def test_the_job_is_shown_as_it_is(job):
 
 
 def test_keys_move(job):
-    job.ask(Move("count", (0, 1), (), 1, "fluid"))
+    job.ask(MoveKeys("count", (0, 1), (), 1, "fluid"))
     job.pass_time()
     (report,) = job.ask(ShowHistory(MigrationReport))
     assert (report.state, report.steps_done) == (MigrationState.DONE, 2)
@@ -88,7 +90,7 @@ def test_workers_join_and_leave(job, operator, workers):
 
 
 def test_a_migration_by_restart_begins_its_checkpoint_behind_the_commit(job):
-    job.ask(Move("count", (0, 1), (), 1, "restart"))
+    job.ask(MoveKeys("count", (0, 1), (), 1, "restart"))
     job.pass_time()
     assert (job.core.checkpoints.last, job.core.attempt) == (1, 0)
     job.commit()
@@ -122,7 +124,7 @@ def test_a_stop_ends_the_sources_at_once():
     job.tick(10.0)
     job.prepare(1)
     job.saved(1)
-    assert told(job.stop(), StopSource()) == ["from_items-0", "from_items-1"]
+    assert recipients(job.stop(), StopSource()) == ["from_items-0", "from_items-1"]
 
 
 def test_checkpoints_that_are_due_meanwhile_are_one_when_it_is_carried_out():
@@ -132,7 +134,7 @@ def test_checkpoints_that_are_due_meanwhile_are_one_when_it_is_carried_out():
     job.saved(1)
     assert [job.tick(now) for now in (20.0, 30.0, 9_999.0)] == [[], [], []], "nor is it a checkpoint that takes too long"
     assert job.committed(1) == []
-    assert told(job.tick(10_000.0), BeginCheckpoint(2, 1)) == ["from_items-0", "from_items-1"]
+    assert recipients(job.tick(10_000.0), BeginCheckpoint(2, 1)) == ["from_items-0", "from_items-1"]
 
 
 def test_the_last_records_wait_for_the_commit_before_theirs():

@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from job_script import WORKERS, ScriptedJob, counting, kinds, saving_job, told
+from job_script import WORKERS, ScriptedJob, counting, kinds, recipients, saving_job
 
 from evenflow.engine.errors import JobError, RequestError
 from evenflow.engine.protocol.effects import Finished, Prepared, Switched
@@ -26,7 +26,7 @@ def running_job(interval=None):
 
 
 def migrate(job, groups=(1, 0, 1, 1), strategy="sudden", now=1.0):
-    """The migration, and what it has told; by default group 0 goes from worker 0 to worker 1, and the others stay."""
+    """Begin a migration; by default group 0 goes from worker 0 to worker 1, and the others stay. Return it and its commands."""
     job.now = now
     job.core.record.happens("a migration is asked for", now)
     target = RoutingTable(np.array(groups, np.uint16))
@@ -53,7 +53,7 @@ def step_made(job, version, now=3.0, moves=((0, 1),)):
 
 def test_steps_are_announced_to_those_who_feed_the_operator_and_to_its_workers():
     migration, effects = migrate(running_job())
-    assert told(effects, Announce) == sorted(WORKERS)
+    assert recipients(effects, Announce) == sorted(WORKERS)
     assert migration.state is MigrationState.RUNNING
 
 
@@ -61,7 +61,7 @@ def test_step_begins_when_all_have_heard_of_it():
     job = running_job()
     migrate(job)
     assert report(job, [(worker, Announced(0)) for worker in WORKERS[:-1]]) == []
-    assert told(report(job, [(WORKERS[-1], Announced(0))]), Switch) == list(FEEDERS)
+    assert recipients(report(job, [(WORKERS[-1], Announced(0))]), Switch) == list(FEEDERS)
     assert job.core.migrations.in_step
 
 
@@ -81,7 +81,7 @@ def test_step_is_over_when_all_feeders_have_switched_and_all_state_has_arrived()
 def test_steps_are_made_one_after_the_other():
     job = running_job()
     migration, _ = migrate(job, groups=(1, 1, 1, 1), strategy="fluid")
-    assert told(all_announced(job), Switch) == list(FEEDERS)
+    assert recipients(all_announced(job), Switch) == list(FEEDERS)
     second = step_made(job, 1)
     assert [effect.command for effect in second] == [Switch(2), Switch(2)]
     assert job.core.migrations.tables["aggregate"].groups.tolist() == [1, 0, 1, 1]
@@ -92,8 +92,8 @@ def test_steps_are_made_one_after_the_other():
 def test_feeders_that_paused_are_told_to_go_on_when_the_step_is_over():
     job = running_job()
     migrate(job, strategy="pause")
-    assert told(all_announced(job), Resume) == []
-    assert told(step_made(job, 1), Resume) == list(FEEDERS)
+    assert recipients(all_announced(job), Resume) == []
+    assert recipients(step_made(job, 1), Resume) == list(FEEDERS)
 
 
 def test_nothing_to_move_is_done_at_once():
@@ -133,11 +133,11 @@ def test_checkpoint_that_is_due_waits_for_the_step_under_way_and_goes_before_the
     all_announced(job)
     assert job.tick(10.0) == []
     effects = step_made(job, 1, now=11.0)
-    assert told(effects, BeginCheckpoint) == list(FEEDERS)
-    assert told(effects, Switch) == []
+    assert recipients(effects, BeginCheckpoint) == list(FEEDERS)
+    assert recipients(effects, Switch) == []
     effects = all_prepared(job, 1, 12.0)
     assert kinds(effects) == [Commit, Tell, Tell]
-    assert told(effects, Switch) == list(FEEDERS), "a commit may take long: nothing waits for it"
+    assert recipients(effects, Switch) == list(FEEDERS), "a commit may take long: nothing waits for it"
 
 
 def test_step_waits_until_the_checkpoint_is_complete():
@@ -148,7 +148,7 @@ def test_step_waits_until_the_checkpoint_is_complete():
     assert not job.core.migrations.in_step
     effects = all_prepared(job, 1, 12.0)
     assert kinds(effects) == [Commit, Tell, Tell]
-    assert told(effects, Switch) == list(FEEDERS)
+    assert recipients(effects, Switch) == list(FEEDERS)
 
 
 def test_step_waits_until_the_manifest_of_the_checkpoint_is_written():
@@ -156,8 +156,8 @@ def test_step_waits_until_the_manifest_of_the_checkpoint_is_written():
     job.tick(10.0)
     migrate(job, now=11.0)
     assert all_announced(job) == []
-    assert told(job.prepare(1, 12.0), Switch) == []
-    assert told(job.saved(1), Switch) == list(FEEDERS)
+    assert recipients(job.prepare(1, 12.0), Switch) == []
+    assert recipients(job.saved(1), Switch) == list(FEEDERS)
 
 
 def test_step_that_is_under_way_is_made_while_a_commit_takes_long():
@@ -166,12 +166,12 @@ def test_step_that_is_under_way_is_made_while_a_commit_takes_long():
     migration, _ = migrate(job, groups=(1, 1, 1, 1), strategy="fluid", now=11.0)
     all_announced(job)
     all_prepared(job, 1, 12.0)
-    assert told(step_made(job, 1, 13.0), Switch) == list(FEEDERS)
+    assert recipients(step_made(job, 1, 13.0), Switch) == list(FEEDERS)
     step_made(job, 2, 14.0)
     assert migration.state is MigrationState.DONE
     assert job.tick(99.0) == [], "no checkpoint begins before the commit is carried out"
     job.committed(1)
-    assert told(job.tick(99.0), BeginCheckpoint) == list(FEEDERS)
+    assert recipients(job.tick(99.0), BeginCheckpoint) == list(FEEDERS)
 
 
 def test_commit_that_fails_ends_the_migration_that_has_gone_on_meanwhile():
@@ -183,7 +183,7 @@ def test_commit_that_fails_ends_the_migration_that_has_gone_on_meanwhile():
     job.saved(1)
     step_made(job, 1, 13.0)
     job.committed(1, JobError("the table is locked"))
-    assert (migration.state, migration.problem) == (MigrationState.ENDED_EARLY, "the job went back to its last checkpoint")
+    assert (migration.state, migration.problem) == (MigrationState.ENDED_EARLY, "the job was restored from its last checkpoint")
     assert job.restart(14.0)[1].plan.tables["aggregate"].groups.tolist() == [0, 0, 1, 1]
 
 
@@ -194,8 +194,8 @@ def test_stop_during_a_step_waits_until_it_is_over_and_no_other_begins():
     assert job.stop() == []
     assert job.core.state is JobState.RUNNING
     effects = step_made(job, 1)
-    assert told(effects, StopSource) == list(FEEDERS)
-    assert told(effects, Switch) == []
+    assert recipients(effects, StopSource) == list(FEEDERS)
+    assert recipients(effects, Switch) == []
     assert migration.state is MigrationState.ENDED_EARLY
     assert job.core.state is JobState.STOPPING
 
@@ -225,9 +225,9 @@ def test_migration_ends_with_its_job(end):
     job = running_job()
     migration, _ = migrate(job, now=1.0)
     all_announced(job)
-    assert told(end(job), Shutdown) == sorted(WORKERS)
+    assert recipients(end(job), Shutdown) == sorted(WORKERS)
     assert migration.report().state is MigrationState.ENDED_EARLY
-    assert migration.report().seconds == 1.0, "whoever waits for it is told"
+    assert migration.report().seconds == 1.0, "callers learn that it is over"
 
 
 def test_reports_of_an_earlier_migration_do_not_count():
@@ -259,7 +259,7 @@ class Workers:
                 self.committing = effect.checkpoint
 
     def commit(self, now):
-        """What is to be committed is."""
+        """Commit the output that is to be committed."""
         if self.committing is not None:
             checkpoint, self.committing = self.committing, None
             self.take(self.job.committed(checkpoint, now=now))

@@ -1,11 +1,11 @@
-"""Giving a node back: nobody stays on it, and no operator is left without a worker."""
+"""Returning a node: no worker stays on it, and every operator keeps a worker."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.scheduler.policies.nodes.node_drain import node_drain
+from evenflow.scheduler.policies.nodes.node_plans import node_drain
 
 NODES = ("a", "b", "c")
 

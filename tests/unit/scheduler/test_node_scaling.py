@@ -1,4 +1,6 @@
-"""Nodes that come to a job and go, where the workers are fakes: which operators get more or fewer, who is replaced, and what is refused."""
+"""Nodes that join and leave a job with fake workers: the operators that get more or fewer, the replaced workers, and rejected
+requests.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,7 @@ import evenflow as ef
 from evenflow.engine.errors import JobError, RequestError
 from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.scheduler.policies.controller import DecisionRecord
-from evenflow.scheduler.policies.nodes.cluster_view import ClusterView
-from evenflow.scheduler.policies.nodes.placement import Node, NoRoomError, Place
+from evenflow.scheduler.policies.nodes.placement import ClusterNode, ClusterView, NoRoomError, WorkerPlace
 from evenflow.scheduler.protocol.effects import AskForRoom, JobState, Reserve, Retire, UseNodes
 from evenflow.scheduler.protocol.reports import NodeScalingReport, NodeScalingState
 from evenflow.scheduler.protocol.requests import Cancel, Scale, ScaleIn, ScaleOut, ShowHistory
@@ -27,10 +28,10 @@ class Cluster:
 
     def nodes(self):
         on = list(self.where.values())
-        return tuple(Node(name, 4, 4 - on.count(name), on.count(name)) for name in self.names)
+        return tuple(ClusterNode(name, 4, 4 - on.count(name), on.count(name)) for name in self.names)
 
     def view(self):
-        return ClusterView(self.nodes(), {worker: Place(worker, node) for worker, node in self.where.items()}, self.ready)
+        return ClusterView(self.nodes(), {worker: WorkerPlace(worker, node) for worker, node in self.where.items()}, self.ready)
 
     def reserve(self, count):
         if count and self.full:
@@ -73,7 +74,7 @@ class Job(ActingJob):
         return self.ask(ShowHistory(DecisionRecord))[-1]
 
     def look(self, **useful):
-        """Nothing moves for as long as it takes, everybody measures, and the policy looks; the newest decision."""
+        """Let time pass without moves, with measurements, until the policy observes. Return the newest decision."""
         for seconds in (0.0, 10.0, 10.0):
             self.tick(seconds)
             self.measure(self.now, **useful)
@@ -81,7 +82,7 @@ class Job(ActingJob):
         return self.decision
 
     def measure(self, begun=0.0, **useful):
-        """Windows of a second in which the workers of each operator processed 1,000 records together."""
+        """Report windows of a second in which the workers of each operator processed 1,000 records together."""
         for worker in self.core.workers:
             stage = worker.rpartition("-")[0]
             rows = 1_000 // self.core.plan.stage_of(stage).parallelism
@@ -89,7 +90,7 @@ class Job(ActingJob):
             self.report(worker, window)
 
     def go_on(self):
-        """Everybody does at once what they are told, until nothing changes any more."""
+        """Carry out all commands, until nothing changes any more."""
         for _ in range(50):
             self.settle()
             self.tick(0.1)

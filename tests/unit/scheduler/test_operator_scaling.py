@@ -1,4 +1,4 @@
-"""A scaling of an operator whose workers are fakes: its steps, their order, and what becomes of it when one of them fails."""
+"""A scaling of an operator with fake workers: its steps, their order, and the outcome when one of them fails."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from evenflow.engine.errors import JobError, RequestError
 from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.scheduler.protocol.effects import JobState
 from evenflow.scheduler.protocol.reports import MigrationReport, ScalingReport, ScalingState
-from evenflow.scheduler.protocol.requests import Cancel, Move, Scale, ShowFigures, ShowHistory
+from evenflow.scheduler.protocol.requests import Cancel, MoveKeys, Scale, ShowFigures, ShowHistory
 from evenflow.scheduler.record.newest import KEPT
 from evenflow.testing.settings import changed
 
@@ -49,11 +49,11 @@ class Job(ActingJob):
         self.report(f"count-{worker}", WorkerWindow(f"count-{worker}", 0.0, 1.0, groups=groups, load=useful, keyed_records=10))
 
     def go_on(self):
-        """Everybody does what they are told, until the scaling is over."""
+        """Carry out all commands, until the scaling is over."""
         for _ in range(ROUNDS):
             self.settle()
             self.tick(0.1)
-            if not (self.told or self.pending or self.core.operator_scaling.busy):
+            if not (self.commands or self.pending or self.core.operator_scaling.busy):
                 return
         raise AssertionError(f"after {ROUNDS} rounds this is under way: {self.newest}")
 
@@ -113,7 +113,7 @@ def test_operator_may_be_named_by_any_in_its_chain(job):
 def test_the_number_that_there_is_needs_nothing(job):
     job.scale("count", 2)
     assert job.newest.state is ScalingState.DONE
-    assert job.told == job.pending == []
+    assert job.commands == job.pending == []
 
 
 def test_workers_that_do_not_start_leave_the_job_as_it_was_and_the_report_says_why(job):
@@ -143,7 +143,7 @@ def test_a_loss_while_workers_join_ends_the_scaling_and_says_so():
     job.scale("count", 3)
     job.lost("read-0", "it was killed")
     job.go_on()
-    assert (job.newest.state, job.newest.problem) == (ScalingState.FAILED, "the job went back to its last checkpoint")
+    assert (job.newest.state, job.newest.problem) == (ScalingState.FAILED, "the job was restored from its last checkpoint")
     assert job.retired == [("count-2",)]
     job.tick(1.0)
     job.settle()
@@ -169,7 +169,7 @@ def test_wrong_request_is_refused_and_changes_nothing(job, operator, workers, wo
     with pytest.raises(RequestError, match=words):
         job.scale(operator, workers)
     assert job.reports == []
-    assert job.told == []
+    assert job.commands == []
 
 
 def test_one_scaling_at_a_time(job):
@@ -177,12 +177,12 @@ def test_one_scaling_at_a_time(job):
     with pytest.raises(JobError, match=r"job `f`: scaling 0 is under way \(changing workers\)"):
         job.scale("read", 3)
     with pytest.raises(JobError, match="rescale 0 of `count` is under way"):
-        job.ask(Move("count", (0,), (), 1))
+        job.ask(MoveKeys("count", (0,), (), 1))
     assert len(job.reports) == 1
 
 
 def test_nothing_joins_while_keys_move(job):
-    job.ask(Move("count", (0,), (), 1))
+    job.ask(MoveKeys("count", (0,), (), 1))
     with pytest.raises(JobError, match="migration 0 of `count` is under way"):
         job.scale("count", 3)
     assert job.reports == []

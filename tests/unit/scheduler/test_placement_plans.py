@@ -1,4 +1,4 @@
-"""Where new workers go: every plan keeps to what is free, `spread` evens out, `pack` opens no node too many."""
+"""Placement of new workers: every plan uses only free CPUs, `spread` evens out, `pack` uses as few nodes as possible."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow.engine.errors import ClusterError
-from evenflow.scheduler.policies.nodes.placement import PACK, SPREAD, STRATEGIES, Node, NoRoomError, place
+from evenflow.scheduler.policies.nodes.placement import PACK, SPREAD, STRATEGIES, ClusterNode, NoRoomError, place
 
 CPUS = st.sampled_from([0.0, 0.1, 0.5, 1.0, 2.0])
 
@@ -19,7 +19,7 @@ def clusters(draw):
     nodes = []
     for number in range(draw(st.integers(1, 6))):
         cpus = draw(st.sampled_from([0, 1, 2, 4, 16]))
-        nodes.append(Node(f"node-{number}", cpus, draw(st.integers(0, cpus * 10)) / 10, draw(st.integers(0, 5))))
+        nodes.append(ClusterNode(f"node-{number}", cpus, draw(st.integers(0, cpus * 10)) / 10, draw(st.integers(0, 5))))
     return nodes
 
 
@@ -49,7 +49,7 @@ def test_a_node_to_avoid_gets_nobody(nodes, count, cpus, strategy, which):
 
 @given(st.integers(1, 6), st.integers(1, 30), st.sampled_from([0.0, 0.5, 1.0]))
 def test_spread_leaves_equal_nodes_with_equal_numbers(count, workers, cpus):
-    nodes = [Node(f"node-{number}", 32, 32) for number in range(count)]
+    nodes = [ClusterNode(f"node-{number}", 32, 32) for number in range(count)]
     plan = place(nodes, workers, cpus, SPREAD)
     numbers = [plan.count(node.name) for node in nodes]
     assert max(numbers) - min(numbers) <= 1
@@ -93,7 +93,7 @@ def test_the_same_cluster_listed_in_another_order_gives_the_same_plan(nodes, cou
 
 
 def test_workers_that_set_nothing_aside_always_find_room_and_fill_slots_first():
-    head, big, small = Node("head", 0, 0), Node("big", 4, 4), Node("small", 1, 1)
+    head, big, small = ClusterNode("head", 0, 0), ClusterNode("big", 4, 4), ClusterNode("small", 1, 1)
     plan = place([head, big, small], 10, 0.0, SPREAD)
     assert set(plan[:5]) == {"big", "small"}
     assert "head" not in plan
@@ -101,7 +101,7 @@ def test_workers_that_set_nothing_aside_always_find_room_and_fill_slots_first():
 
 
 def test_one_too_many_is_told_with_what_is_free_where():
-    nodes = [Node("0123456789abcdef", 2, 0.5, 3), Node("fedcba9876543210", 2, 0)]
+    nodes = [ClusterNode("0123456789abcdef", 2, 0.5, 3), ClusterNode("fedcba9876543210", 2, 0)]
     with pytest.raises(NoRoomError, match=r"no room for 1 of 1 worker: each needs 0.6 CPUs; free: 0.5 of 2 on node 01234567, 0 of 2"):
         place(nodes, 1, 0.6, SPREAD)
     with pytest.raises(NoRoomError, match="no room for 2 of 2 workers: the job may use no node"):

@@ -1,4 +1,4 @@
-"""Inputs that give nothing and hold event time back are named, and those of a stream that is slow as a whole are not."""
+"""Inputs that give nothing and hold event time back are named, unless the stream is slow as a whole."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def generate(partition, position):
 
 
 def plan(*, joined=False):
-    """The plan of a windowed count of `clicks`, or of a join of `clicks` with `orders`."""
+    """Return the plan of a windowed count of `clicks`, or of a join of `clicks` with `orders`."""
     flow = ef.Dataflow("f")
     clicks, orders = (flow.read(ef.from_generator(generate, partitions=2, event_time="ts", name=name)) for name in ("clicks", "orders"))
     if joined:
@@ -34,7 +34,7 @@ def after(windows, plan, *, seconds=15, finished=()):
     for second in range(seconds):
         for window in windows(second):
             quiet.add(window)
-        said += quiet.look(plan, finished, second + 1.0)
+        said += quiet.find(plan, finished, second + 1.0)
     return quiet.problems, said
 
 
@@ -50,7 +50,7 @@ def test_partition_that_gives_nothing_is_named_and_said_once():
     problems, said = after(lambda second: [window(second, "clicks-0", goes_on(second), SplitFigures("1"))], plan())
     text = (
         "partition 1 of source `clicks` (worker clicks-0) has given no row for 14 s and holds event time back: windows and timers of "
-        "`counts` wait for it, while other inputs go on"
+        "`counts` wait for it, while other inputs advance"
     )
     assert problems == (text,)
     assert len(said) == 1

@@ -1,4 +1,4 @@
-"""A rescale's phases: whom each asks, for whose answers it waits, and how it ends when the stream ends before it."""
+"""A rescale's phases: the commands and awaited answers of each, and its end when the stream ends before it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evenflow.scheduler.protocol.messages import (
     SourcePaused,
     TakeSource,
 )
-from evenflow.scheduler.record.rescaling import Phase, RescaleState, Rescaling
+from evenflow.scheduler.record.rescaling import RescalePhase, RescaleState, Rescaling
 
 NOBODY = frozenset()
 
@@ -40,21 +40,21 @@ class Change:
         )
 
     def go(self, *, ready=(), running=True, free=True):
-        """Whatever is told until an answer is missing, None if there was one missing at once."""
-        told, went = [], False
-        while self.rescaling.phase is not Phase.OVER:
+        """Return the commands until an answer is missing, None if one was missing at once."""
+        commands, went = [], False
+        while self.rescaling.phase is not RescalePhase.OVER:
             more = self.rescaling.advance(ready=ready, finished=frozenset(self.finished), running=running, free=free, now=5.0)
             if more is None:
                 break
-            told, went = told + more, True
-        return told if went else None
+            commands, went = commands + more, True
+        return commands if went else None
 
     def started(self):
         return self.go(ready=self.rescaling.rescale.joining)
 
-    def answer(self, told, finished=()):
-        """Everybody does what they are told."""
-        for worker, command in told:
+    def answer(self, commands, finished=()):
+        """Answer all commands."""
+        for worker, command in commands:
             if isinstance(command, PauseSource):
                 position = self.source.reader(int(worker[-1]), 2).position()
                 self.rescaling.note(worker, SourcePaused(command.token, position, worker in finished))
@@ -62,24 +62,24 @@ class Change:
                 self.rescaling.note(worker, Attached(command.token, worker in finished))
 
 
-def whom(told, kind):
-    return sorted(worker for worker, command in told if isinstance(command, kind))
+def receivers_of(commands, kind):
+    return sorted(worker for worker, command in commands if isinstance(command, kind))
 
 
 def test_a_worker_that_joins_is_started_first_then_channels_open_downstream_then_upstream():
     change = Change("count", 3)
     assert change.go() is None
     assert not change.rescaling.exclusive
-    told = change.started()
-    assert change.rescaling.phase is Phase.RECEIVERS
-    assert whom(told, Attach) == ["count-0", "count-1", "out-0"]
+    commands = change.started()
+    assert change.rescaling.phase is RescalePhase.RECEIVERS
+    assert receivers_of(commands, Attach) == ["count-0", "count-1", "out-0"]
     assert not change.rescaling.joined
-    change.answer(told)
-    told = change.go()
+    change.answer(commands)
+    commands = change.go()
     assert change.rescaling.joined
-    assert whom(told, Attach) == ["read-0", "read-1"]
-    assert [len(command.outputs) for _, command in told] == [1, 1]
-    change.answer(told)
+    assert receivers_of(commands, Attach) == ["read-0", "read-1"]
+    assert [len(command.outputs) for _, command in commands] == [1, 1]
+    change.answer(commands)
     assert change.go() == []
     over = change.rescaling
     assert (over.state, over.begun, over.ended) == (RescaleState.DONE, 1.0, 5.0)
@@ -89,7 +89,7 @@ def test_a_worker_that_joins_is_started_first_then_channels_open_downstream_then
 def test_it_waits_for_its_turn_until_nothing_else_is_under_way():
     change = Change("count", 3)
     change.go(ready=["count-2"], free=False)
-    assert change.rescaling.phase is Phase.TURN
+    assert change.rescaling.phase is RescalePhase.TURN
     assert change.go(free=False) is None
     assert not change.rescaling.exclusive
     assert change.go()
@@ -98,9 +98,9 @@ def test_it_waits_for_its_turn_until_nothing_else_is_under_way():
 
 def test_one_answer_that_is_missing_holds_it_back_and_one_of_an_earlier_question_does_not_count():
     change = Change("count", 3)
-    told = change.started()
-    change.answer(told[1:])
-    worker, command = told[0]
+    commands = change.started()
+    change.answer(commands[1:])
+    worker, command = commands[0]
     change.rescaling.note(worker, Attached(command.token - 1))
     assert change.go() is None
     change.rescaling.note(worker, Attached(command.token))
@@ -109,14 +109,14 @@ def test_one_answer_that_is_missing_holds_it_back_and_one_of_an_earlier_question
 
 def test_a_worker_that_leaves_is_detached_upstream_and_forgotten_by_its_peers_once_it_has_finished():
     change = Change("count", 1)
-    told = change.go()
-    assert change.rescaling.phase is Phase.LEAVING
-    assert whom(told, Detach) == ["read-0", "read-1"]
-    change.answer(told)
+    commands = change.go()
+    assert change.rescaling.phase is RescalePhase.LEAVING
+    assert receivers_of(commands, Detach) == ["read-0", "read-1"]
+    change.answer(commands)
     assert change.go() is None
     change.finished.add("count-1")
-    told = change.go()
-    assert [(worker, command.peers) for worker, command in told] == [("count-0", (1,))]
+    commands = change.go()
+    assert [(worker, command.peers) for worker, command in commands] == [("count-0", (1,))]
     assert change.rescaling.state is RescaleState.DONE
 
 
@@ -124,10 +124,10 @@ def test_a_source_is_paused_shared_out_anew_and_done_once_all_after_it_have_its_
     change = Change("read", 3)
     change.answer(change.started())
     paused = change.go()
-    assert whom(paused, PauseSource) == ["read-0", "read-1"]
+    assert receivers_of(paused, PauseSource) == ["read-0", "read-1"]
     change.answer(paused)
     expecting = change.go()
-    assert whom(expecting, ExpectRewind) == ["count-0", "count-1"]
+    assert receivers_of(expecting, ExpectRewind) == ["count-0", "count-1"]
     assert {len(command.channels) for _, command in expecting} == {3}
     change.answer(expecting)
     taken = change.go()
@@ -155,7 +155,7 @@ def test_a_source_that_shrinks_ends_those_that_leave_once_their_part_is_read_by_
     for worker in ("count-0", "count-1"):
         change.rescaling.note(worker, Rewound())
     assert change.go() == []
-    assert change.rescaling.phase is Phase.LEAVING
+    assert change.rescaling.phase is RescalePhase.LEAVING
     change.finished.add("read-1")
     change.go()
     assert change.rescaling.state is RescaleState.DONE
@@ -165,23 +165,23 @@ def test_a_source_of_which_a_worker_has_read_everything_goes_on_as_it_was_and_ne
     change = Change("read", 3)
     change.answer(change.started())
     change.answer(change.go(), finished=["read-1"])
-    told = change.go()
-    assert whom(told, ResumeSource) == ["read-0"]
-    assert [(worker, command.position) for worker, command in told if isinstance(command, TakeSource)] == [("read-2", None)]
+    commands = change.go()
+    assert receivers_of(commands, ResumeSource) == ["read-0"]
+    assert [(worker, command.position) for worker, command in commands if isinstance(command, TakeSource)] == [("read-2", None)]
     assert change.rescaling.state is RescaleState.DONE
 
 
 def test_a_source_of_which_a_worker_has_read_everything_does_not_shrink():
     change = Change("read", 1)
     change.answer(change.go(), finished=["read-0"])
-    assert whom(change.go(), ResumeSource) == ["read-1"]
+    assert receivers_of(change.go(), ResumeSource) == ["read-1"]
     assert change.rescaling.state is RescaleState.ENDED_EARLY
 
 
-@pytest.mark.parametrize("phase", [Phase.STARTING, Phase.TURN])
+@pytest.mark.parametrize("phase", [RescalePhase.STARTING, RescalePhase.TURN])
 def test_a_job_that_ends_before_its_turn_has_come_ends_it_early(phase):
     change = Change("count", 3)
-    if phase is Phase.TURN:
+    if phase is RescalePhase.TURN:
         change.go(ready=["count-2"], free=False)
     assert change.go(running=False) == []
     assert change.rescaling.state is RescaleState.ENDED_EARLY
@@ -199,8 +199,8 @@ def test_once_channels_are_being_opened_the_end_of_the_stream_does_not_stop_it()
 def test_a_worker_downstream_that_has_finished_ends_those_that_joined_before_they_get_a_record():
     change = Change("read", 3)
     change.answer(change.started(), finished=["count-0"])
-    told = change.go()
-    assert [(worker, command.position) for worker, command in told] == [("read-2", None)]
+    commands = change.go()
+    assert [(worker, command.position) for worker, command in commands] == [("read-2", None)]
     assert change.go() is None
     assert not change.rescaling.joined
     change.finished.add("read-2")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from job_script import WORKERS, kinds, manifests, saving_job, told
+from job_script import WORKERS, kinds, manifests, recipients, saving_job
 
 from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.scheduler.protocol.effects import Commit, RestoreSinks
@@ -13,7 +13,7 @@ from evenflow.scheduler.protocol.reports import MigrationState
 
 
 def migrate_by_restart(job, now):
-    """All keys go to worker 1; the routing table that is wanted, and the migration."""
+    """Begin to move all keys to worker 1. Return the target routing table and the migration."""
     job.now = now
     target = RoutingTable(np.array([1, 1, 1, 1], np.uint16))
     job.core.record.happens("a migration is asked for", now)
@@ -23,7 +23,7 @@ def migrate_by_restart(job, now):
 def test_migration_by_restart_goes_through_a_checkpoint_of_its_own():
     job = saving_job()
     target, migration = migrate_by_restart(job, 3.0)
-    assert told(job.core.effects(), BeginCheckpoint(1)) == ["from_items-0", "from_items-1"]
+    assert recipients(job.core.effects(), BeginCheckpoint(1)) == ["from_items-0", "from_items-1"]
     (manifest,) = manifests(job.prepare(1, 4.0))
     assert kinds(job.saved(1)) == [Commit]
     (sinks,) = job.committed(1)
@@ -45,7 +45,7 @@ def test_stop_during_a_migration_by_restart_waits_until_it_is_done():
     job.committed(1)
     job.sinks_restored()
     effects = [effect for worker in WORKERS for effect in job.ready(worker)]
-    assert told(effects, StopSource()) == ["from_items-0", "from_items-1"]
+    assert recipients(effects, StopSource()) == ["from_items-0", "from_items-1"]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_stop_during_a_migration_by_restart_waits_until_it_is_done():
         pytest.param(lambda job: job.saved(1, "full"), "its checkpoint failed", id="its checkpoint fails"),
         pytest.param(
             lambda job: [job.lost("aggregate-0"), job.saved(1, "full")],
-            "the job went back to its last checkpoint",
+            "the job was restored from its last checkpoint",
             id="a worker is lost and its checkpoint fails",
         ),
     ],

@@ -1,4 +1,4 @@
-"""When a failed job starts again, and after how long."""
+"""The delays after which a failed job restarts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a manifest to what each worker restores: positions, files, the event time."""
+"""The state that each worker restores from a manifest: positions, files, the event time."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from evenflow.state.store import path_from_sibling
 
 @st.composite
 def histories(draw):
-    """Which of the workers write a whole file at each checkpoint: all do at the first, and when their number changes."""
+    """Draw which workers write a whole file at each checkpoint: all do at the first, and when their number changes."""
     checkpoints, workers = [], 0
     for _ in range(draw(st.integers(1, 30))):
         before, workers = workers, draw(st.sampled_from((workers, workers, workers, 1, 2, 4))) or 1
@@ -22,7 +22,7 @@ def histories(draw):
 
 
 def chains_of(history):
-    """Of all workers, at each checkpoint."""
+    """Return the chains of all workers, at each checkpoint."""
     chains = []
     for checkpoint, wholes in enumerate(history, 1):
         files = [f"../checkpoint-{checkpoint:08d}/count-{worker}.state" for worker in range(len(wholes))]

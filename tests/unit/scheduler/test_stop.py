@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from job_script import FULL, ROWS, WORKERS, commits, counting, manifests, new_saving_job, of_kind, saving_job, told
+from job_script import FULL, ROWS, WORKERS, commits, counting, manifests, new_saving_job, of_kind, recipients, saving_job
 from job_script import ScriptedJob as Job
 
 from evenflow.engine.protocol.effects import Finished
@@ -17,7 +17,7 @@ SOURCES = list(WORKERS[:2])
 
 def test_stop_begins_the_last_checkpoint_at_once():
     job = saving_job()
-    assert told(job.stop(1.0, drain=False), BeginCheckpoint(1, 0, last=True)) == SOURCES
+    assert recipients(job.stop(1.0, drain=False), BeginCheckpoint(1, 0, last=True)) == SOURCES
     assert job.core.state is JobState.STOPPING
     assert job.stop(2.0, drain=False) == job.tick(99.0) == [], "there is no other, and no limit to how long it takes"
 
@@ -38,7 +38,7 @@ def test_job_has_stopped_once_its_rows_are_committed_and_its_state_is_saved_with
 def test_job_without_a_folder_warns_that_open_windows_are_discarded_and_ends_with_the_commit():
     job = Job(*counting()).start()
     effects = job.stop(drain=False)
-    assert told(effects, BeginCheckpoint(1, 0, last=True)) == SOURCES
+    assert recipients(effects, BeginCheckpoint(1, 0, last=True)) == SOURCES
     (warning,) = job.logged
     assert "job `f` stops without a checkpoint folder" in warning
     assert commits(job.prepare(1)) == [(1, {"to_list": ROWS})]
@@ -52,7 +52,7 @@ def test_stop_waits_for_the_checkpoint_that_is_under_way_and_its_commit_and_no_o
     job.prepare(1)
     job.saved(1)
     assert job.tick(50.0) == []
-    assert told(job.committed(1), BeginCheckpoint(2, 1, last=True)) == SOURCES
+    assert recipients(job.committed(1), BeginCheckpoint(2, 1, last=True)) == SOURCES
 
 
 def test_job_whose_sources_have_ended_drains():
@@ -89,7 +89,7 @@ def test_worker_that_is_lost_before_it_takes_the_job_back_which_stops_again(mode
     job.tick(2.0)
     job.sinks_restored()
     effects = [effect for worker in WORKERS for effect in job.ready(worker)]
-    assert told(effects, StopSource() if mode else BeginCheckpoint(2, 0, last=True)) == SOURCES
+    assert recipients(effects, StopSource() if mode else BeginCheckpoint(2, 0, last=True)) == SOURCES
 
 
 def test_last_checkpoint_that_can_not_be_saved_takes_the_job_back():
@@ -102,9 +102,9 @@ def test_last_checkpoint_that_can_not_be_saved_takes_the_job_back():
 
 def test_coordinator_that_takes_over_stops_the_job_as_it_was_asked_to():
     job = saving_job()
-    assert RememberStop(StopMode.BARRIER) in job.asked(Stop())
+    assert RememberStop(StopMode.BARRIER) in job.request(Stop())
     again = new_saving_job(RestorePoint(takes_over=True, attempt=7, stop=StopMode.BARRIER))
     again.begin()
     again.sinks_restored()
     effects = [effect for worker in WORKERS for effect in again.ready(worker)]
-    assert told(effects, BeginCheckpoint(1, 0, last=True)) == SOURCES
+    assert recipients(effects, BeginCheckpoint(1, 0, last=True)) == SOURCES

@@ -1,8 +1,8 @@
-"""A job whose newest checkpoint can't be read goes on from the one before it, from what it began from, or ends."""
+"""A job whose newest checkpoint can't be read resumes from the previous one, from its first state, or ends."""
 
 from __future__ import annotations
 
-from job_script import WORKERS, saving_job, told
+from job_script import WORKERS, recipients, saving_job
 
 from evenflow.engine.errors import JobError
 from evenflow.scheduler.protocol.effects import Ended, FindOlder, JobState, RestoreSinks
@@ -82,4 +82,4 @@ def test_stop_while_an_older_checkpoint_is_looked_for_is_kept():
     job.older_found(1, "it is gone")
     job.sinks_restored()
     effects = [effect for worker in WORKERS for effect in job.ready(worker)]
-    assert told(effects, StopSource()) == ["from_items-0", "from_items-1"]
+    assert recipients(effects, StopSource()) == ["from_items-0", "from_items-1"]

@@ -1,4 +1,4 @@
-"""The view of a job: what is new since a time, and the present state, in one answer."""
+"""The view of a job: everything new since a time, and the present state, in one answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import evenflow as ef
 from evenflow.balancer.verdict import Verdict
 from evenflow.engine.dropped_records import MOST, DroppedRecord
 from evenflow.scheduler.load.window import WorkerWindow
-from evenflow.scheduler.protocol.requests import Move, ShowView, TakeCheckpoint
+from evenflow.scheduler.protocol.requests import MoveKeys, ShowView, TakeCheckpoint
 
 
 def plan_of(config):
@@ -58,7 +58,7 @@ def test_windows_are_those_that_ended_since(job):
 
 
 def test_what_is_over_is_told_once_and_what_goes_on_always(job):
-    job.ask(Move("count", (0,), (), 1, "sudden"))
+    job.ask(MoveKeys("count", (0,), (), 1, "sudden"))
     assert [m.number for m in job.ask(ShowView(job.now + 100)).migrations] == [0]
     job.settle()
     assert [m.number for m in job.ask(ShowView()).migrations] == [0]
@@ -75,16 +75,16 @@ def test_checkpoints_are_in_it(job):
 
 
 def test_automatic_balancing_says_what_it_saw(job):
-    assert (job.ask(ShowView()).stages[1].balancer, job.ask(ShowView()).stages[1].look) == ("hotspot", None)
+    assert (job.ask(ShowView()).stages[1].balancer, job.ask(ShowView()).stages[1].observation) == ("hotspot", None)
     for start in (100.0, 101.0):
         job.measure(start, 0.4, 0.4)
         job.tick(1.0)
-    look = job.ask(ShowView()).stages[1].look
+    look = job.ask(ShowView()).stages[1].observation
     assert (look.imbalance, look.floor, look.verdict) == (1.0, 1.0, Verdict.EVEN)
     for start in (102.0, 103.0):
         job.measure(start, 0.01, 0.01)
         job.tick(1.0)
-    assert job.ask(ShowView()).stages[1].look.verdict is Verdict.IDLE
+    assert job.ask(ShowView()).stages[1].observation.verdict is Verdict.IDLE
 
 
 def test_the_newest_records_that_were_left_out_are_in_it_and_not_in_its_windows(job):

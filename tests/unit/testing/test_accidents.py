@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from evenflow.engine.errors import JobError
 from evenflow.scheduler.protocol.reports import CheckpointReport, CheckpointState
-from evenflow.testing.chaos.accidents import Accidents, Tally
+from evenflow.testing.chaos.accidents import Accidents, OperationTally
 
 
 @dataclass
@@ -43,29 +43,29 @@ def test_job_has_gone_on_when_a_checkpoint_that_began_after_the_kill_is_complete
         [CheckpointState.COMPLETE, CheckpointState.COMPLETE, CheckpointState.PENDING],
     ):
         job.states = states
-        accidents.look()
+        accidents.observe()
         assert accidents.kills[0].recovery is None
     job.states = [*job.states[:2], CheckpointState.COMPLETE]
-    accidents.look()
+    accidents.observe()
     assert accidents.kills[0].recovery is not None
 
 
-def test_while_nobody_answers_the_job_has_not_gone_on():
+def test_while_nobody_answers_the_job_has_not_recovered():
     job = FakeJob(None)
     accidents = Accidents(job)
     accidents.note("coordinator", "coordinator", "")
-    accidents.look()
+    accidents.observe()
     assert accidents.kills[0].recovery is None
 
 
 def test_table_counts_kills_by_kind_and_restarts():
     job = FakeJob([CheckpointState.COMPLETE])
     accidents = Accidents(job)
-    accidents.look()
+    accidents.observe()
     for attempt, kind in enumerate(("worker", "worker", "coordinator"), 1):
         accidents.note(kind, "somebody", "")
         job.attempt = attempt
-        accidents.look()
+        accidents.observe()
     rows = [line.split()[:2] for line in accidents.table().splitlines()]
     assert ["worker", "2"] in rows
     assert ["coordinator", "1"] in rows
@@ -79,7 +79,7 @@ def test_kill_says_what_was_under_way():
 
 
 def test_tally_keeps_what_a_lost_coordinator_knew():
-    tally = Tally()
+    tally = OperationTally()
     for states in (["done", "running"], [], ["failed"]):
-        tally.look(states)
+        tally.observe(states)
     assert str(tally) == "1 done, 1 failed, 1 running"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from evenflow.testing.chaos.script import Script
+from evenflow.testing.chaos.chaos import Script
 
 KINDS, CHANGES = ("worker", "coordinator", "query"), ("move", "scale")
 

@@ -1,4 +1,4 @@
-"""What is wrong is found, and named with the seed that shows it."""
+"""Errors are found, and named with the seed that reproduces them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ def counts(emit="final"):
 
 
 def accident(happens, most=20):
-    """An action that lets `happens(elements, random)` change the elements on a channel that has a batch, at most so many times a run."""
+    """Return an action that lets `happens(elements, random)` change the elements on a channel with a batch, at most `most` times
+    a run.
+    """
 
     def once(world, channel):
         world.accidents += 1
@@ -36,13 +38,13 @@ def accident(happens, most=20):
 
 
 def lose(channel, random: Random):
-    """A batch is lost."""
+    """Lose a batch."""
     place = random.choice([i for i, element in enumerate(channel.elements) if isinstance(element, Batch)])
     del channel.elements[place]
 
 
 def repeat(channel, random: Random):
-    """A batch comes twice."""
+    """Repeat a batch."""
     place = random.choice([i for i, element in enumerate(channel.elements) if isinstance(element, Batch)])
     channel.elements.insert(place, channel.elements[place])
 

@@ -1,4 +1,4 @@
-"""The simulated cluster keeps every record, and its queues, skew and backpressure are what they should be."""
+"""The simulated cluster keeps every record, and has correct queues, skew and backpressure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run is a function of its seed, ends within bounds, and says what it waits for when it doesn't."""
+"""A run is a function of its seed, ends within bounds, and otherwise reports what it waits for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def windows(sink=None):
 
 
 def asks(what, when=lambda core: True):
-    """An action that calls `what` with the job's interpreter once, at any time at which `when` holds."""
+    """Return an action that calls `what` with the job's interpreter once, at any time at which `when` holds."""
     done = []
 
     def ask(coordinator):

@@ -13,8 +13,7 @@ from evenflow.engine.errors import ClusterError, JobError, RequestError
 from evenflow.engine.protocol.effects import Finished
 from evenflow.scheduler.job.core import JobCore
 from evenflow.scheduler.load.window import WorkerWindow
-from evenflow.scheduler.policies.nodes.cluster_view import ClusterView
-from evenflow.scheduler.policies.nodes.placement import Place
+from evenflow.scheduler.policies.nodes.placement import ClusterView, WorkerPlace
 from evenflow.scheduler.protocol.effects import (
     AskForRoom,
     Commit,
@@ -93,7 +92,7 @@ class Ports:
 
     def view(self, *, nodes):
         self.looks.append(nodes)
-        return ClusterView(places={worker: Place(worker, "a") for worker in self.workers})
+        return ClusterView(places={worker: WorkerPlace(worker, "a") for worker in self.workers})
 
 
 @pytest.fixture

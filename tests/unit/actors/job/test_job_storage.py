@@ -17,7 +17,7 @@ from evenflow.actors.task.saved_state import SAVEPOINT, SupersededError
 from evenflow.engine.errors import FlowError, JobError
 from evenflow.scheduler.protocol.effects import Commit, CopySavepoint, Discard, FindOlder, RememberStart, RestoreSinks, Save
 from evenflow.scheduler.protocol.manifest import TaskEntry
-from evenflow.scheduler.protocol.storage_answers import Committed, OlderFound, Saved, SavepointCopied, SinksRestored
+from evenflow.scheduler.protocol.storage_answers import Committed, ManifestSaved, OlderFound, SavepointCopied, SinksRestored
 from evenflow.scheduler.record.checkpoints import Checkpoints
 from evenflow.scheduler.record.restoring.run_claim import RunClaim
 from evenflow.state.store import CheckpointStore
@@ -83,7 +83,7 @@ class Stored:
     def save(self, *checkpoints):
         """Write manifests of the checkpoints and return the newest."""
         for checkpoint in checkpoints:
-            assert self.perform(Save(self.manifest(checkpoint, left=[f"rows {checkpoint}"]))) == Saved(checkpoint)
+            assert self.perform(Save(self.manifest(checkpoint, left=[f"rows {checkpoint}"]))) == ManifestSaved(checkpoint)
         return self.storage._saved.newest()
 
     def another(self):

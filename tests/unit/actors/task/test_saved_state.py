@@ -55,7 +55,7 @@ def test_manifest_that_can_not_be_read_is_passed_over_and_said(url, tmp_path, ca
     (tmp_path / "checkpoints" / "checkpoint-00000002" / "manifest").write_bytes(b"evenflow manifest 3\nand nothing else")
     with caplog.at_level(logging.WARNING):
         assert saved.newest().checkpoint == 1
-    assert "checkpoint 2 is skipped: the manifest is not what was written" in caplog.text
+    assert "checkpoint 2 is skipped: the manifest is corrupt" in caplog.text
 
 
 def test_nobody_goes_on_from_a_checkpoint_that_is_void_and_its_number_is_not_given_again(url):

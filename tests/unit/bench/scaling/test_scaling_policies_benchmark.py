@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from evenflow.bench.scaling.model import LENGTH, demand_at, latency_p99, optimum, simulate, verdicts
-from evenflow.testing.load_model.closed_loop import Sample
+from evenflow.testing.load_model.closed_loop import LoopSample
 
 
 @pytest.mark.parametrize(
@@ -27,11 +27,11 @@ def test_ds2_meets_its_targets_in_model_time():
 def test_latency_ends_when_as_many_records_are_counted_as_had_arrived():
     came, counted = [10.0, 20.0, 30.0, 30.0, 30.0], [0.0, 0.0, 10.0, 20.0, 30.0]
     samples = tuple(
-        Sample(float(t), {}, 0.0, {"source": a, "count": 20 * b}) for t, (a, b) in enumerate(zip(came, counted, strict=True), 1)
+        LoopSample(float(t), {}, 0.0, {"source": a, "count": 20 * b}) for t, (a, b) in enumerate(zip(came, counted, strict=True), 1)
     )
     assert latency_p99(samples) == pytest.approx(2000.0)
 
 
 def test_records_that_are_never_counted_wait_until_the_end():
-    samples = tuple(Sample(float(t), {}, 0.0, {"source": 10.0 * t, "count": 0.0}) for t in range(1, 6))
+    samples = tuple(LoopSample(float(t), {}, 0.0, {"source": 10.0 * t, "count": 0.0}) for t in range(1, 6))
     assert latency_p99(samples) == pytest.approx(4000.0)

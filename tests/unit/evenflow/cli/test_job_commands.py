@@ -5,7 +5,7 @@ import numpy as np
 from evenflow.engine.errors import JobError
 from evenflow.scheduler.load.metrics import JobMetrics
 from evenflow.scheduler.load.window import WorkerWindow
-from evenflow.scheduler.policies.nodes.placement import Place
+from evenflow.scheduler.policies.nodes.placement import WorkerPlace
 from evenflow.scheduler.protocol.effects import JobState
 from evenflow.scheduler.protocol.status import JobStatus
 from evenflow.terminal.console import as_text
@@ -24,7 +24,7 @@ def test_status_shows_state_workers_and_error():
 
 
 def test_status_shows_where_each_worker_is_and_by_what_name_if_by_another():
-    places = {"count-0": Place("delays/count-0", "0123456789abcdef"), "count-1": Place("delays/spare-0", "fedcba9876543210")}
+    places = {"count-0": WorkerPlace("delays/count-0", "0123456789abcdef"), "count-1": WorkerPlace("delays/spare-0", "fedcba9876543210")}
     status = JobStatus("delays", JobState.RUNNING, None, ("count-0", "count-1"), 3, 12.34, places=places, spares=2)
     text = text_of(status_table(status))
     assert "count-0 on 01234567\n" in text

@@ -144,7 +144,7 @@ def test_a_missing_folder_for_state_ends_the_job_at_the_first_attempt(tmp_path, 
         job.wait("60s")
     assert f"create {tmp_path}/none on every node" in raised.value.__notes__[0]
     assert job.status().restarts == 0
-    assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["job `homeless` has failed and does not start again"]
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["job `homeless` has failed and is not restarted"]
 
 
 def test_a_module_that_is_missing_where_the_job_runs_ends_it_with_the_modules_name(tmp_path):

@@ -19,11 +19,10 @@ from evenflow.page.messages import Viewed
 from evenflow.scheduler.load.dropped_records import DroppedRecordAt
 from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.scheduler.policies.dataflow.scaled_stage import ScaledStage
-from evenflow.scheduler.policies.nodes.cluster_view import ClusterView
-from evenflow.scheduler.policies.nodes.placement import Node, Place
+from evenflow.scheduler.policies.nodes.placement import ClusterNode, ClusterView, WorkerPlace
 from evenflow.scheduler.protocol.effects import JobState
 from evenflow.scheduler.protocol.failures import failure_of
-from evenflow.scheduler.protocol.requests import Move, Rebalance, Scale, ScaleIn, ScaleOut, Stop, TakeCheckpoint, TakeSavepoint
+from evenflow.scheduler.protocol.requests import MoveKeys, Rebalance, Scale, ScaleIn, ScaleOut, Stop, TakeCheckpoint, TakeSavepoint
 from evenflow.scheduler.protocol.status import JobStatus
 from evenflow.scheduler.protocol.view import JobView, StageView
 from evenflow.views.policy_snapshots import PolicySnapshots
@@ -157,7 +156,7 @@ def test_jobs_that_are_not_there_are_not_found(view):
     [
         (
             {"action": "migrate", "operator": "count", "groups": "0-2,5", "keys": "JFK 7", "to": 1},
-            Move("count", (0, 1, 2, 5), ("JFK", 7), 1),
+            MoveKeys("count", (0, 1, 2, 5), ("JFK", 7), 1),
         ),
         ({"action": "scale", "operator": "read", "workers": 3}, Scale("read", 3)),
         ({"action": "add_nodes", "nodes": 2}, ScaleOut(2)),
@@ -226,8 +225,8 @@ def placed(view):
     source, count = view.stages
     stages = (replace(source, scaled=replace(source.scaled, rate=1_000.0)), count)
     windows = tuple(replace(w, rows_out=100) if w.worker == "read-0" else replace(w, useful=1.0) for w in view.windows)
-    places = {worker: Place(worker, "aaaaaaaa11") for worker in view.status.workers}
-    nodes = (Node("aaaaaaaa11", 4.0, 1.0, 3), Node("bbbbbbbb22", 4.0, 4.0), Node("cccccccc33", 4.0, 0.0))
+    places = {worker: WorkerPlace(worker, "aaaaaaaa11") for worker in view.status.workers}
+    nodes = (ClusterNode("aaaaaaaa11", 4.0, 1.0, 3), ClusterNode("bbbbbbbb22", 4.0, 4.0), ClusterNode("cccccccc33", 4.0, 0.0))
     return replace(view, stages=stages, windows=windows, cluster=ClusterView(nodes, places), worker_cpus=1.0)
 
 
@@ -246,7 +245,7 @@ def test_more_nodes_are_planned_as_the_job_would(placed):
 
 
 def test_a_node_is_given_back_as_the_job_would(placed):
-    places = {**placed.cluster.places, "count-1": Place("count-1", "bbbbbbbb22")}
+    places = {**placed.cluster.places, "count-1": WorkerPlace("count-1", "bbbbbbbb22")}
     snapshots = PolicySnapshots()
     snapshots.add(replace(placed, cluster=replace(placed.cluster, places=places)))
     text = previewed(snapshots, {"action": "give_back"})()["text"]
@@ -259,7 +258,7 @@ def test_a_job_without_nodes_says_so(snapshots):
 
 
 def test_the_page_is_told_where_workers_are(placed):
-    places = {**placed.cluster.places, "count-1": Place("count-1", "bbbbbbbb22")}
+    places = {**placed.cluster.places, "count-1": WorkerPlace("count-1", "bbbbbbbb22")}
 
     async def test(browser):
         told = await message(await browser.events())

@@ -29,8 +29,7 @@ from evenflow.scheduler.policies.controller import DecisionRecord
 from evenflow.scheduler.policies.dataflow.figures import InstanceFigures, OperatorFigures
 from evenflow.scheduler.policies.dataflow.snapshot import DataflowSnapshot, Edge
 from evenflow.scheduler.policies.decision import ScalingDecision
-from evenflow.scheduler.policies.nodes.cluster_view import ClusterView
-from evenflow.scheduler.policies.nodes.placement import Node, Place
+from evenflow.scheduler.policies.nodes.placement import ClusterNode, ClusterView, WorkerPlace
 from evenflow.scheduler.protocol.failures import failure_of
 from evenflow.scheduler.protocol.reports import (
     CheckpointReport,
@@ -40,7 +39,7 @@ from evenflow.scheduler.protocol.reports import (
     ScalingReport,
     ScalingState,
 )
-from evenflow.scheduler.protocol.view import BalanceLook
+from evenflow.scheduler.protocol.view import BalanceObservation
 
 KEYS = (
     "JFK", 7, -1, 2**63, None, True, 1.5, b"\x00", ("JFK", 7), date(2026, 1, 31), datetime(2026, 1, 31, 14, 5),
@@ -92,15 +91,15 @@ def full_view():
     table = RoutingTable(np.array([0, 0, 0, 0, 1, 1, 1, 1], np.uint16), {2**63 + 5: 1}, {7: SplitRoute(0, (1,), "right")})
     view = view_at(3, table=table)
     source, count = view.stages
-    count = replace(count, look=BalanceLook(1.8, 1.0, Verdict.BRIEF), dealable=("left", "right"), balancer="hotspot")
+    count = replace(count, observation=BalanceObservation(1.8, 1.0, Verdict.BRIEF), dealable=("left", "right"), balancer="hotspot")
     read, *others = view.windows
     read = replace(read, splits=(SplitFigures("topic-0", 12, 5_000_000, idle=True),), latencies=(1.5,), watermark=7, backlog=3)
     others[0] = replace(others[0], hot_keys=tuple((key, 10) for key in KEYS), hot_left=(1,) * len(KEYS))
     return replace(
         view, stages=(source, count), windows=(read, *others), migrations=(migration,), scalings=(scaling,), checkpoints=(checkpoint,),
         dropped_records=(DroppedRecordAt(BEGIN, "count-0", DroppedRecord("count", "late", "{'n': 1}")),), worker_cpus=0.5, saves_state=True,
-        cluster=ClusterView((Node("a", 4.0, 1.5, 2), Node("b", 4.0, 4.0)), {"count-0": Place("clicks/count-0", "a")}),
-        decisions=(decision,), look=decision, failures=(failure_of(RecordError("parse", "no", key="JFK", record={"n": 1}), BEGIN),),
+        cluster=ClusterView((ClusterNode("a", 4.0, 1.5, 2), ClusterNode("b", 4.0, 4.0)), {"count-0": WorkerPlace("clicks/count-0", "a")}),
+        decisions=(decision,), observation=decision, failures=(failure_of(RecordError("parse", "no", key="JFK", record={"n": 1}), BEGIN),),
     )  # fmt: skip
 
 
@@ -241,9 +240,9 @@ def test_a_body_that_is_no_view_is_refused_and_never_unpickled(whole_file, frame
 
 def test_another_version_may_have_more_fields_and_fewer():
     types = Types()
-    types.of(BalanceLook)
-    written = {**types.fields, "BalanceLook": ("new", "floor", "imbalance", "verdict")}
-    assert Types(written).of(BalanceLook).unpack([9, 1.0, 1.5, Verdict.EVEN.value]) == BalanceLook(1.5, 1.0, Verdict.EVEN)
+    types.of(BalanceObservation)
+    written = {**types.fields, "BalanceObservation": ("new", "floor", "imbalance", "verdict")}
+    assert Types(written).of(BalanceObservation).unpack([9, 1.0, 1.5, Verdict.EVEN.value]) == BalanceObservation(1.5, 1.0, Verdict.EVEN)
     fewer = {"SplitFigures": ("split",)}
     assert Types(fewer).of(SplitFigures).unpack(["a"]) == SplitFigures("a")
 

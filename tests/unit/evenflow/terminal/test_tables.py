@@ -106,7 +106,7 @@ def test_all_tables_of_reports_show_when_and_why_something_began_and_its_problem
         assert re.search(rf"{number} \d\d:[03]0:00 .*; a worker was lost", text), text
         assert "2.000" in text
     assert all(
-        part in as_text(tables["2:"]) for part in ("ab12cd34 given back", "failed", "count 3 to 2 workers", "read-0 went on elsewhere")
+        part in as_text(tables["2:"]) for part in ("ab12cd34 given back", "failed", "count 3 to 2 workers", "read-0 resumed on other nodes")
     )
     checkpoint = CheckpointReport(number=3, state=CheckpointState.FAILED, reason="by hand", **began)
     text = as_text(checkpoints_table([checkpoint]))

@@ -15,7 +15,7 @@ from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.scheduler.protocol.effects import JobState
 from evenflow.scheduler.protocol.reports import MigrationReport, MigrationState
 from evenflow.scheduler.protocol.status import JobStatus
-from evenflow.scheduler.protocol.view import BalanceLook, JobView, StageView
+from evenflow.scheduler.protocol.view import BalanceObservation, JobView, StageView
 from evenflow.views.history import History
 from evenflow.views.stage_history import KEPT
 
@@ -43,7 +43,7 @@ class Followed:
     def view(self, *windows, look=None, attempt=0, seconds=None, **parts):
         stages = (
             StageView("read", ("read",), ("read-0",), ("count",), is_source=True),
-            StageView("count", ("count",), ("count-0", "count-1"), (), False, self.table, balancer="hotspot", look=look),
+            StageView("count", ("count",), ("count-0", "count-1"), (), False, self.table, balancer="hotspot", observation=look),
         )
         running = self.now - BEGIN if seconds is None else seconds
         status = JobStatus("clicks", JobState.RUNNING, None, ("read-0", "count-0", "count-1"), 0, running, attempt=attempt)
@@ -141,7 +141,7 @@ def test_uneven_that_can_be_better_is_told_from_uneven_that_can_not(job, load, h
 
 
 def look(verdict, imbalance=1.1):
-    return BalanceLook(imbalance, 1.0, verdict)
+    return BalanceObservation(imbalance, 1.0, verdict)
 
 
 def decisions(job):

@@ -1,14 +1,14 @@
-"""Every policy on a simulated cluster: who converges, to what, and who is known to swing."""
+"""Every policy on a simulated cluster: which ones converge, to which sizes, and which ones oscillate."""
 
 from __future__ import annotations
 
 import pytest
 
 from evenflow.scheduler.policies.dataflow.settings import PolicySettings
-from evenflow.testing.load_model.closed_loop import ClusterModel, Controller, Course, ModelOperator, closed_loop
+from evenflow.testing.load_model.closed_loop import ClusterModel, Controller, LoopCourse, ModelOperator, closed_loop
 
 OPTIMUM = {"source": 1, "flat_map": 5, "count": 10}
-"""For 480 sentences/s of 20 words: a worker splits 100 sentences/s, or counts 1,000 words/s."""
+"""The best sizes for 480 sentences/s of 20 words: a worker splits 100 sentences/s, or counts 1,000 words/s."""
 
 
 def word_count(demand=lambda time: 480.0, start=(1, 1), model=None, hot_keys=(), overhead=0.0, unseen=0.0, **settings) -> ClusterModel:
@@ -21,12 +21,12 @@ def word_count(demand=lambda time: 480.0, start=(1, 1), model=None, hot_keys=(),
     return ClusterModel(operators, [("source", "flat_map"), ("flat_map", "count")], PolicySettings(**goals), **(model or {}))
 
 
-def run(policy: str, seconds: float = 600.0, **others) -> Course:
+def run(policy: str, seconds: float = 600.0, **others) -> LoopCourse:
     return closed_loop(word_count(**others), Controller(policy), seconds)
 
 
-def keeps_up(course: Course) -> bool:
-    """Whether the sources' backlog at the end is no more than what comes in a second, or is at least being worked off."""
+def keeps_up(course: LoopCourse) -> bool:
+    """Return True if the sources' final backlog is at most a second's input, or is being worked off."""
     return course.samples[-1].backlog < 480 or course.samples[-1].backlog < course.samples[-60].backlog
 
 
@@ -226,20 +226,22 @@ def test_advice_changes_nothing(policy):
     assert {record.done for record in course.decisions} == {"advised only"}
 
 
-def backlog_at_first_decision(told: bool) -> float:
-    """How much was unread when `pid` first decided after a minute's standstill at enough capacity; `told`: whether it knew of it."""
+def backlog_at_first_decision(knows: bool) -> float:
+    """Return the backlog when `pid` first decided after a minute's pause with enough workers; `knows`: True if it knew of the
+    pause.
+    """
     model, controller = word_count(demand=lambda time: 400.0, start=(5, 10)), Controller("pid")
     assert closed_loop(model, controller, 100.0).steps == 0
     model.stand_still(60.0)
-    if told:
+    if knows:
         controller.disturbed()
     course = closed_loop(model, controller, 400.0)
     return next(sample.backlog for sample in course.samples if sample.time >= course.decisions[0].time)
 
 
 def test_backlog_that_a_recovery_leaves_is_worked_off_before_it_counts_as_slowness():
-    assert backlog_at_first_decision(told=False) > 60 * 400 * 0.9
-    assert backlog_at_first_decision(told=True) <= 10 * 400
+    assert backlog_at_first_decision(knows=False) > 60 * 400 * 0.9
+    assert backlog_at_first_decision(knows=True) <= 10 * 400
 
 
 def test_ds2_with_time_to_catch_up_takes_a_backlog_for_demand_and_gives_the_workers_back():

@@ -1,4 +1,4 @@
-"""When a policy is asked, and what became of what it said."""
+"""The times at which a policy is asked, and the outcomes of its decisions."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_after_a_change_it_warms_up_and_knows_how_long_the_change_took():
     assert not controller.due(13.9)
     controller.observe(14.0, dataflow(500, 5))
     assert controller.reconfiguration_s == 4.0
-    assert controller.last_look.seen.reconfiguration_s == 4.0
-    assert (controller.last_look.seen.time, controller.last_look.done) == (14.0, "nothing to do")
+    assert controller.last_observation.seen.reconfiguration_s == 4.0
+    assert (controller.last_observation.seen.time, controller.last_observation.done) == (14.0, "nothing to do")
 
 
 def test_it_keeps_quiet_while_a_backlog_is_worked_off_after_a_change():
@@ -88,7 +88,7 @@ def test_advice_is_recorded_and_never_handed_out():
 def test_what_could_not_be_done_is_recorded_and_asked_again_after_an_interval():
     controller = Controller()
     controller.observe(0.0, dataflow(500))
-    controller.refused(1.0, "the cluster has no room for 4 more workers")
+    controller.not_carried_out(1.0, "the cluster has no room for 4 more workers")
     assert controller.history[0].done == "refused: the cluster has no room for 4 more workers"
     assert not controller.due(10.9)
     assert controller.observe(11.0, dataflow(500)).parallelism == {"count": 5}
@@ -119,7 +119,9 @@ def test_only_the_newest_decisions_are_kept():
     assert [record.time for record in controller.history] == [30.0, 40.0]
 
 
-@pytest.mark.parametrize("end", [lambda controller: controller.carried_out(1.0), lambda controller: controller.refused(1.0, "no room")])
+@pytest.mark.parametrize(
+    "end", [lambda controller: controller.carried_out(1.0), lambda controller: controller.not_carried_out(1.0, "no room")]
+)
 def test_the_end_of_a_decision_that_nobody_made_is_refused(end):
     controller = Controller()
     with pytest.raises(RequestError, match="no scaling decision is under way"):
@@ -144,7 +146,7 @@ def test_it_keeps_quiet_while_what_a_recovery_left_is_worked_off():
 
 
 def reading(workers, read, demand=300.0, each=100.0):
-    """A source whose records `count` has got through at this rate, with so many workers that each would do `each`."""
+    """Return a source whose records `count` processes at rate `read`, with workers that could each do `each`."""
     source = OperatorFigures("source", 1, source_rate=demand, observed_output_rate=read)
     count = OperatorFigures("count", workers, true_processing_rate=each * workers, observed_processing_rate=read)
     return DataflowSnapshot((source, count), (Edge("source", "count"),), PolicySettings())
@@ -171,7 +173,7 @@ def test_change_that_made_it_worse_is_rolled_back_and_not_tried_again_while_the_
     assert ds2.show(reading(3, 100)) == {"count": 2}
     assert ds2.show(reading(2, 200)) == {}
     assert ds2.show(reading(2, 200)) == {}
-    assert ds2.controller.last_look.decided.reason.endswith("what would be decided was rolled back at this demand")
+    assert ds2.controller.last_observation.decided.reason.endswith("what would be decided was rolled back at this demand")
     assert ds2.show(reading(2, 200, demand=500.0)) == {"count": 5}
     reasons = [record.decided.reason for record in ds2.controller.history]
     assert reasons[1] == "rolled back: count 2 -> 3 made it worse, sources read 100 records/s"
@@ -189,7 +191,7 @@ def test_threshold_gives_no_more_workers_to_an_operator_that_the_last_ones_did_n
     assert grown > 2
     in_vain = reading(grown, 200, each=200 / grown)
     assert [threshold.show(in_vain) for _ in range(3)] == [{}, {}, {}]
-    assert threshold.controller.last_look.decided.reason.endswith("but more of them brought next to nothing")
+    assert threshold.controller.last_observation.decided.reason.endswith("but more of them brought next to nothing")
 
 
 def test_threshold_gives_more_where_the_last_ones_helped():

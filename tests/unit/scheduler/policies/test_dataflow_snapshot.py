@@ -35,7 +35,7 @@ def test_operators_of_a_chain_are_found_in_order():
         ([("a", "b"), ("b", "a")], "there is a cycle through a, b"),
         ([("a", "a")], "there is a cycle through a"),
         ([("a", "x")], "edges[0] names 'x', which is not among the operators: a, b"),
-        ([("a", "b"), ("a", "b")], "edges[1] from 'a' to 'b' is there already"),
+        ([("a", "b"), ("a", "b")], "edges[1] from 'a' to 'b' is listed twice"),
         ([("a", "b", 1.5)], "edges[0]: share is 1.5"),
         ([("a", "b", math.nan)], "edges[0]: share is nan"),
     ],
@@ -50,7 +50,7 @@ def test_edges_that_cannot_be_are_refused(edges, message):
     ("fields", "message"),
     [
         ({"operators": ()}, "operators is empty"),
-        ({"operators": operators("a", "a")}, "operators: 'a' is there twice"),
+        ({"operators": operators("a", "a")}, "operators: 'a' appears twice"),
         ({"time": math.nan}, "time is nan"),
         ({"reconfiguration_s": -1}, "reconfiguration_s is -1"),
         ({"node_loads": {"n1": 2.0}}, "node_loads: n1 is 2.0"),

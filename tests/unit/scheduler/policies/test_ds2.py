@@ -1,4 +1,4 @@
-"""DS2: one step to what the demand needs, and none from there."""
+"""DS2 needs one step to the right size, and none after that."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def dataflow(demand: float, *operators: OperatorFigures, settings: PolicySetting
 
 
 def working(name: str, parallelism: int, each: float, selectivity: float = 1.0, **others) -> OperatorFigures:
-    """An operator that scales linearly: every instance has the same true rate."""
+    """Return an operator that scales linearly: every instance has the same true rate."""
     total = each * parallelism
     return OperatorFigures(name, parallelism, true_processing_rate=total, true_output_rate=total * selectivity, **others)
 
@@ -39,7 +39,7 @@ def wanted(snapshot: DataflowSnapshot) -> dict[str, int]:
 
 @st.composite
 def linear_dataflows(draw) -> DataflowSnapshot:
-    """Any acyclic dataflow behind one source, every operator linear; needs stay below a few hundred workers."""
+    """Draw any acyclic dataflow after one source, every operator linear; needs stay below a few hundred workers."""
     count = draw(st.integers(1, 5))
     operators = [OperatorFigures("o0", 1, source_rate=draw(st.floats(0, 1000)))]
     operators += [working(f"o{i}", draw(st.integers(1, 50)), draw(st.floats(10, 1e5)), draw(st.floats(0, 3))) for i in range(1, count + 1)]
@@ -51,7 +51,7 @@ def linear_dataflows(draw) -> DataflowSnapshot:
 
 
 def with_parallelism(snapshot: DataflowSnapshot, workers: dict[str, int]) -> DataflowSnapshot:
-    """What the model says will be measured once the operators have these numbers of workers."""
+    """Return the measurements that the model predicts once the operators have these numbers of workers."""
 
     def scaled(operator: OperatorFigures) -> OperatorFigures:
         factor = workers[operator.name] / operator.parallelism
@@ -149,8 +149,8 @@ def test_a_source_of_which_only_the_demand_is_known_is_left_alone():
 def test_an_operator_without_figures_is_left_alone_and_named():
     decision, _ = decide(dataflow(1000, OperatorFigures("mute", 3), working("count", 1, 100)))
     assert decision.parallelism == {}
-    assert "mute is left as it is" in decision.reason
-    assert "count is left as it is" in decision.reason
+    assert "mute stays unchanged" in decision.reason
+    assert "count stays unchanged" in decision.reason
 
 
 def test_no_demand_takes_one_worker():
@@ -179,7 +179,7 @@ def test_a_change_that_made_it_worse_is_rolled_back_and_not_tried_again():
     worse = dataflow(300, working("count", 3, 100), observed_output_rate=120)
     doubt, memory = decide(worse, memory)
     assert doubt.parallelism == {}
-    assert doubt.reason == "count 2 -> 3 made it worse, sources read 120 records/s; 1 of 2 looks that a rollback takes"
+    assert doubt.reason == "count 2 -> 3 made it worse, sources read 120 records/s; 1 of 2 observations that a rollback takes"
     back, memory = decide(worse, memory)
     assert back.parallelism == {"count": 2}
     assert "rolled back: count 2 -> 3 made it worse" in back.reason
@@ -231,7 +231,7 @@ def test_a_source_that_does_not_wait_for_credit_is_no_reason_to_correct():
 
 
 def test_a_stream_that_has_just_begun_is_no_reason_to_correct():
-    """Of the 300 records a second the sources have read 25, and waited for credit for less than a hundredth of the time."""
+    """Check sources that have read 25 of 300 records a second, and waited for credit for less than a hundredth of the time."""
     begun = dataflow(300, working("count", 4, 100), observed_output_rate=25, backpressure=0.006)
     assert decide(begun)[1].correction == 1.0
 
@@ -244,13 +244,13 @@ def test_operators_that_wait_for_a_cpu_are_no_reason_to_correct_and_the_reason_s
 
 
 def nexmark(aggregate: OperatorFigures, read: float, **bid) -> DataflowSnapshot:
-    """What DS2 saw of NexMark's Q11, of whose bids 2,760 a second come, and for which four workers are enough."""
+    """Return the observation of NexMark's Q11: 2,760 bids a second, for which four workers are enough."""
     source = OperatorFigures("bid", 2, source_rate=2760, observed_output_rate=read, max_parallelism=2, min_parallelism=2, **bid)
     return DataflowSnapshot((source, aggregate), (Edge("bid", "aggregate"),))
 
 
 def test_what_did_not_come_is_not_missing():
-    """The stream began within the look: of what came nearly all was read, and the sources' backlog tells so."""
+    """Check a stream that began within the window: nearly all its rows were read, as the sources' backlog shows."""
     aggregate = OperatorFigures("aggregate", 5, true_processing_rate=3500, true_output_rate=0, observed_processing_rate=1500)
     began = nexmark(aggregate, read=1870, backlog_growth=60, backpressure=0.77)
     decision, memory = decide(began)
@@ -260,7 +260,9 @@ def test_what_did_not_come_is_not_missing():
 
 
 def test_less_that_gets_through_in_spite_of_workers_to_spare_is_no_reason_to_correct():
-    """Eight workers could do twice the demand: were their rates too high by as much as is ever corrected, they would still be enough."""
+    """Check eight workers with twice the necessary capacity: even with the largest correction of their rates they would be
+    enough.
+    """
     aggregate = OperatorFigures("aggregate", 8, true_processing_rate=5600, true_output_rate=0, observed_processing_rate=1500)
     decision, memory = decide(nexmark(aggregate, read=1840, backpressure=0.8))
     assert (memory.correction, decision.parallelism) == (1.0, {"aggregate": 4})
@@ -310,7 +312,7 @@ def test_an_uneven_operator_that_keeps_up_is_left_alone():
 
 
 def held_back(demand: float, read: float, count: OperatorFigures, settings: PolicySettings = DEFAULTS) -> DataflowSnapshot:
-    """A source of which `read` records/s get through, and which waits for credit because of that."""
+    """Return a source whose rate is limited to `read` records/s, and which waits for credit because of that."""
     count = replace(count, observed_processing_rate=read)
     return dataflow(demand, count, observed_output_rate=read, backpressure=0.5, settings=settings)
 
@@ -320,13 +322,13 @@ def test_a_little_more_demand_does_not_take_away_what_the_correction_gave():
 
 
 def test_a_correction_is_no_larger_than_what_the_rates_do_not_explain():
-    """10 workers should get 1000 of 2000 through, and do."""
+    """Check 10 workers that should get 1000 of 2000 through, and do."""
     assert wanted(held_back(2000, 1000, working("count", 10, 100)))["count"] == 20
 
 
 @st.composite
 def strained_dataflows(draw) -> DataflowSnapshot:
-    """A chain of operators with about the workers that they need, of which a part gets through, with skew, backlogs and bounds."""
+    """Draw a chain of operators with about the necessary workers, partial throughput, skew, backlogs and bounds."""
     demand, part, operators = 1000.0, draw(st.floats(0.4, 1)), []
     for index in range(draw(st.integers(1, 3))):
         need = draw(st.floats(0.5, 20))
@@ -353,9 +355,9 @@ def test_more_demand_never_takes_fewer_workers_whatever_of_it_gets_through(snaps
 def test_it_does_not_say_that_every_operator_has_its_workers_beside_one_of_which_that_is_not_known():
     some = decide(dataflow(100, working("a", 2, 100), OperatorFigures("b", 1, true_processing_rate=5), OperatorFigures("c", 1)))[0]
     assert "b needs 20.00 workers and has 1" in some.reason
-    assert "c is left as it is" in some.reason
+    assert "c stays unchanged" in some.reason
     one = decide(dataflow(100, working("a", 1, 100), OperatorFigures("c", 1)))[0]
-    assert one.reason.startswith("every operator whose need is known has the workers that the demand needs; c is left as it is")
+    assert one.reason.startswith("every operator whose need is known has the workers that the demand needs; c stays unchanged")
     none = decide(DataflowSnapshot((OperatorFigures("a", 1), OperatorFigures("b", 1)), (Edge("a", "b"),)))[0]
     assert "every operator" not in none.reason
 

@@ -213,7 +213,7 @@ def test_demand_is_what_was_read_and_what_the_backlog_has_grown_by(backlogs, rea
 
 
 def test_a_source_that_states_its_rate_tells_all_the_same_how_its_backlog_grows():
-    """A hundred records a second more than it reads, though it says that three hundred more come."""
+    """Check a source whose backlog grows by 100 records a second although its stated rate suggests 300."""
     source = Queue()
     source.rate = 500
     windows = [window("queue-0", 200, 200, 0.1, backlog=backlog) for backlog in (0, 100, 200)]

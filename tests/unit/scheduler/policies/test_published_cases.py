@@ -1,4 +1,4 @@
-"""What the papers and systems themselves say comes out, by the policy and through `evenflow plan scale`."""
+"""Published results of the papers and systems, by the policy and through `evenflow plan scale`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def chain(*operators: dict, **policy) -> dict:
 
 
 def stela_slides(**policy) -> dict:
-    """Ten operators on five machines; 1, 3, 4 and 6 are congested; sinks produce 4500 tuples/s in all."""
+    """Return ten operators on five machines; 1, 3, 4 and 6 are congested; sinks produce 4500 tuples/s in all."""
     executed = {1: 3000, 2: 3000, 3: 1000, 4: 2000, 5: 1000, 6: 500, 7: 1000, 8: 1000, 9: 200, 10: 300}
     machines = {1: "e", 2: "e", 3: "b", 4: "a", 5: "a", 6: "b", 7: "c", 8: "c", 9: "d", 10: "d"}
     operators = [

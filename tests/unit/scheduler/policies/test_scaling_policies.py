@@ -1,4 +1,4 @@
-"""What all scaling policies have in common."""
+"""Properties that all scaling policies have in common."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ RATE = st.none() | st.floats(0, 1e4)
 
 @st.composite
 def any_snapshot(draw) -> DataflowSnapshot:
-    """Operators of which anything may be known or not, with any edges that lead forward."""
+    """Draw operators with any figures known or missing, and any edges that lead forward."""
     operators = []
     for index in range(draw(st.integers(1, 4))):
         parallelism = draw(st.integers(1, 4))
@@ -113,7 +113,7 @@ ODD_COUNT = st.integers(1, 5) | st.sampled_from([1000, 65_535])
 
 @st.composite
 def odd_snapshot(draw) -> DataflowSnapshot:
-    """What nobody would measure, but anybody can write into a file: tiny and huge figures, any of them missing, diamonds, chains."""
+    """Draw figures that are never measured but can be in a file: tiny and huge ones, any of them missing, diamonds, chains."""
     operators, workers, chained = [], {}, draw(st.sampled_from([None, "x"]))
     for index in range(draw(st.integers(1, 5))):
         chain = draw(st.sampled_from([None, chained]))
@@ -193,7 +193,7 @@ def test_latency_does_not_say_that_sinks_are_in_time_of_which_nothing_is_known()
     nothing = DataflowSnapshot((OperatorFigures("a", 1), OperatorFigures("b", 1)), (Edge("a", "b"),), BUSY.settings)
     assert settled(named("latency"), nothing).reason == "no operator's latency is known"
     some = replace(nothing, operators=(OperatorFigures("a", 1, latency_ms=7), OperatorFigures("b", 1)))
-    assert settled(named("latency"), some).reason == "every sink is within 100 ms, as far as that is known: b say nothing"
+    assert settled(named("latency"), some).reason == "every sink is within 100 ms, where that is known: b say nothing"
 
 
 @pytest.mark.parametrize("rate", [5e-324, 1e-300, 1e18])

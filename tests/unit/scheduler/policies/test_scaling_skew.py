@@ -1,4 +1,4 @@
-"""Where one worker is the bottleneck at enough total capacity."""
+"""Operators with one worker as the bottleneck at enough total capacity."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from evenflow.scheduler.policies.stela import Stela, effective_throughput, flow_
 
 
 def dataflow(rates: dict[str, float], edges: str, demand: float, nodes: dict[str, str] | None = None, **settings) -> DataflowSnapshot:
-    """`rates`: what each operator can do with its one instance. `edges`: `a>b b>c`. The operators that nobody feeds get `demand`."""
+    """Return a dataflow. `rates`: of each operator's one instance. `edges`: `a>b b>c`. Operators without inputs get `demand`."""
     pairs = tuple(Edge(*pair.split(">")) for pair in edges.split())
     fed = {edge.target for edge in pairs}
     operators = tuple(
@@ -75,7 +75,7 @@ def test_in_a_diamond_a_sink_that_is_reached_twice_counts_once():
 
 @st.composite
 def layered(draw) -> DataflowSnapshot:
-    """Three layers of operators, every one fed by some of the layer before."""
+    """Draw three layers of operators, every one fed by some of the layer before."""
     layers = [[f"{layer}{i}" for i in range(draw(st.integers(1, 3)))] for layer in "abc"]
     edges = []
     for before, after in pairwise(layers):

@@ -104,7 +104,7 @@ def test_workers_that_help_are_followed_by_more():
 
 
 def decided(*looks: tuple[int, float, float]) -> list[int]:
-    """The workers that (workers, demand, rate) lead to, look after look, as if each decision were carried out in between or not."""
+    """Return the decided workers for each (workers, demand, rate), as if each decision were carried out in between or not."""
     memory, found = Threshold().start(), []
     for workers, demand, rate in looks:
         snapshot = dataflow(demand, working(workers, rate / workers), target_utilisation=1.0)
@@ -114,7 +114,7 @@ def decided(*looks: tuple[int, float, float]) -> list[int]:
 
 
 def test_every_look_judges_the_last_scale_out_anew_as_flink_s_autoscaler_does():
-    """Its JobVertexScalerTest: of the 90 that 20 workers should bring they bring 4 at first, which is too little, then 10."""
+    """Repeat its JobVertexScalerTest: 20 workers should add 90; they add 4 at first, which is too little, then 10."""
     assert decided((5, 100, 50), (10, 180, 90), (20, 180, 94), (20, 180, 98), (20, 180, 100)) == [10, 20, 20, 20, 36]
 
 
@@ -131,7 +131,7 @@ def test_a_look_without_figures_does_not_make_it_forget_what_the_last_scale_out_
 
 
 def test_what_is_expected_of_workers_is_the_capacity_that_was_asked_for_and_not_what_rounding_up_adds():
-    """Flink's expectation: 101 for 100 are a hundredth more, although 2 workers could bring twice as much."""
+    """Check Flink's expectation: 101 for 100 are a hundredth more, although 2 workers could do twice as much."""
     assert decided((1, 101, 100), (2, 150, 105)) == [2, 3]
 
 

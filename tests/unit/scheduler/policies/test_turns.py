@@ -50,7 +50,7 @@ def test_first_change_is_never_held_back(now, workers, need):
 
 
 def trembling(time):
-    """As much as two workers can do, give or take 2 %."""
+    """Return a demand of about the capacity of two workers, give or take 2 %."""
     return 200.0 + (4.0 if int(time / 10) % 2 else -4.0)
 
 

@@ -1,6 +1,6 @@
 """`hotspot` splits and gathers hot keys of joins by the load that simulated workers measure; the rows are those of nested loops.
 
-`EVENFLOW_SEEDS=20000 pytest tests/unit/test_splitting_by_itself.py` simulates about that many jobs.
+`EVENFLOW_SEEDS=20000 pytest tests/unit/test_automatic_splitting.py` simulates about that many jobs.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from evenflow.testing.actions.crashing import with_crashes
 from evenflow.testing.actions.measuring import acting_on_load, with_measured_load
 from evenflow.testing.actions.scaling import with_scaling
 
-pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, of which a busy machine gives it a part
+pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, and a busy machine gives it only a part of one
 
 SEEDS, QUICK = 6, 3
-"""For each flow and kind of accident, and per test; those of a quick run."""
+"""Seeds for each flow and kind of accident, and per test; those of a quick run."""
 
 ACCIDENTS = {
     "alone": with_measured_load(ACTIONS),
