@@ -22,9 +22,9 @@ from watching import until
 
 import evenflow as ef
 from evenflow.actors.processes.process import NAMESPACE
-from evenflow.bench.stela.flow import TopologyFlow
-from evenflow.bench.stela.load import Load
-from evenflow.bench.stela.nodes import Nodes
+from evenflow.bench.papers.stela.flow import TopologyFlow
+from evenflow.bench.papers.stela.load import Load
+from evenflow.bench.papers.stela.nodes import Nodes
 from evenflow.scheduler.protocol.requests import ShowView
 from evenflow.views.policy_snapshots import PolicySnapshots
 

@@ -81,7 +81,7 @@ def row_that_leaves_also_stays(patch: Patch) -> None:
 
 
 def new_owner_is_not_told_the_columns(patch: Patch) -> None:
-    patch.setattr(JoinRows, "told", lambda self: iter(()))
+    patch.setattr(JoinRows, "column_chunks", lambda self: iter(()))
     attach = HashExchange.attach
 
     def silently(self: Any, channel: int, out: list[Any]) -> None:
