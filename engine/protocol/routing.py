@@ -120,6 +120,12 @@ class RoutingTable:
             dict(self.splits),
         )  # the array is sent out of band: see actors/processes/sent.py
 
+    @property
+    def workers(self) -> set[int]:
+        """The workers that own a key group, own a single key or share one."""
+        shared = {worker for split in self.splits.values() for worker in split.workers}
+        return {*self.groups.tolist(), *self.keys.values(), *shared}
+
     def owners(self, hashes: Hashes) -> npt.NDArray[np.uint16]:
         """Return the worker of each key, shape (keys,); for a split key, its home."""
         owners = self.groups[group_of(hashes, len(self.groups))]

@@ -35,11 +35,11 @@ def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: Checkpo
         if entries is None:
             continue
         positions = _positions(stage, entries)
-        watermark = min((entry.watermark for entry in entries if not entry.finished), default=MIN_TIME)
+        table, before = tables.get(stage.name), manifest.tables.get(stage.name)
+        watermark = _event_time(entries, before)
         change = parts_change(manifest.state[stage.name], now[stage.name]) if stage.name in manifest.state and stage.name in now else None
         times = earliest_of([entry.own_times for entry in entries if not entry.finished])
         for index in range(stage.parallelism):
-            table, before = tables.get(stage.name), manifest.tables.get(stage.name)
             same = before == table and len(entries) == stage.parallelism
             keys = RestoredKeys(table, before, same) if table is not None else None
             chains = _chains(index, entries, keys) if keys is not None else ()
@@ -79,6 +79,12 @@ def plan_at(manifest: Manifest, plan: Plan) -> Plan:
         if entries and len(entries) != stage.parallelism:
             plan = rescale(plan, plan.stage_of(stage.name), len(entries), plan.tables).plan
     return plan.with_tables(fitting_tables(manifest, plan))
+
+
+def _event_time(entries: tuple[TaskEntry, ...], table: RoutingTable | None) -> int:
+    """Return the event time of a stage. A worker without keys doesn't count: a join that just got it may hold its event time back."""
+    owners = range(len(entries)) if table is None else table.workers
+    return min((entries[worker].watermark for worker in owners if not entries[worker].finished), default=MIN_TIME)
 
 
 def _positions(stage: Stage, entries: tuple[TaskEntry, ...]) -> list[Any]:

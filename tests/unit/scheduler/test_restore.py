@@ -58,6 +58,13 @@ def test_event_time_is_the_least_of_those_that_had_not_finished():
     assert restored_tasks(all_ended, plan(), "", 5)["from_items-0"].watermark == MIN_TIME
 
 
+def test_worker_without_keys_does_not_hold_event_time_back():
+    before = manifest(groups=[0, 0, 0, 0, 1, 1, 1, 1], counts=(0, 1, -5000))
+    assert {task.watermark for name, task in restored_tasks(before, plan(3), "", 5).items() if name.startswith("count")} == {10}
+    with_a_key = manifest(groups=[1] * 8, keys={2**63: 2}, counts=(-5000, 1, 2))
+    assert restored_tasks(with_a_key, plan(3), "", 5)["count-0"].watermark == 11
+
+
 @pytest.mark.parametrize(
     ("before", "parallelism", "expected"),
     [
