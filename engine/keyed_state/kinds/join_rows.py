@@ -196,8 +196,13 @@ class JoinRows(KeyedState):
             yield self.chunk(side, Block.of(no_rows(schema), nothing.view(np.uint64), nothing, nothing))
 
     def _chunks(self, blocks: Sequence[Came], reading: Any) -> Iterator[Batch]:
-        """Yield the rows of these blocks that had not been forgotten when `reading` began; it ends with the last chunk."""
-        yield from self.column_chunks()
+        """Return the columns that are known now, and then the rows of these blocks that are kept since `reading` began.
+
+        The iterator ends `reading` with the last chunk.
+        """
+        return chain(list(self.column_chunks()), self._rows(blocks, reading))
+
+    def _rows(self, blocks: Sequence[Came], reading: Any) -> Iterator[Batch]:
         for side, block in blocks:
             for first in range(0, len(block), CHUNK):
                 piece = block.slice(first, min(CHUNK, len(block) - first))

@@ -13,7 +13,7 @@ from evenflow.engine.batch import Batch
 from evenflow.engine.joins import session_rows
 from evenflow.engine.joins.matching import PIECE
 from evenflow.engine.joins.row_log import SMALLEST
-from evenflow.engine.joins.sides import LEFT, RIGHT
+from evenflow.engine.joins.sides import LEFT, RIGHT, side_of
 from evenflow.engine.operators import two_inputs
 from evenflow.engine.operators.joins.join import Join
 from evenflow.engine.operators.joins.join_asof import JoinAsof
@@ -208,3 +208,16 @@ def test_asof_join_forgets_rows_that_a_newer_one_replaces(drive):
     join.left(("a", 1, 30_000))
     ((_, _, newest, _),) = join.advance(30_001)
     assert newest > 19_900
+
+
+def test_snapshot_tells_the_columns_that_were_known_when_it_began(bounded):
+    join = bounded("left")
+    join.left(("a", 1, 5))
+    state = join.driven.operator.state
+    assert state.changes() is None
+    whole = state.snapshot()
+    join.right(("a", 2, 6))
+    assert {side_of(chunk.rows.schema) for chunk in whole} == {LEFT}
+    delta = state.delta(state.changes())
+    join.right(("a", 3, 7))
+    assert {side_of(chunk.rows.schema) for chunk in delta} == {LEFT, RIGHT}
