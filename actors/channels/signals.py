@@ -58,6 +58,10 @@ def _version(value: Any) -> StepVersion:
     return StepVersion(number(value, "version"))
 
 
+def _transfer_start(version: Any, watermark: Any) -> TransferStart:
+    return TransferStart(_version(version), number(watermark, "watermark", MIN_TIME, MAX_TIME))
+
+
 BATCH = 0
 """The code of a batch, which has separate frames and so no line in the table."""
 
@@ -67,7 +71,7 @@ KINDS = (
     SignalKind(3, Barrier, lambda s: (s.checkpoint, s.base, int(s.last)), _barrier),
     SignalKind(4, End, lambda _: (), lambda: End()),
     SignalKind(5, Marker, lambda s: (s.version,), lambda version: Marker(_version(version))),
-    SignalKind(9, TransferStart, lambda s: (s.version,), lambda version: TransferStart(_version(version))),
+    SignalKind(9, TransferStart, lambda s: (s.version, s.watermark), _transfer_start),
     SignalKind(6, FetchRequest, _numbered, lambda v, n: FetchRequest(_version(v), number(n, "request"))),
     SignalKind(7, FetchReply, _numbered, lambda v, n: FetchReply(_version(v), number(n, "request"))),
     SignalKind(10, Rewind, lambda s: (s.time,), lambda time: Rewind(number(time, "event time", MIN_TIME, MAX_TIME))),

@@ -71,9 +71,13 @@ class Rewind:
 
 @dataclass(frozen=True, slots=True)
 class TransferStart:
-    """The announcement of the state that moves to this worker in step `version`, which follows in chunks."""
+    """The announcement of the state that moves to this worker in step `version`, which follows in chunks.
+
+    `watermark`: the event time of its old owner.
+    """
 
     version: StepVersion
+    watermark: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,10 @@
 """The hold of a join's event time until the columns of both sides are known, so that rows without a partner have all columns.
 
 Mostly the plan knows them. Otherwise, as behind a function without `schema=`, the first rows of a side show them, or the side
-ends without any. Invariant: of two workers that hand a key over, either both hold their time at the markers or none does. So
-batches behind a marker count once the hand-over is done.
+ends without any. Invariant: two workers that hand a key over have the same event time when its state changes hands. So batches
+behind a marker count once the hand-over is done. A new worker may know less than the workers that give it keys, because an input
+that showed the columns has ended, or showed them before the job was restored. The state that it gets brings the columns that they
+know, and their event time.
 
 >>> awaited = AwaitedColumns((RIGHT,))
 >>> awaited.hold([1, 2])
@@ -37,11 +39,12 @@ class AwaitedColumns:
         if not behind:
             self._missing.discard(side)
 
-    def thaw(self) -> None:
-        """Note that the hand-over is done."""
+    def thaw(self, unknown: Sequence[Side]) -> None:
+        """Note that the hand-over is done; `unknown`: the sides whose columns neither rows nor state have told."""
         for channel, side in self._behind.items():
             self.note(channel, side)
         self._behind.clear()
+        self._missing.intersection_update(unknown)
 
     def hold(self, channels: Iterable[ChannelId]) -> bool:
         """Return True while a side is missing that may still arrive on one of `channels`, those that have not ended."""

@@ -347,10 +347,11 @@ class TaskCore:
     def _receive_state(self, handovers: Handovers, channel: ChannelId, element: Element) -> None:
         if isinstance(element, Batch):
             self._out.append(Consumed(channel, element))
-        self._install(*handovers.peer_element(channel, element))
+        self._install(handovers, *handovers.peer_element(channel, element))
 
-    def _install(self, batches: list[Batch], arrived: Arrived | None) -> None:
-        """Process the batches that had been set aside, and report a completed arrival."""
+    def _install(self, handovers: Handovers, batches: list[Batch], arrived: Arrived | None) -> None:
+        """Process the batches that had been set aside, no earlier than the old owner's time, and report a completed arrival."""
+        self._advance(handovers.came_at)
         for batch in batches:
             self.chain.process(0, batch)
         if arrived is not None:
@@ -368,11 +369,11 @@ class TaskCore:
         self._go_on()
 
     def _pass_handover(self, handovers: Handovers) -> None:
-        early = handovers.pass_barrier(self._time.channels)
+        early = handovers.pass_barrier(self._time.channels, self.watermark)
         for batch in handovers.released():
             self.chain.process(0, batch)
         for source, element in early:
-            self._install(*handovers.state_element(source, element))
+            self._install(handovers, *handovers.state_element(source, element))
 
     def _go_on(self) -> None:
         """Catch up on event time or the end of the task, which a handover may have held back."""
@@ -408,7 +409,7 @@ class TaskCore:
     def _thaw(self) -> None:
         self._time.thaw()
         if self._awaited is not None:
-            self._awaited.thaw()
+            self._awaited.thaw(self.chain.keyed.awaits if self.chain.keyed is not None else ())
 
     def _mark(self, mark: LatencyMark) -> None:
         self.outputs.mark(mark)

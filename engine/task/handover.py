@@ -6,7 +6,8 @@ records of the moving keys can arrive, so it sends their state away. The new own
 until the state has arrived. Meanwhile neither owner lets an input's event time pass its marker. Windows due before the markers
 are complete at the old owner, which emits them; later windows belong to the new owner, which needs the state first. State that
 overtakes the markers waits for them. So both owners have the same event time when the state changes hands, and no window is
-emitted by both or by none. (Mechanism: AutoFlow's control messages; lazy fetching: Koala, and Meces, ATC 2022.)
+emitted by both or by none. A new owner that holds its event time back advances to the time of the old owner, which comes with the
+state. (Mechanism: AutoFlow's control messages; lazy fetching: Koala, and Meces, ATC 2022.)
 
 A key that begins or ends to be split has several owners at once. So its records are distinguished by the marker of their channel:
 records before it are processed at once. Records behind it wait, at the key's home until its copy was sent, because the copy must
@@ -31,7 +32,7 @@ from ..keyed_state.base import StateTransfer
 from ..keys.encoding import encode_keys, key_hashes
 from ..operators.keyed import KeyedInstance
 from ..protocol.effects import Sent
-from ..protocol.elements import Element, FetchReply, FetchRequest, TransferEnd, TransferStart
+from ..protocol.elements import MIN_TIME, Element, FetchReply, FetchRequest, TransferEnd, TransferStart
 from ..protocol.handover_step import Arrived, HandoverStep, Peer
 from ..protocol.ids import ChannelId, StepVersion
 from ..protocol.routing import Move, among
@@ -91,6 +92,8 @@ class Handovers:
         self._outgoing: list[_Outgoing] = []
         self._incoming: dict[int, _Incoming] = {}
         self._announced: dict[ChannelId, tuple[StepVersion, int]] = {}
+        self.came_at = MIN_TIME
+        """The latest event time of an old owner whose state has begun to arrive."""
         self._waiting: list[Batch] = []
         """The records of keys whose copy has yet to be sent."""
 
@@ -143,8 +146,10 @@ class Handovers:
             self._begin(version)
         self._passed.add(channel)
 
-    def pass_barrier(self, live: Mapping[ChannelId, int]) -> list[tuple[int, Element]]:
+    def pass_barrier(self, live: Mapping[ChannelId, int], watermark: int) -> list[tuple[int, Element]]:
         """Send the moving state away if the marker has arrived on every input that has not ended (`live`): the implicit barrier.
+
+        `watermark`: the worker's event time.
 
         Returns the elements that arrived early, each with the worker that sent it, for `state_element`.
         """
@@ -154,7 +159,7 @@ class Handovers:
         for outgoing in self._outgoing:
             if outgoing.transfer is None:
                 outgoing.transfer = self._operator.state.depart(outgoing.move)
-                self._out.append(Sent(self._peers[outgoing.move.target].outgoing, TransferStart(outgoing.version)))
+                self._out.append(Sent(self._peers[outgoing.move.target].outgoing, TransferStart(outgoing.version, watermark)))
                 requests, outgoing.requests = outgoing.requests, []
                 for number, keys in requests:
                     self._answer(outgoing, number, keys)
@@ -221,10 +226,10 @@ class Handovers:
 
     def state_element(self, source: int, element: Element) -> tuple[list[Batch], Arrived | None]:
         """Handle an element of a move from worker `source` to this one, as `peer_element`; keep it until the barrier is passed."""
-        incoming = self._incoming.get(source)
-        if isinstance(element, TransferStart) and element.version != self._version and incoming is None:
+        if isinstance(element, TransferStart) and element.version != self._version and source not in self._incoming:
             self._begin(element.version)
-        elif incoming is not None and incoming.early is not None:
+        incoming = self._incoming.get(source)
+        if incoming is not None and incoming.early is not None:
             incoming.early.append(element)
         elif isinstance(element, Batch):
             self._install(source, element)
@@ -232,7 +237,9 @@ class Handovers:
             return self._answered(source, element), None
         elif isinstance(element, TransferEnd):
             return self._handed(source, element.version)
-        elif not isinstance(element, TransferStart):
+        elif isinstance(element, TransferStart):
+            self.came_at = max(self.came_at, element.watermark)
+        else:
             raise ProtocolError(f"worker {source} sent a {type(element).__name__} on a channel for state")
         return [], None
 

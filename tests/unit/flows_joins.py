@@ -179,12 +179,79 @@ def _last(row: dict[str, Any]) -> bool:
     return bool(row["both"] == 5 and row["ts"] > 12_000)
 
 
-def join_with_a_side_that_comes_late() -> ef.Dataflow:
-    """Join a side whose columns are known only from its first row."""
-    flow = ef.Dataflow("late-side")
+def late_sides(flow: ef.Dataflow) -> tuple[ef.KeyedStream, ef.KeyedStream]:
+    """The columns of right are known from its first row, which comes late."""
     left, right = sides(flow)
-    late = right.filter(_last).map(lambda row: {"key": row["key"], "ts": row["ts"], "r": row["r"]}).key_by("key")
-    left.key_by("key").join(late, ef.between("-200ms", "300ms"), how="full").write(ef.to_list([]))
+    late = right.filter(_last).map(lambda row: {"key": row["key"], "ts": row["ts"], "r": row["r"]})
+    return left.key_by("key"), late.key_by("key")
+
+
+def join_with_a_side_that_comes_late() -> ef.Dataflow:
+    flow = ef.Dataflow("late-side")
+    left, late = late_sides(flow)
+    left.join(late, ef.between("-200ms", "300ms"), how="full").write(ef.to_list([]))
+    return flow
+
+
+def join_with_left_that_comes_late() -> ef.Dataflow:
+    flow = ef.Dataflow("late-left")
+    right, late = late_sides(flow)
+    late.join(right, ef.between("-300ms", "200ms"), how="right").write(ef.to_list([]))
+    return flow
+
+
+def inner_join_with_a_side_that_comes_late() -> ef.Dataflow:
+    flow = ef.Dataflow("late-inner")
+    left, late = late_sides(flow)
+    left.join(late, ef.between("-1s", "500ms")).write(ef.to_list([]))
+    left.join(late, ef.always("400ms"), how="anti").write(ef.to_list([], name="anti"))
+    return flow
+
+
+def windows_with_a_side_that_comes_late() -> ef.Dataflow:
+    flow = ef.Dataflow("late-windows")
+    left, late = late_sides(flow)
+    left.join(late, ef.sliding("600ms", every="300ms"), how="full").write(ef.to_list([]))
+    return flow
+
+
+def sessions_with_a_side_that_comes_late() -> ef.Dataflow:
+    flow = ef.Dataflow("late-sessions")
+    left, late = late_sides(flow)
+    left.join(late, ef.session("200ms"), how="left").write(ef.to_list([]))
+    return flow
+
+
+def asof_with_a_side_that_comes_late() -> ef.Dataflow:
+    flow = ef.Dataflow("late-asof")
+    left, late = late_sides(flow)
+    left.join_asof(late).write(ef.to_list([]))
+    return flow
+
+
+def groups_with_a_side_that_comes_late() -> ef.Dataflow:
+    flow = ef.Dataflow("late-groups")
+    left, late = late_sides(flow)
+    for name, windows in (("tumbling", ef.tumbling("500ms")), ("sessions", ef.session("200ms"))):
+        left.co_group(late, windows, _counts).named(name).write(ef.to_list([], name=f"{name}_rows"))
+    return flow
+
+
+def _counts(key: Any, window: ef.Window, left: list[dict[str, Any]], right: list[dict[str, Any]]) -> Any:
+    yield {"key": str(key), "start": window.start, "left": len(left), "right": len(right)}
+
+
+def _precise(row: dict[str, Any]) -> dict[str, Any]:
+    """Keys that differ by nanoseconds."""
+    return {**row, "key": None if row["key"] is None else 1_700_000_000_000_000_000 + row["both"] % 4}
+
+
+def joins_by_nanoseconds() -> ef.Dataflow:
+    flow = ef.Dataflow("nanoseconds")
+    left, right = (side.map(_precise).cast(key=pa.timestamp("ns")).key_by("key") for side in sides(flow))
+    left.join(right, ef.between("-300ms", "300ms"), how="full").select("l", "r").write(ef.to_list([]))
+    left.join_asof(right).select("l", "r").write(ef.to_list([], name="asof"))
+    left.aggregate(emit="final", n=ef.count(), of=ef.sum("l")).select("n", "of").write(ef.to_list([], name="counts"))
     return flow
 
 
@@ -222,8 +289,14 @@ def co_group() -> ef.Dataflow:
     return flow
 
 
+LATE_SIDES = (
+    join_with_a_side_that_comes_late, join_with_left_that_comes_late, inner_join_with_a_side_that_comes_late,
+    windows_with_a_side_that_comes_late, sessions_with_a_side_that_comes_late, asof_with_a_side_that_comes_late,
+    groups_with_a_side_that_comes_late,
+)  # fmt: skip
+
 JOINS = (
     join_inner, join_left, join_right, join_full, join_semi, join_anti, join_always, join_with_itself, join_in_windows, join_asof,
     join_then_windows, co_process, join_in_sessions, co_group,
-    join_with_a_side_that_comes_late, join_with_an_empty_side, join_by_floats,
+    join_with_an_empty_side, join_by_floats, joins_by_nanoseconds, *LATE_SIDES,
 )  # fmt: skip

@@ -6,7 +6,17 @@
 from __future__ import annotations
 
 import pytest
-from flows_joins import JOINS, join_full, join_with_itself
+from crashes_of_new_workers import with_crashes_of_new_workers
+from flows_joins import (
+    JOINS,
+    asof_with_a_side_that_comes_late,
+    join_full,
+    join_with_a_side_that_comes_late,
+    join_with_itself,
+    join_with_left_that_comes_late,
+    sessions_with_a_side_that_comes_late,
+    windows_with_a_side_that_comes_late,
+)
 from seeds import blocks, proportion
 
 from evenflow.testing import check
@@ -51,3 +61,34 @@ def test_worker_that_joins_after_all_rows_of_a_side_have_come_knows_its_columns(
 
 def test_both_exchanges_to_a_join_of_a_stream_with_itself_are_switched():
     check(join_with_itself, [1], parallelism=(1, 2, 3), save_state=True, actions=ACCIDENTS["crashes"])
+
+
+AHEAD = {
+    join_with_a_side_that_comes_late: (30, 42, 45),
+    join_with_left_that_comes_late: (30, 42),
+    windows_with_a_side_that_comes_late: (30, 32, 59),
+    sessions_with_a_side_that_comes_late: (45, 47, 98),
+    asof_with_a_side_that_comes_late: (32, 64),
+}
+"""Seeds with which workers that know more columns than a new one, and are ahead of it, give it keys."""
+
+
+@pytest.mark.few(6)
+@pytest.mark.parametrize(("make_flow", "seed"), [(make_flow, seed) for make_flow, seeds in AHEAD.items() for seed in seeds])
+def test_worker_that_joins_takes_over_the_columns_and_the_event_time_of_those_that_give_it_keys(make_flow, seed):
+    check(make_flow, [seed], parallelism=2, actions=with_scaling(keyed_only=True))
+
+
+@pytest.mark.parametrize(("make_flow", "seed"), [(windows_with_a_side_that_comes_late, 22), (sessions_with_a_side_that_comes_late, 58)])
+def test_worker_that_joins_a_restored_join_takes_over_its_columns_and_its_event_time(make_flow, seed):
+    check(make_flow, [seed], parallelism=(1, 2, 3), save_state=True, actions=with_crashes(with_scaling(keyed_only=True)))
+
+
+def test_job_goes_back_to_a_checkpoint_in_which_new_workers_have_no_keys_yet():
+    check(
+        windows_with_a_side_that_comes_late,
+        [16],
+        parallelism=(1, 2, 3),
+        save_state=True,
+        actions=with_crashes_of_new_workers(with_scaling(keyed_only=True)),
+    )

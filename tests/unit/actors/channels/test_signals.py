@@ -33,7 +33,7 @@ EXAMPLES = [
     Barrier(3, 2, last=True),
     End(),
     Marker(4),
-    TransferStart(4),
+    TransferStart(4, -7),
     FetchRequest(4, 1),
     FetchReply(4, 1),
     TransferEnd(4),

@@ -55,7 +55,7 @@ def test_state_that_nobody_moves_here_is_refused(job):
 def test_end_of_another_step_is_refused(job):
     for sender in ("clicks-0", "clicks-1"):
         receive(job, sender, "count-1", Marker(1))
-    receive(job, "count-0", "count-1", TransferStart(1))
+    receive(job, "count-0", "count-1", TransferStart(1, 0))
     with pytest.raises(ProtocolError, match="worker 0 has handed over step 2, expected step 1"):
         receive(job, "count-0", "count-1", TransferEnd(2))
 
@@ -68,7 +68,7 @@ def test_signal_for_records_is_refused_on_a_channel_for_state(job, element):
 
 def test_state_on_a_channel_for_records_is_refused(job):
     with pytest.raises(ProtocolError, match="task count-0: a TransferStart arrived on channel 0, which is for records"):
-        receive(job, "clicks-0", "count-0", TransferStart(1))
+        receive(job, "clicks-0", "count-0", TransferStart(1, 0))
 
 
 def test_state_that_can_not_travel_is_refused_by_operator_and_key(job):
