@@ -10,13 +10,17 @@ import pytest
 
 from evenflow.engine.joins.row_log import RowLog
 from evenflow.engine.joins.segment import Segment
+from evenflow.engine.joins.sides import LEFT, RIGHT
 from evenflow.engine.joins.window_rows import FixedWindows
 from evenflow.engine.keyed_state.kinds import join_changes
 from evenflow.engine.keyed_state.kinds.join_rows import JoinRows
 from evenflow.engine.keys import equality
+from evenflow.engine.protocol.elements import MIN_TIME
 from evenflow.engine.task.awaited_columns import AwaitedColumns
 from evenflow.engine.task.exchange import HashExchange
+from evenflow.engine.task.handover import Handovers
 from evenflow.engine.task.outputs import Outputs
+from evenflow.scheduler.record.restoring import restore
 
 Patch = pytest.MonkeyPatch
 
@@ -109,6 +113,20 @@ def window_is_joined_before_its_last_rows_came(patch: Patch) -> None:
 
 def rows_without_a_partner_do_not_wait_for_the_columns(patch: Patch) -> None:
     patch.setattr(AwaitedColumns, "hold", lambda self, channels: False)
+
+
+def new_owner_keeps_its_own_event_time(patch: Patch) -> None:
+    patch.setattr(Handovers, "came_at", property(lambda self: MIN_TIME, lambda self, time: None), raising=False)
+
+
+def new_owner_waits_for_columns_that_its_state_has_told(patch: Patch) -> None:
+    thaw = AwaitedColumns.thaw
+    patch.setattr(AwaitedColumns, "thaw", lambda self, unknown: thaw(self, (LEFT, RIGHT)))
+
+
+def worker_without_keys_counts_for_the_restored_event_time(patch: Patch) -> None:
+    least = restore._event_time
+    patch.setattr(restore, "_event_time", lambda entries, table: least(entries, None))
 
 
 def nans_are_many_keys(patch: Patch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import faults_in_joins as faults
 import flows_joins as flows
 import pytest
+from crashes_of_new_workers import with_crashes_of_new_workers
 from planting import Runs, assert_found
 
 from evenflow.testing import ACTIONS
@@ -14,6 +15,8 @@ from evenflow.testing.actions.scaling import with_scaling
 
 MOVES, CRASHES = with_moves(), with_crashes(ACTIONS)
 MOVES_AND_CRASHES, SCALING_AND_CRASHES = with_crashes(with_moves(5, ("sudden", "lazy", "restart"))), with_crashes(with_scaling())
+KEYED_SCALING = with_scaling(keyed_only=True)
+EARLY_CRASHES = with_crashes_of_new_workers(KEYED_SCALING)
 
 PLANTED = [
     (faults.rows_are_forgotten_before_the_others_are_decided, Runs(flows.join_left, 20)),
@@ -28,6 +31,15 @@ PLANTED = [
     (faults.only_one_exchange_of_a_self_join_switches, Runs(flows.join_with_itself, 50, MOVES)),
     (faults.window_is_joined_before_its_last_rows_came, Runs(flows.join_in_windows, 20)),
     (faults.rows_without_a_partner_do_not_wait_for_the_columns, Runs(flows.join_with_a_side_that_comes_late, 20)),
+    (faults.new_owner_keeps_its_own_event_time, Runs(flows.join_with_a_side_that_comes_late, 200, KEYED_SCALING, (2,), begin=141)),
+    (
+        faults.new_owner_waits_for_columns_that_its_state_has_told,
+        Runs(flows.join_with_a_side_that_comes_late, 200, KEYED_SCALING, (2,), begin=109),
+    ),
+    (
+        faults.worker_without_keys_counts_for_the_restored_event_time,
+        Runs(flows.windows_with_a_side_that_comes_late, 100, EARLY_CRASHES, (1, 2, 3), save_state=True, begin=16),
+    ),
     (faults.nans_are_many_keys, Runs(flows.join_by_floats, 20)),
 ]
 
