@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from evenflow.testing.actions.actions import Action, Choice, World
-from evenflow.testing.faults.crashing import with_crashes
+from evenflow.testing.actions.crashing import with_crashes
+from evenflow.testing.simulation.actions import Action, Choice, World
 
 
 def with_crashes_of_new_workers(actions: Sequence[Action], most: int = 4) -> tuple[Action, ...]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 
 import pytest
-from module_imports import LAYERS, imports, sources
+from module_imports import LAYERS, ROOT, imports, sources
 
 FILES = ("state", "engine", "balancer", "scheduler", "connectors", "actors", "evenflow", "bench")
 """Layers whose files have no import circles."""
@@ -110,3 +110,14 @@ def test_imports_of_names_in_functions_and_for_type_checkers_all_count():
     assert "evenflow.stream" in GRAPH["evenflow.dataflow"]
     assert "evenflow.views.polling" in GRAPH["evenflow.job"], "if TYPE_CHECKING"
     assert len(GRAPH) > 200
+
+
+@pytest.mark.parametrize("folder", ["tests", "examples", ".ci"])
+def test_modules_that_tests_and_programs_import_exist(folder):
+    missing = [
+        f"{path.relative_to(ROOT)}:{line} imports {imported}"
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for line, imported in imports(ast.parse(path.read_text()), ("program",))
+        if imported.startswith("evenflow.") and imported not in GRAPH and imported.rpartition(".")[0] not in GRAPH
+    ]
+    assert missing == []
