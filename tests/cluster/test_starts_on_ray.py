@@ -52,7 +52,7 @@ def test_a_fault_that_no_restart_mends_ends_the_job_at_once_with_what_to_do(clus
     job = flow.run(config=config)
     with pytest.raises(ef.StateBackendError, match=r"operator `agg` can't store its state in .*/none") as raised:
         job.wait("60s")
-    assert any("make " in note and "does not start again" not in note for note in raised.value.__notes__)
+    assert any("create " in note and "does not start again" not in note for note in raised.value.__notes__)
     assert job.status().restarts == 0
 
 
