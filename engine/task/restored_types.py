@@ -1,6 +1,7 @@
 """The key types of restored state, against which arriving rows are checked.
 
-State is found by key, so rows with keys of another type would start new state next to the restored state, without an error.
+State is found by key, so rows with keys of a type that has no common key type with the restored keys would start new state next
+to the restored state, without an error. Keys whose types widen, such as integers and decimals, find their state.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import pyarrow as pa
 
 from ..errors import RecordError
 from ..joins.sides import KEY
-from ..keys.encoding import comparable
+from ..keys.encoding import key_type
 from ..operators.keyed import KeyedInstance
 
 
@@ -36,7 +37,7 @@ class RestoredTypes:
         """Raise RecordError, naming the operator, the column and both types, if keys of `rows` can't equal restored ones."""
         columns = operator.key_columns(rows)
         for name, before, column in zip(operator.keys, self._types, columns, strict=True):
-            if not comparable(before, column.type):
+            if key_type(before, column.type) is None:
                 key = "the key" if name.startswith(KEY) else f"the key column `{name}`"
                 raise RecordError(
                     operator.context.name,
