@@ -12,13 +12,10 @@ from .sides import LEFT, RIGHT, Side
 
 
 class KeyKinds:
-    """The key types of both sides so far. `left_keys`, `right_keys`: the key columns, in pairs; `operator`: for errors.
+    """The key types of both sides so far. `left_keys`, `right_keys`: the key columns, in pairs; `operator`: for errors."""
 
-    `one_unit`: as in `never_equal`.
-    """
-
-    def __init__(self, operator: str, left_keys: tuple[str, ...], right_keys: tuple[str, ...], *, one_unit: bool = False) -> None:
-        self._operator, self._one_unit = operator, one_unit
+    def __init__(self, operator: str, left_keys: tuple[str, ...], right_keys: tuple[str, ...]) -> None:
+        self._operator = operator
         self._names = tuple(zip(left_keys, right_keys, strict=True))
         self._kinds: dict[Side, list[pa.DataType]] = {}
 
@@ -32,17 +29,13 @@ class KeyKinds:
         self._kinds[side] = list(kinds)
         if len(self._kinds) < 2:
             return
-        problem = never_equal(self._names, self._kinds[LEFT], self._kinds[RIGHT], one_unit=self._one_unit)
+        problem = never_equal(self._names, self._kinds[LEFT], self._kinds[RIGHT])
         if problem is not None:
             raise RecordError(self._operator, problem)
 
 
-def never_equal(
-    names: Iterable[tuple[str, str]], left: Iterable[pa.DataType | None], right: Iterable[pa.DataType | None], *, one_unit: bool = False
-) -> str | None:
+def never_equal(names: Iterable[tuple[str, str]], left: Iterable[pa.DataType | None], right: Iterable[pa.DataType | None]) -> str | None:
     """Describe the first pair of key columns whose types are never equal; None if there is none. A type may be unknown (None).
-
-    `one_unit`: refuse nanoseconds together with other units, for operators with one state for the keys of both sides.
 
     >>> never_equal([("k", "id")], [pa.int64()], [None])
     """
@@ -52,8 +45,6 @@ def never_equal(
         problem = f"left's key column `{mine}` is {kind} and right's `{theirs}` is {other}"
         if not comparable(kind, other):
             return f"{problem}, which are never equal: convert one of them, for example with cast, map_batches or schema="
-        if one_unit and _nanoseconds(kind) != _nanoseconds(other):
-            return f"{problem}: convert one of them to the other's unit, for example with cast or schema="
         if common_type(kind, other) is None:
             return f"{problem}, and no type holds both: convert one of them, for example with cast or schema="
     return None
@@ -75,10 +66,6 @@ def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     if one == other:
         return one
     return next((widened(one, other) for fits, widened in _WIDENED if fits(one)), pa.large_binary())
-
-
-def _nanoseconds(kind: pa.DataType) -> bool:
-    return getattr(_plain(kind), "unit", None) == "ns"
 
 
 def _integer(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:

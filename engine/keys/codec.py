@@ -19,56 +19,70 @@ import pyarrow as pa
 from ...state.hashing import canonical
 from ...state.packing import pack_values, unpack_values
 from ..batch import column_values
-from ..errors import RecordError
-from ..types.exact import Inexact, exactly
 from .encoding import KeyTypes, plain_floats
+from .key_values import PER_SECOND
+
+NANOSECONDS = PER_SECOND["ns"]
 
 
 class KeyCodec:
     """A codec between key columns and msgpack of the key's value, or of the list of its values if it has several columns.
 
-    `types` must have learned the columns. A whole float or decimal is packed as the integer that it equals, because a column's
-    type may widen.
+    `types` must have learned the columns. A whole float or decimal is packed as the integer that it equals, and a time as its
+    nanoseconds, because a column's type may widen.
     """
 
     def __init__(self, types: KeyTypes) -> None:
-        self._types = types
+        self.types = types
 
     def pack(self, columns: Sequence[pa.Array]) -> list[bytes]:
-        """Return each row of the key columns as bytes.
-
-        Raises RecordError for a time that the type of the first keys can't hold.
-        """
-        try:
-            plain = [_plain(column, kind) for column, kind in zip(columns, self._types.types, strict=True)]
-        except Inexact as error:
-            raise RecordError(self._types.operator, f"the key {error}, the type of the first keys: give the column one type") from error
+        """Return each row of the key columns as bytes."""
+        plain = [_plain(column) for column in columns]
         return list(pack_values(plain[0] if len(plain) == 1 else map(list, zip(*plain, strict=True))))
 
     def columns(self, packed: Sequence[bytes]) -> list[pa.Array]:
-        """Return the key columns of packed keys; the inverse of `pack`."""
-        keys, types = unpack_values(packed), self._types.types
-        plain = [keys] if len(types) == 1 else [[key[i] for key in keys] for i in range(len(types))]
+        """Return the key columns of packed keys; the inverse of `pack`.
+
+        Raises RecordError for a key that the type of its column can't hold.
+        """
+        keys = unpack_values(packed)
+        several = len(self.types.types) > 1
+        return [self._column([key[place] for key in keys] if several else keys, place) for place in range(len(self.types.types))]
+
+    def _column(self, values: list[Any], place: int) -> pa.Array:
         try:
-            return [_column(values, kind) for values, kind in zip(plain, types, strict=True)]
-        except pa.ArrowInvalid as error:
-            problem = f"a key column's type widened to one that can't hold all of its keys ({error}): give it one type"
-            raise RecordError(self._types.operator, problem) from error
+            return _column(values, _value_type(self.types.types[place]))
+        except (pa.ArrowInvalid, OverflowError) as error:
+            raise self.types.refusal(place, error) from error
 
 
-def _plain(column: pa.Array, kind: pa.DataType) -> list[Any]:
+def _plain(column: pa.Array) -> list[Any]:
     """Return a column's values as msgpack can pack them."""
-    kind = _value_type(kind)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    kind = _value_type(column.type)
+    if column.type != kind:
+        column = column.cast(kind)
     if pa.types.is_temporal(kind):
-        return column_values(exactly(column, kind).view(_integers(kind)))
-    if pa.types.is_decimal(column.type):
+        return _counts(column)
+    if pa.types.is_decimal(kind):
         return [None if value is None else _number(value) for value in column.to_pylist()]
-    if pa.types.is_floating(column.type):
+    if pa.types.is_floating(kind):
         values = column_values(plain_floats(column))
         return [int(value) if value is not None and value.is_integer() and abs(value) < 2**63 else value for value in values]
     return column_values(column)
+
+
+def _counts(column: pa.Array) -> list[Any]:
+    """Return dates as days, and times as nanoseconds: integers, or their digits beyond 64 bits."""
+    if pa.types.is_date(column.type):
+        return column_values(column.cast(pa.date32()).view(pa.int32()))
+    factor, counts = NANOSECONDS // PER_SECOND[column.type.unit], column_values(column.view(_integers(column.type)))
+    if factor == 1:
+        return counts
+    return [None if count is None else _count(count * factor) for count in counts]
+
+
+def _count(nanoseconds: int) -> int | str:
+    return nanoseconds if -(2**63) <= nanoseconds < 2**63 else str(nanoseconds)
 
 
 def _number(value: Decimal) -> int | str:
@@ -77,9 +91,11 @@ def _number(value: Decimal) -> int | str:
 
 
 def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
-    kind = _value_type(kind)
+    if pa.types.is_date(kind):
+        return pa.array(values, pa.int32()).view(pa.date32()).cast(kind)
     if pa.types.is_temporal(kind):
-        return pa.array(values, _integers(kind)).view(kind)
+        factor = NANOSECONDS // PER_SECOND[kind.unit]
+        return pa.array([None if value is None else int(value) // factor for value in values], _integers(kind)).view(kind)
     if pa.types.is_decimal(kind):
         return pa.array([None if value is None else Decimal(value) for value in values], kind)
     return pa.array(values, kind)

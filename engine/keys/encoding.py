@@ -28,7 +28,7 @@ from ..errors import RecordError
 from ..types.exact import Inexact, exactly
 from ..types.python_values import REFUSALS
 from ..types.widening import value_type, wider
-from .key_values import column_key_values, finer, key_value_column
+from .key_values import column_key_values, key_value_column
 from .unkeyed import EVERYTHING
 
 
@@ -156,13 +156,19 @@ class KeyTypes:
         return [self.column([key[i] for key in keys], i) for i in range(len(self.types))]
 
     def column(self, values: list[Any], place: int) -> pa.Array:
-        """Convert the values of the key column at `place` to a column."""
-        kind = self.types[place]
+        """Convert the values of the key column at `place` to a column.
+
+        Raises RecordError for a value that the type of the column can't hold.
+        """
         try:
-            return key_value_column(values, kind)
+            return key_value_column(values, self.types[place])
         except REFUSALS as error:
-            name = f"the key column `{self._names[place]}`" if self._names else "a key column"
-            raise RecordError(self.operator, f"{name} is {kind}, which can't hold all of its keys: {error}; give it one type") from error
+            raise self.refusal(place, error) from error
+
+    def refusal(self, place: int, error: Exception) -> RecordError:
+        """Return the error for a key column whose type widened to one that can't hold all of its keys."""
+        name = f"the key column `{self._names[place]}`" if self._names else "a key column"
+        return RecordError(self.operator, f"{name} is {self.types[place]}, which can't hold all of its keys: {error}; give it one type")
 
 
 def _is_of(column: pa.Array, kind: pa.DataType) -> bool:
@@ -172,7 +178,7 @@ def _is_of(column: pa.Array, kind: pa.DataType) -> bool:
 def key_type(kind: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     """Return the type of a key column that came with both types; None if they can't be in one key column.
 
-    Numbers widen, and so do texts and bytes. Times keep the type that came first, unless later ones are finer.
+    Numbers widen, and so do texts, bytes, and times, which take the finest unit.
     """
     if pa.types.is_null(kind) or value_type(kind) == value_type(other):
         return other if pa.types.is_null(kind) else kind
@@ -180,7 +186,7 @@ def key_type(kind: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         return kind
     mine, theirs = value_type(kind), value_type(other)
     if pa.types.is_temporal(mine):
-        return kind if comparable(mine, theirs) and not finer(theirs, mine) else None
+        return wider(mine, theirs) if comparable(mine, theirs) else None
     return wider(mine, theirs) if not pa.types.is_nested(mine) else None
 
 

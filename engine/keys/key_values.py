@@ -57,11 +57,6 @@ def key_value_column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(whole, _storage(plain)).view(plain).cast(kind)
 
 
-def finer(kind: pa.DataType, other: pa.DataType) -> bool:
-    """Return True if times of type `kind` have digits that times of type `other` can't have."""
-    return _has_unit(kind) and _has_unit(other) and PER_SECOND[kind.unit] > PER_SECOND[other.unit]
-
-
 def _has_unit(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time(kind))
 
@@ -95,7 +90,12 @@ def _scalar(column: pa.Array, place: int) -> Any:
 
 
 def _numpy_scalar(count: int, kind: pa.DataType) -> Any:
-    return np.datetime64(count, kind.unit) if pa.types.is_timestamp(kind) else np.timedelta64(count, kind.unit)
+    """Return a scalar in the coarsest unit that holds the count, since numpy may hash equal times of different units differently."""
+    units: list[Any] = list(PER_SECOND)
+    place = units.index(kind.unit)
+    while place and count % 1_000 == 0:
+        place, count = place - 1, count // 1_000
+    return np.datetime64(count, units[place]) if pa.types.is_timestamp(kind) else np.timedelta64(count, units[place])
 
 
 def _count(value: Any, unit: str) -> int:

@@ -25,7 +25,6 @@ from .keyed import KeyedInstance, KeyedOperator
 
 LATE = {LEFT: "late_left", RIGHT: "late_right"}
 """The ports of late rows, by their side."""
-"""The ports by which late rows leave."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,13 +56,10 @@ class TwoInputs(KeyedOperator):
         return keys_problem(self.left_keys, self.right_keys, inputs)
 
 
-def keys_problem(left_keys: Sequence[str], right_keys: Sequence[str], inputs: Sequence[Columns], *, one_unit: bool = False) -> str | None:
-    """Describe why these keys of two inputs can't be equal, by the known types; None if they can.
-
-    `one_unit` as in `never_equal`.
-    """
+def keys_problem(left_keys: Sequence[str], right_keys: Sequence[str], inputs: Sequence[Columns]) -> str | None:
+    """Describe why these keys of two inputs can't be equal, by the known types; None if they can."""
     (left, right), names = inputs, zip(left_keys, right_keys, strict=True)
-    return never_equal(names, map(left.type_of, left_keys), map(right.type_of, right_keys), one_unit=one_unit)
+    return never_equal(names, map(left.type_of, left_keys), map(right.type_of, right_keys))
 
 
 class TwoInputsInstance(KeyedInstance):

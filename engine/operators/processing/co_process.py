@@ -31,7 +31,7 @@ class CoProcess(Process):
     needs_columns = True
 
     def problem(self, inputs: Sequence[Columns]) -> str | None:
-        return keys_problem(self.left_keys, self.right_keys, inputs, one_unit=True)
+        return keys_problem(self.left_keys, self.right_keys, inputs)
 
     def state_description(self) -> StateDescription:
         traits = {"keys of left": columns_text(self.left_keys), "keys of right": columns_text(self.right_keys)}
@@ -49,7 +49,7 @@ class CoProcessInstance(ProcessInstance):
 
     def __init__(self, operator: CoProcess, context: Context) -> None:
         super().__init__(operator, context)
-        self._kinds = KeyKinds(context.name, operator.left_keys, operator.right_keys, one_unit=True)
+        self._kinds = KeyKinds(context.name, operator.left_keys, operator.right_keys)
 
     def process(self, batch: Batch, emit: Emit) -> None:
         self._kinds.learn(side_of(batch.rows.schema), [column.type for column in self.key_columns(batch.rows)])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from itertools import permutations
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenflow.engine.errors import RecordError
 from evenflow.engine.keys.codec import KeyCodec
 from evenflow.engine.keys.encoding import KeyTypes
 
@@ -62,10 +64,45 @@ def test_zeros_of_both_signs_are_one_key():
     assert len(set(codec_of(zeros).pack([zeros]))) == 1
 
 
-def test_times_in_other_units_are_the_same_keys():
-    microseconds, seconds = pa.array([5_000_000], pa.timestamp("us")), pa.array([5], pa.timestamp("s"))
-    codec = codec_of(microseconds)
-    assert codec.pack([microseconds]) == codec.pack([seconds])
+def times(counts, kind):
+    return pa.array(counts, pa.int32() if kind.bit_width == 32 else pa.int64()).view(kind)
+
+
+UNITS = [
+    [pa.timestamp("s"), pa.timestamp("ms"), pa.timestamp("us"), pa.timestamp("ns")],
+    [pa.timestamp("s", "Europe/Berlin"), pa.timestamp("ns", "UTC")],
+    [pa.duration("s"), pa.duration("ns")],
+    [pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")],
+]
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+@pytest.mark.parametrize(("one", "other"), [pair for kinds in UNITS for pair in permutations(kinds, 2)], ids=str)
+def test_times_in_other_units_are_the_same_keys_whichever_come_first(one, other):
+    first, later = times([5 * PER_SECOND[one.unit], None], one), times([5 * PER_SECOND[other.unit], None], other)
+    codec = codec_of(first)
+    packed = codec.pack([first])
+    codec.types.learn([later])
+    assert codec.pack([later]) == packed == codec.pack([first])
+    (back,) = codec.columns(packed)
+    assert back.type.unit == max(one.unit, other.unit, key=list(PER_SECOND).index)
+    assert back.equals(first.cast(back.type))
+
+
+def test_dates_of_both_widths_are_the_same_keys():
+    days, milliseconds = pa.array([5, None], pa.date32()), pa.array([5 * 86_400_000, None], pa.date64())
+    assert codec_of(days).pack([days]) == codec_of(milliseconds).pack([milliseconds])
+    assert codec_of(milliseconds).columns(codec_of(days).pack([days])) == [milliseconds]
+
+
+def test_times_beyond_the_range_of_nanoseconds_come_back():
+    column = pa.array([2**60, -(2**60), None], pa.timestamp("s"))
+    codec = codec_of(column)
+    assert codec.columns(codec.pack([column])) == [column]
+    packed = codec.pack([column])
+    codec.types.learn([pa.array([1], pa.timestamp("ns"))])
+    with pytest.raises(RecordError, match=r"operator `count`: a key column is timestamp\[ns\], which can't hold all of its keys"):
+        codec.columns(packed)
 
 
 @given(st.lists(st.tuples(st.one_of(st.none(), st.text()), st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)))))

@@ -234,6 +234,29 @@ def test_times_that_python_has_no_value_for_come_back(kind, text):
     assert slots.keys(np.arange(4))[0].view(pa.int64()).to_pylist() == counts
 
 
+@pytest.mark.parametrize("text", ["", "x" * (LONGEST + 1)], ids=["words", "values"])
+@pytest.mark.parametrize(
+    ("one", "other", "counts"),
+    [
+        (pa.timestamp("us"), pa.timestamp("ns"), [7, None]),
+        (pa.timestamp("ns", "UTC"), pa.timestamp("us", "Europe/Berlin"), [7_000, None]),
+        (pa.duration("ns"), pa.duration("us"), [7_000, None]),
+        (pa.timestamp("s"), pa.timestamp("ms"), [2**50, None]),
+        (pa.duration("ms"), pa.duration("s"), [2**50 * 1_000, None]),
+        (pa.time64("us"), pa.time64("ns"), [7, None]),
+    ],
+    ids=str,
+)
+def test_times_in_other_units_have_one_slot_and_come_back_in_the_finer_unit(one, other, counts, text):
+    slots, texts = KeySlots("count"), pa.array([text] * 2)
+    first = pa.array(counts, pa.int64()).view(one)
+    assert slots.of([first, texts]).tolist() == slots.of([first.cast(other), texts]).tolist() == slots.of([first, texts]).tolist() == [0, 1]
+    finer = max(one, other, key=lambda kind: ("s", "ms", "us", "ns").index(kind.unit))
+    (back, _) = slots.keys(np.arange(2))
+    assert back.type.unit == finer.unit
+    assert back.equals(first.cast(back.type))
+
+
 def test_columns_that_begin_in_the_middle_of_an_array():
     texts = pa.array(["zero", None, "two", "three"])
     slots = KeySlots("count")

@@ -266,28 +266,58 @@ def test_keys_of_which_a_batch_has_none_are_null_keys(state, tmp_path):
 
 
 @pytest.mark.parametrize("state", ["memory", "lmdb"])
-def test_keys_of_two_units_in_turn_are_named(state, tmp_path):
+@pytest.mark.parametrize("finer", [1, 2], ids=["nanoseconds first", "microseconds first"])
+@pytest.mark.parametrize("emit", ["final", "update"])
+def test_keys_of_two_units_in_turn_are_one_column_whichever_comes_first(finer, emit, state, tmp_path):
     def refined(rows):
-        kind, by = (pa.timestamp("us"), 1) if rows.column("item")[0].as_py() == 1 else (pa.timestamp("ns"), 1_001)
-        return rows.set_column(0, "item", pa.array([value * by for value in rows.column("item").to_pylist()], pa.int64()).view(kind))
+        kind, by = (pa.timestamp("ns"), 1_000) if rows.column("item")[0].as_py() == finer else (pa.timestamp("us"), 1)
+        return pa.record_batch({"k": pa.array([by * 5, by * 6], pa.int64()).view(kind)})
+
+    rows = []
+    flow = ef.Dataflow("program")
+    counts = flow.read(ef.from_items([1, 2])).map_batches(refined).key_by("k").aggregate(emit=emit, n=ef.count())
+    counts.map_batches(lambda rows: rows.set_column(0, "k", rows.column("k").cast(pa.timestamp("ns")).view(pa.int64()))).write(
+        ef.to_list(rows)
+    )
+    config = ef.JobConfig(network=ROW_BY_ROW, state=ef.StateConfig(state, dir=str(tmp_path) if state == "lmdb" else None))
+    flow.run(runtime="local", config=config).wait()
+    assert {(row["k"], row["n"]) for row in rows if row["n"] == 2} == {(5_000, 2), (6_000, 2)}
+
+
+@pytest.mark.parametrize("state", ["memory", "lmdb"])
+@pytest.mark.parametrize("finer", [1, 2], ids=["nanoseconds first", "microseconds first"])
+def test_a_key_that_has_no_room_in_the_finer_unit_of_others_is_named(finer, state, tmp_path):
+    def refined(rows):
+        kind = pa.timestamp("ns") if rows.column("item")[0].as_py() == finer else pa.timestamp("us")
+        return pa.record_batch({"k": pa.array([2**60 + 1], pa.int64()).view(kind)})
 
     flow = ef.Dataflow("program")
-    flow.read(ef.from_items([1, 2])).map_batches(refined).key_by("item").aggregate(emit="final", n=ef.count()).write(ef.to_list([]))
+    flow.read(ef.from_items([1, 2])).map_batches(refined).key_by("k").aggregate(emit="final", n=ef.count()).write(ef.to_list([]))
     config = ef.JobConfig(network=ROW_BY_ROW, state=ef.StateConfig(state, dir=str(tmp_path) if state == "lmdb" else None))
-    with pytest.raises(ef.RecordError, match=r"of the types timestamp\[ns\] and timestamp\[us\]: give it one type"):
+    with pytest.raises(
+        ef.RecordError,
+        match=r"(?s)operator `aggregate`: the key column `k` is timestamp\[ns\], which can't hold all of its keys.*give it one type",
+    ):
         flow.run(runtime="local", config=config).wait()
 
 
-def test_nanoseconds_beside_microseconds_are_refused_where_both_sides_have_one_state(tmp_path):
-    class Nothing(ef.CoKeyedFunction):
+@CUTS
+@pytest.mark.parametrize("state", ["memory", "lmdb"])
+def test_both_sides_of_co_process_share_the_state_of_equal_times_in_other_units(state, parallelism, network, tmp_path):
+    class Counts(ef.CoKeyedFunction):
+        n = ef.value_state(default=0)
+
         def on_left(self, key, row, context):
-            return ()
+            self.n += 1
+            yield {"n": self.n}
 
         on_right = on_left
 
     def program(flow):
-        left = table(flow, {"k": pa.array([1_001], pa.timestamp("ns"))}, "l", tmp_path).key_by("k")
-        return left.co_process(table(flow, {"k": pa.array([1], pa.timestamp("us"))}, "r", tmp_path).key_by("k"), Nothing())
+        left = table(flow, {"k": pa.array([2**60], pa.timestamp("us")), "a": [1]}, "l", tmp_path)
+        right = table(flow, {"k": pa.array([1], pa.timestamp("ns")), "b": [3]}, "r", tmp_path)
+        return left.key_by("k").join(right.key_by("k"), ef.always(), how="full").select("k", "a", "b")
 
-    with pytest.raises(ef.FlowError, match="convert one of them to the other's unit"):
+    expected = r"operator `join`: the key column `k` of both sides: .* can't be represented exactly as timestamp\[ns\]: give both"
+    with pytest.raises(ef.RecordError, match=expected):
         run(program)
