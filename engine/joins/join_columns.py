@@ -14,6 +14,7 @@ import pyarrow as pa
 from ..batch import Batch, Times
 from ..errors import RecordError
 from ..protocol.split_route import Dealt
+from ..types.exact import Inexact, exactly
 from .block import Block
 from .key_types import common_type
 from .matching import plain
@@ -63,7 +64,7 @@ class JoinColumns:
             return Batch(right, times)
         names = self._right_names(left, right.schema)
         columns = [
-            self._cast(right.column(field.name), field.type, right.schema.field(field.name).type)
+            self._cast(field.name, right.column(field.name), field.type, right.schema.field(field.name).type)
             if field.name in self._shared
             else pa.nulls(right.num_rows, field.type)
             for field in left
@@ -76,22 +77,21 @@ class JoinColumns:
         if not self._wide or all(left.schema.field(name).type == right.field(name).type for name in self._shared):
             return left
         columns = [
-            self._cast(column, field.type, right.field(field.name).type) if field.name in self._shared else column
+            self._cast(field.name, column, field.type, right.field(field.name).type) if field.name in self._shared else column
             for field, column in zip(left.schema, left.columns, strict=True)
         ]
         return pa.RecordBatch.from_arrays(columns, names=left.schema.names)
 
-    def _cast(self, column: pa.Array, left: pa.DataType, right: pa.DataType) -> pa.Array:
+    def _cast(self, name: str, column: pa.Array, left: pa.DataType, right: pa.DataType) -> pa.Array:
         """Return a key column in the type for both sides, with left's zone. Raises RecordError for a key that does not fit it."""
         kind = common_type(left, right)
         if kind is None or kind == column.type:
             return column
         try:
-            return plain(column).cast(kind)
-        except pa.ArrowInvalid as error:
-            raise RecordError(
-                self._operator, f"a key of type {column.type} does not fit {kind}, the type for both sides: {error}"
-            ) from error
+            return exactly(plain(column), kind)
+        except Inexact as error:
+            problem = f"the key column `{name}` of both sides: {error}: give both sides one type, for example by cast or schema="
+            raise RecordError(self._operator, problem) from error
 
     def _right_names(self, left: pa.Schema, right: pa.Schema) -> dict[str, str]:
         """Return the result's names of right's columns. Raises RecordError for duplicate names."""

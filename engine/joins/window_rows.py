@@ -16,11 +16,10 @@ import pyarrow as pa
 
 from ..batch import Times
 from ..errors import RecordError
-from ..keys.encoding import encode_keys
+from ..keys.encoding import compared_keys, encode_keys, joined_keys
 from ..protocol.elements import MAX_TIME, MIN_TIME
 from ..time.windows import Windows
 from .block import Block
-from .key_types import common_type
 from .matching import plain
 from .row_log import RowLog
 from .sides import Side, key_names
@@ -44,10 +43,13 @@ class Complete:
     times: Times
     sides: Mapping[Side, Sequence[tuple[Block, Groups]]]
 
-    def by_key(self, keys: Keys, operator: str) -> tuple[Complete, list[pa.Array]]:
-        """The same with a window for each key, and the keys' columns, one row per window."""
+    def by_key(self, keys: Keys, operator: str) -> Iterator[tuple[Complete, list[pa.Array]]]:
+        """Yield the same with a window for each key, and the keys' columns, one row per window.
+
+        These are several parts if no type holds all keys: times of different units, some beyond the range of the finer one.
+        """
         parts = [(side, block, groups) for side, blocks in self.sides.items() for block, groups in blocks]
-        key, columns = key_codes([(side, block) for side, block, _ in parts], keys, operator)
+        key, pieces = key_codes([(side, block) for side, block, _ in parts], keys, operator)
         window = np.concatenate([groups for *_, groups in parts])
         pairs, first, codes = np.unique(np.stack([window, key]), axis=1, return_index=True, return_inverse=True)
         codes, sides, begin = codes.reshape(-1), dict[Side, list[tuple[Block, Groups]]](), 0
@@ -55,8 +57,34 @@ class Complete:
             sides.setdefault(side, []).append((block, codes[begin : begin + len(block)]))
             begin += len(block)
         of = pairs[0]
-        rows = pa.array(first)
-        return Complete(self.starts[of], self.ends[of], self.times[of], sides), [column.take(rows) for column in columns]
+        complete = Complete(self.starts[of], self.ends[of], self.times[of], sides)
+        names = next(iter(keys.values()))
+        try:
+            columns = [joined_keys(of_blocks, name, operator) for of_blocks, name in zip(pieces, names, strict=True)]
+        except RecordError:
+            yield from complete._by_key_types(first, pieces)
+        else:
+            rows = pa.array(first)
+            yield complete, [column.take(rows) for column in columns]
+
+    def _by_key_types(self, first: npt.NDArray[np.intp], pieces: Sequence[Sequence[pa.Array]]) -> Iterator[tuple[Complete, list[pa.Array]]]:
+        """Yield the windows, one for each key, by the types of the keys; `first`: the index of a row with the key of each window."""
+        kinds = [tuple(piece.type for piece in of_block) for of_block in zip(*pieces, strict=True)]
+        lengths = [len(piece) for piece in pieces[0]]
+        for kind in dict.fromkeys(kinds):
+            there = [one == kind for one in kinds]
+            rows = np.repeat(there, lengths)
+            mask, place = rows[first], np.cumsum(rows) - 1
+            where = pa.array(place[first[mask]])
+            if len(where):
+                columns = [pa.concat_arrays([piece for piece, one in zip(of, there, strict=True) if one]) for of in pieces]
+                yield self._some(mask), [column.take(where) for column in columns]
+
+    def _some(self, mask: npt.NDArray[np.bool_]) -> Complete:
+        """Return the windows that `mask` selects."""
+        numbers = np.cumsum(mask) - 1
+        sides = {side: [(block.filter(mask[of]), numbers[of[mask[of]]]) for block, of in blocks] for side, blocks in self.sides.items()}
+        return Complete(self.starts[mask], self.ends[mask], self.times[mask], sides)
 
 
 class WindowRows(ABC):
@@ -124,21 +152,14 @@ class FixedWindows(WindowRows):
         return sorted(ends)
 
 
-def key_codes(parts: Sequence[tuple[Side, Block]], keys: Keys, operator: str) -> tuple[npt.NDArray[np.integer], list[pa.Array]]:
-    """A number per row, equal for equal keys, and the key columns, of all rows of blocks of both sides."""
-    names = key_names(len(next(iter(keys.values()))))
-    tables = [(side, block.rows, keys[side]) for side, block in parts]
-    formed = [[plain(side.form_key(rows.column(of[place]))) for side, rows, of in tables] for place in range(len(names))]
-    columns = [_concatenated(pieces, operator) for pieces in formed]
-    return encode_keys(pa.RecordBatch.from_arrays(columns, names=list(names)), names, operator).codes, columns
+def key_codes(parts: Sequence[tuple[Side, Block]], keys: Keys, operator: str) -> tuple[npt.NDArray[np.integer], list[list[pa.Array]]]:
+    """Return a number per row, equal for equal keys, of all rows of blocks of both sides; and each key column's piece per block.
 
-
-def _concatenated(columns: Sequence[pa.Array], operator: str) -> pa.Array:
-    """One column of the type for all. Raises RecordError for keys that don't fit it."""
-    kind = columns[0].type
-    for column in columns[1:]:
-        kind = common_type(kind, column.type) or kind
-    try:
-        return pa.concat_arrays([pa.nulls(len(column), kind) if pa.types.is_null(column.type) else column.cast(kind) for column in columns])
-    except pa.ArrowInvalid as error:
-        raise RecordError(operator, f"a key of one side does not fit {kind}, the type for both sides: {error}") from error
+    Raises RecordError for keys whose types have no common key type.
+    """
+    pieces, compared = list[list[pa.Array]](), list[pa.Array]()
+    for place, name in enumerate(next(iter(keys.values()))):
+        pieces.append([plain(side.form_key(block.rows.column(keys[side][place]))) for side, block in parts])
+        compared += compared_keys(pieces[-1], name, operator)
+    names = key_names(len(compared))
+    return encode_keys(pa.RecordBatch.from_arrays(compared, names=list(names)), names, operator).codes, pieces

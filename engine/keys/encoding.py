@@ -28,6 +28,7 @@ from ..errors import RecordError
 from ..types.exact import Inexact, exactly
 from ..types.python_values import REFUSALS
 from ..types.widening import value_type, wider
+from .equality import differ_in_unit, whole_and_rest
 from .key_values import column_key_values, key_value_column
 from .unkeyed import EVERYTHING
 
@@ -197,18 +198,34 @@ def mixed_keys(operator: str, name: str | None, kinds: Iterable[pa.DataType]) ->
     return RecordError(operator, f"{column} has values of the types {found}: give it one type, for example by schema=")
 
 
+def compared_keys(columns: Sequence[pa.Array], name: str, operator: str) -> list[pa.Array]:
+    """Concatenate pieces of the key column `name` for comparison: as one column, or as two for times whose units differ.
+
+    Times of any range can be compared so. Raises RecordError if the types have no common key type, or a number would change in it.
+    """
+    if not differ_in_unit(columns):
+        return [joined_keys(columns, name, operator)]
+    _joined_type(columns, name, operator)
+    return [pa.concat_arrays(parts) for parts in zip(*map(whole_and_rest, columns), strict=True)]
+
+
 def joined_keys(columns: Sequence[pa.Array], name: str, operator: str) -> pa.Array:
     """Concatenate pieces of the key column `name` in a type that holds all. Raises RecordError if no type does."""
+    kind = _joined_type(columns, name, operator)
+    try:
+        return pa.concat_arrays([exactly(column, kind) for column in columns])
+    except Inexact as error:
+        raise RecordError(operator, f"the key column `{name}`: {error}: give it one type, for example by schema=") from error
+
+
+def _joined_type(columns: Sequence[pa.Array], name: str, operator: str) -> pa.DataType:
     kind: pa.DataType = pa.null()
     for column in columns:
         both = key_type(kind, column.type)
         if both is None:
             raise mixed_keys(operator, name, {kind, column.type})
         kind = both
-    try:
-        return pa.concat_arrays([exactly(column, kind) for column in columns])
-    except Inexact as error:
-        raise RecordError(operator, f"the key column `{name}`: {error}: give it one type, for example by schema=") from error
+    return kind
 
 
 def compact(codes: npt.NDArray[Any], span: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

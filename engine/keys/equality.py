@@ -8,6 +8,8 @@ NaN.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -39,9 +41,35 @@ def equal_values(left: pa.Array, right: pa.Array) -> Mask:
         return np.array([mine is not None and mine == theirs for mine, theirs in pairs], np.bool_)
 
 
+def differ_in_unit(columns: Sequence[pa.Array]) -> bool:
+    """Return True if the columns are times of one kind, or nulls, and their units differ."""
+    kinds = [kind for column in columns if not pa.types.is_null(kind := _value_type(column.type))]
+    return all(map(_has_unit, kinds)) and len({kind.unit for kind in kinds}) > 1
+
+
+def whole_and_rest(column: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return times, or nulls, as whole seconds and the nanoseconds behind them: equal for equal times of any unit and range.
+
+    >>> [each.to_pylist() for each in whole_and_rest(pa.array([-1, None], pa.timestamp("ms")))]
+    [[-1, None], [999000000, None]]
+    """
+    column = _plain(column)
+    if pa.types.is_null(column.type):
+        nulls = pa.nulls(len(column), pa.int64())
+        return nulls, nulls
+    per_second, counts = PER_SECOND[column.type.unit], _counts(column)
+    missing = column.is_null().to_numpy(zero_copy_only=False)
+    rest = counts % per_second * (PER_SECOND["ns"] // per_second)
+    return pa.array(counts // per_second, mask=missing), pa.array(rest, mask=missing)
+
+
 def _mask(equal: pa.Array) -> Mask:
     mask: Mask = equal.fill_null(False).to_numpy(zero_copy_only=False)
     return mask
+
+
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _plain(column: pa.Array) -> pa.Array:

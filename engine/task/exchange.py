@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import groupby
 
 import numpy as np
@@ -22,7 +23,7 @@ from ..protocol.elements import MIN_TIME, Element, End, LatencyMark, Marker, Rew
 from ..protocol.handover_step import HandoverStep
 from ..protocol.ids import ChannelId
 from ..protocol.routing import Hashes, RoutingTable
-from ..types.exact import common_schema
+from ..types.exact import NoCommonType, common, common_schema
 
 
 class Buffer:
@@ -158,7 +159,7 @@ class Exchange(ABC):
 class HashExchange(Exchange):
     """An exchange that sends every record to the worker that owns its key.
 
-    `tells_columns`: every channel gets a batch without rows before the first batch with new columns.
+    `tells_columns`: every channel gets a batch without rows before the first batch with new columns or wider types.
     """
 
     def flush(self, out: list[Sent]) -> None:
@@ -188,9 +189,7 @@ class HashExchange(Exchange):
 
     def push(self, batch: Batch, now: float, out: list[Sent]) -> None:
         if self._tells_columns and (self._told is None or not batch.rows.schema.equals(self._told.rows.schema)):
-            self._told = batch.slice(0, 0)
-            for buffer in self.buffers:
-                buffer.add(self._told, now)
+            self._tell(batch, now)
         if len(self.buffers) == 1:
             self._add(self.buffers[0], batch, now, out)
             return
@@ -209,6 +208,17 @@ class HashExchange(Exchange):
             if count:
                 self._add(buffer, ordered.slice(start, count), now, out)
             start += count
+
+    def _tell(self, batch: Batch, now: float) -> None:
+        """Add a batch without rows to every channel, unless the columns told before hold those of `batch`."""
+        told, schema = None if self._told is None else self._told.rows.schema, batch.rows.schema
+        if told is not None and _all_names(told) == _all_names(schema):
+            with suppress(NoCommonType):  # the join refuses such columns
+                schema = common([told, schema])
+        if told is None or not schema.equals(told):
+            self._told = batch.slice(0, 0).with_rows(pa.RecordBatch.from_pylist([], schema))
+            for buffer in self.buffers:
+                buffer.add(self._told, now)
 
     def _shared(self, hashes: Hashes, targets: npt.NDArray[np.uint16], side: Side) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.intp]]:
         """Return the worker and the index of each row to send; rows that go to several workers are repeated.
@@ -256,3 +266,8 @@ class RebalanceExchange(Exchange):
             self._add(self.buffers[(self._next + turn) % workers], batch.slice(start, length), now, out)
             start += length
         self._next = (self._next + more) % workers
+
+
+def _all_names(schema: pa.Schema) -> list[tuple[str, ...]]:
+    """Return the names of all columns, and of the columns in structs."""
+    return [(field.name, *(part.name for part in field.type)) if pa.types.is_struct(field.type) else (field.name,) for field in schema]

@@ -29,6 +29,7 @@ from ..plan.task_spec import TaskSpec
 from ..protocol.effects import OperatorProblem, Work, WorkOutcome
 from ..protocol.elements import MAX_TIME, MIN_TIME
 from ..protocol.ids import CheckpointNumber
+from ..types.exact import Inexact, NoCommonType
 from .outputs import Outputs
 from .restored_types import RestoredTypes
 from .time_domains import TASK, TimeDomains
@@ -45,6 +46,9 @@ Each takes at least three frames of Python's stack.
 TICK = 0.05
 """The least seconds between two ticks of operators that count by the clock, while no input arrives."""
 
+
+OF_VALUES = (NoPythonValueError, NoCommonType, Inexact)
+"""Errors of values and columns, which don't name the operator."""
 
 class OperatorChain:
     """The open operators of a task, the first one first.
@@ -106,8 +110,8 @@ class OperatorChain:
             self.restored_types.check(self.keyed, batch.rows)
         try:
             self.operators[position].process(batch, self._emitters[position])
-        except NoPythonValueError as error:
-            raise RecordError(self._spec.chain[position].name, str(error)) from error
+        except OF_VALUES as error:
+            raise self._named(position, error) from error
         if self._domains.reached and position in self._domains.reached:
             if self._put_off:  # some of these are its own batches
                 self._put_off.append(partial(self._go_on, position))
@@ -118,6 +122,11 @@ class OperatorChain:
         self._put_off.append(partial(self._take, position, batch))
 
     def _catch_up(self) -> None:
+    def _named(self, position: int, error: Exception) -> RecordError:
+        """Return an error of a value as one of the operator at `position`."""
+        advice = "" if isinstance(error, NoPythonValueError) else ": give the column one type, for example by cast or schema="
+        return RecordError(self._spec.chain[position].name, f"{error}{advice}")
+
         """Take all postponed steps; those that a step adds come before the next."""
         while self._put_off:
             step, rest = self._put_off.popleft(), self._put_off
@@ -134,13 +143,19 @@ class OperatorChain:
     def advance(self, watermark: int, domain: int = TASK) -> None:
         """Advance event time to `watermark` in a domain: timers are due, windows are complete."""
         for position in self._domains.operators(domain):
-            self.operators[position].advance(watermark, self._emitters[position])
+            try:
+                self.operators[position].advance(watermark, self._emitters[position])
+            except OF_VALUES as error:
+                raise self._named(position, error) from error
             self._catch_up()
 
     def finish(self) -> None:
         """Emit the remaining results: the inputs have ended."""
         for position, operator in enumerate(self.operators):
-            operator.finish(self._emitters[position])
+            try:
+                operator.finish(self._emitters[position])
+            except OF_VALUES as error:
+                raise self._named(position, error) from error
             self._catch_up()
             if position in self._domains.reached:
                 self._rise(position, MAX_TIME)

@@ -21,11 +21,12 @@ _REFUSALS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
 
 class Inexact(ValueError):
-    """The error for the value at `place` of a column, which would change with the column's type."""
+    """The error for the value at `place` of a column, which would change with the column's type. `name`: the column's, if known."""
 
-    def __init__(self, column: pa.Array, place: int, kind: pa.DataType) -> None:
+    def __init__(self, column: pa.Array, place: int, kind: pa.DataType, name: str | None = None) -> None:
         self.place = place
-        super().__init__(f"{_text(column[place])} ({column.type}) can't be represented exactly as {kind}")
+        of_column = "" if name is None else f"column `{name}`: "
+        super().__init__(f"{of_column}{_text(column[place])} ({column.type}) can't be represented exactly as {kind}")
 
 
 def exactly(column: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -49,12 +50,19 @@ def exactly(column: pa.Array, kind: pa.DataType) -> pa.Array:
 def widened(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return the rows with the types and metadata of `schema`, whose columns have the same names.
 
-    Raises Inexact for a value that would change.
+    Raises Inexact, naming the column, for a value that would change.
     """
     if rows.schema.equals(schema, check_metadata=True):
         return rows
-    columns = [exactly(column, field.type) for column, field in zip(rows.columns, schema, strict=True)]
+    columns = [_exactly(column, field) for column, field in zip(rows.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _exactly(column: pa.Array, field: pa.Field) -> pa.Array:
+    try:
+        return exactly(column, field.type)
+    except Inexact as error:
+        raise Inexact(column, error.place, field.type, field.name) from error
 
 
 def common(schemas: Sequence[pa.Schema]) -> pa.Schema:

@@ -82,4 +82,31 @@ def columns_that_widen() -> ef.Dataflow:
     return flow
 
 
-FLOWS = (types_that_widen, rows_that_widen_in_joins, columns_that_widen)
+def times_that_widen() -> ef.Dataflow:
+    """Keys that are times of one unit in some batches and of another in others, and of a third on the other side of a join."""
+
+    def timed(coarse: str, fine: str, column: str) -> Any:
+        def columns(batch: pa.RecordBatch) -> dict[str, Any]:
+            kind = pa.timestamp(fine if any(seq % 3 == 1 for seq in batch["seq"].to_pylist()) else coarse)
+            lanes = pa.array([1_000 * (lane % 4) for lane in batch["lane"].to_pylist()], pa.timestamp("ms"))
+            return {"at": lanes.cast(kind), column: batch["seq"]}
+
+        return columns
+
+    def counted(batch: pa.RecordBatch) -> dict[str, Any]:
+        return {"at": batch["at"].cast("timestamp[us]"), **{name: batch[name] for name in batch.schema.names if name != "at"}}
+
+    def grouped(key: Any, _window: ef.Window, left: list[Any], right: list[Any]) -> list[dict[str, Any]]:
+        return [{"key": str(key)[:19], "left": sorted(row["l"] for row in left), "right": sorted(row["r"] for row in right)}]
+
+    flow = ef.Dataflow("widening_times")
+    left = flow.read(source()).map_batches(timed("us", "ns", "l")).key_by("at")
+    right = flow.read(source()).map_batches(timed("s", "ms", "r")).key_by("at")
+    left.aggregate(n=ef.count(), low=ef.min("l"), emit="final").map_batches(counted).write(ef.to_list([], name="counted"))
+    left.window(ef.tumbling("1s")).aggregate(n=ef.count()).map_batches(counted).write(ef.to_list([], name="windows"))
+    left.join(right, ef.tumbling("1s")).map_batches(counted).write(ef.to_list([], name="joined"))
+    left.co_group(right, ef.session("300ms"), grouped).write(ef.to_list([], name="grouped"))
+    return flow
+
+
+FLOWS = (types_that_widen, rows_that_widen_in_joins, columns_that_widen, times_that_widen)

@@ -26,6 +26,7 @@ from ...keys.encoding import key_column, key_hashes
 from ...protocol.routing import Move, Part, among
 from ...snapshots.chain import replacing
 from ...snapshots.changes import Changes
+from ...types.exact import NoCommonType, common
 from ..base import KeyedState, StateTransfer
 from .join_changes import Came, JoinChanges, KeysLeft, staying
 from .opening import open_row_place
@@ -71,14 +72,14 @@ class JoinRows(KeyedState):
     def learn(self, side: Side, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Note the columns of a side's rows, and return these in the side's order of columns.
 
-        A column of nulls may get its type later, and keeps the one that it has. Raises RecordError for other columns than the
-        plan's.
+        A column's type widens with the rows. Raises RecordError for other columns than the plan's, and for types of a column that
+        no type holds.
         """
         known = self.columns.get(side)
         if known is None or not known.equals(rows.schema):
             if known is not None and known.names != rows.schema.names:
                 rows = self._ordered(side, known, rows)
-            self._note(side, rows.schema if known is None else _typed(rows.schema, known))
+            self._note(side, rows.schema if known is None else self._widened(side, known, rows.schema))
         return rows
 
     def _note(self, side: Side, schema: pa.Schema) -> None:
@@ -91,9 +92,18 @@ class JoinRows(KeyedState):
         if side not in self._planned:
             return rows
         found, expected = ", ".join(rows.schema.names), ", ".join(known.names)
-        which = "left" if side is LEFT else "right"
-        problem = f"its {which} stream has the columns {found}, but the plan has {expected}: convert them by select or schema="
+        problem = f"its {side.dealt} stream has the columns {found}, but the plan has {expected}: convert them by select or schema="
         raise RecordError(self._context.name, problem)
+
+    def _widened(self, side: Side, known: pa.Schema, schema: pa.Schema) -> pa.Schema:
+        """Return the columns with types that hold both those so far and these."""
+        if schema.names != known.names:
+            return schema
+        try:
+            return common([known, schema])
+        except NoCommonType as error:
+            problem = f"its {side.dealt} stream's {error}: give it one type, for example by cast or schema="
+            raise RecordError(self._context.name, problem) from error
 
     def append(self, side: Side, block: Block) -> None:
         """Keep these rows, sorted as in a segment, until they are forgotten."""
@@ -214,13 +224,6 @@ class JoinRows(KeyedState):
         _, first = np.unique(block.hashes, return_index=True)
         rows = block.held.reached(first)
         return [rows.column(key) for key in self.keys[side]]
-
-
-def _typed(schema: pa.Schema, before: pa.Schema) -> pa.Schema:
-    """Return the columns; one of nulls takes the type that it had before."""
-    if schema.names != before.names:
-        return schema
-    return pa.schema([old if pa.types.is_null(new.type) else new for new, old in zip(schema, before, strict=True)])
 
 
 class _RowTransfer(StateTransfer):

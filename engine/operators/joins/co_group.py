@@ -63,11 +63,11 @@ class CoGroupInstance(WindowCalls, WindowsOfTwo):
         self.open_calls(context, operator.function, operator.schema, operator.on_error)
 
     def emit_windows(self, windows: Complete, emit: Emit) -> None:
-        groups, keys = windows.by_key(self.state.keys, self.context.name)
         names = [*self.keys, START, END, "left", "right"]
-        lists = [self._lists(side, groups) for side in (LEFT, RIGHT)]
-        columns = [*keys, timestamps(groups.starts), timestamps(groups.ends), *lists]
-        self.call(Batch(pa.RecordBatch.from_arrays(columns, names=names), groups.times), emit)
+        for groups, keys in windows.by_key(self.state.keys, self.context.name):
+            lists = [self._lists(side, groups) for side in (LEFT, RIGHT)]
+            columns = [*keys, timestamps(groups.starts), timestamps(groups.ends), *lists]
+            self.call(Batch(pa.RecordBatch.from_arrays(columns, names=names), groups.times), emit)
 
     def _lists(self, side: Side, windows: Complete) -> pa.Array:
         """Return the side's rows of each window, as a column of lists."""

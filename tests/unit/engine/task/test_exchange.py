@@ -186,3 +186,13 @@ def test_oldest_waiting_row_counts_for_linger():
     exchange.push(rows([1]), 3.0, [])
     exchange.push(rows([1]), 4.0, [])
     assert exchange.waiting_since == 3.0
+
+
+def test_columns_are_told_once_and_again_when_a_type_widens():
+    exchange, out = HashExchange(range(2), 1, "step", ("k",), even_table(GROUPS, 2), tells_columns=True), []
+    for kind in ("int32", "int64", "int32", "int64", "float64", "int64"):
+        exchange.push(Batch(pa.record_batch({"k": ["a"], "n": pa.array([1], kind)})), 0.0, out)
+    out += flushed(exchange)
+    told = [[sent.element.rows.schema.field("n").type for sent in out if sent.channel == n and not sent.element.num_rows] for n in range(2)]
+    quiet = next(kinds for n, kinds in enumerate(told) if not any(sent.channel == n and sent.element.num_rows for sent in out))
+    assert quiet == [pa.int32(), pa.int64(), pa.float64()]

@@ -30,5 +30,5 @@ def test_keys_whose_types_widen_find_their_restored_state(one, other, swapped):
 
 @pytest.mark.parametrize("other", [pa.array(["5"]), pa.array([True]), TIMES[0]], ids=lambda column: str(column.type))
 def test_keys_without_a_common_type_with_the_restored_ones_are_refused(other):
-    with pytest.raises(RecordError, match="operator `count`: the key column `k` is .*, and is int32 in the state that was restored"):
+    with pytest.raises(RecordError, match=r"operator `count`: the key column `k` is .*, and is int32 in the state that was restored"):
         check(NUMBERS[0], other)

@@ -203,6 +203,49 @@ def test_keys_of_functions_that_cannot_be_compared_end_the_job_by_name():
         run(program)
 
 
+INTEGER, FLOAT, LARGE = pa.array([5], pa.int64()), pa.array([5.0]), pa.array([2**63 + 5], pa.uint64())
+IN_TURN = {
+    "integers and floats": (INTEGER, FLOAT, None),
+    "numbers without a type for both": (
+        INTEGER,
+        LARGE,
+        r"9223372036854775813 \(uint64\) can't be represented exactly as double: give it one type",
+    ),
+    "units": (pa.array([5_000], pa.timestamp("ns")), pa.array([5], pa.timestamp("us")), None),
+    "units without room": (
+        pa.array([2**60], pa.timestamp("s")),
+        pa.array([5], pa.timestamp("us")),
+        "can't be represented exactly as timestamp",
+    ),
+    "zones": (
+        pa.array([5], pa.timestamp("us")),
+        pa.array([5], pa.timestamp("us", "UTC")),
+        "of the types .*: give it one type",
+    ),
+    "times and numbers": (pa.array([5], pa.timestamp("us")), INTEGER, "of the types .*: give it one type"),
+    "booleans and numbers": (pa.array([True]), INTEGER, "of the types .*: give it one type"),
+    "dates": (pa.array([5], pa.date32()), pa.array([5 * 86_400_000], pa.date64()), None),
+}
+
+
+@pytest.mark.parametrize("swapped", [False, True], ids=["", "swapped"])
+@pytest.mark.parametrize(("one", "other", "problem"), IN_TURN.values(), ids=IN_TURN)
+def test_keys_of_one_side_of_two_types_in_turn_are_one_column_or_named(one, other, problem, swapped):
+    keys = [other, one] if swapped else [one, other]
+
+    def program(flow):
+        left = flow.read(ef.from_items([{"i": 0, "t": 1}, {"i": 1, "t": 2}], event_time="t", name="l"))
+        left = left.map_batches(lambda rows: pa.record_batch({"k": keys[rows.column("i")[0].as_py()], "t": rows.column("t")}))
+        nothing = no_payments(flow).map(lambda row: row).key_by("k")
+        return left.key_by("k").co_group(nothing, ef.session("1s"), lambda _key, _window, mine, _theirs: [{"n": len(list(mine))}])
+
+    if problem is None:
+        assert run(program, network=ROW_BY_ROW) == [{"n": 2}]
+    else:
+        with pytest.raises(ef.RecordError, match=f"operator `co_group`: .*column `k`.* {problem}"):
+            run(program, network=ROW_BY_ROW)
+
+
 def test_full_join_of_keys_of_two_widths_has_keys_of_both(tmp_path):
     def program(flow):
         left = table(flow, {"k": pa.array([1], pa.int32()), "a": [1]}, "l", tmp_path)
@@ -313,6 +356,16 @@ def test_both_sides_of_co_process_share_the_state_of_equal_times_in_other_units(
 
         on_right = on_left
 
+    rows = []
+    flow = ef.Dataflow("program")
+    left = table(flow, {"k": pa.array([1_001, 2_000], pa.timestamp("ns"))}, "l", tmp_path).key_by("k")
+    left.co_process(table(flow, {"k": pa.array([1, 2], pa.timestamp("us"))}, "r", tmp_path).key_by("k"), Counts()).write(ef.to_list(rows))
+    lmdb = ef.StateConfig(state, dir=str(tmp_path)) if state == "lmdb" else ef.StateConfig()
+    flow.run(runtime="local", config=ef.JobConfig(parallelism=parallelism, network=network, state=lmdb)).wait()
+    assert sorted(row["n"] for row in rows) == [1, 1, 1, 2]
+
+
+def test_a_key_that_the_type_of_both_sides_cannot_hold_is_named_where_results_need_one_column(tmp_path):
     def program(flow):
         left = table(flow, {"k": pa.array([2**60], pa.timestamp("us")), "a": [1]}, "l", tmp_path)
         right = table(flow, {"k": pa.array([1], pa.timestamp("ns")), "b": [3]}, "r", tmp_path)
