@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from .types.views import plain_type
+
 
 @dataclass(frozen=True, slots=True)
 class Columns:
@@ -28,8 +30,8 @@ class Columns:
 
     @staticmethod
     def of(schema: pa.Schema, *, complete: bool = True) -> Columns:
-        """Return the columns of a schema. A column of nulls has no type yet: the first value decides."""
-        return Columns({column.name: None if pa.types.is_null(column.type) else column.type for column in schema}, complete)
+        """Return the columns of a schema, as a stream has them. A column of nulls has no type yet: the first value decides."""
+        return Columns({column.name: None if pa.types.is_null(column.type) else plain_type(column.type) for column in schema}, complete)
 
     def type_of(self, name: str) -> pa.DataType | None:
         """Return the column's type, None if it isn't known."""

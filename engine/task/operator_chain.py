@@ -14,6 +14,8 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+import pyarrow as pa
+
 from ..batch import Batch, NoPythonValueError
 from ..context import Context
 from ..dropped_records import DroppedRecord, Sample
@@ -30,6 +32,7 @@ from ..protocol.effects import OperatorProblem, Work, WorkOutcome
 from ..protocol.elements import MAX_TIME, MIN_TIME
 from ..protocol.ids import CheckpointNumber
 from ..types.exact import Inexact, NoCommonType
+from ..types.views import without_views
 from .outputs import Outputs
 from .restored_types import RestoredTypes
 from .time_domains import TASK, TimeDomains
@@ -43,12 +46,12 @@ DEPTH = 64
 Each takes at least three frames of Python's stack.
 """
 
+OF_VALUES = (NoPythonValueError, NoCommonType, Inexact)
+"""Errors of values and columns, which don't name the operator."""
+
 TICK = 0.05
 """The least seconds between two ticks of operators that count by the clock, while no input arrives."""
 
-
-OF_VALUES = (NoPythonValueError, NoCommonType, Inexact)
-"""Errors of values and columns, which don't name the operator."""
 
 class OperatorChain:
     """The open operators of a task, the first one first.
@@ -118,15 +121,15 @@ class OperatorChain:
             else:
                 self._go_on(position)
 
-    def _take_later(self, position: int, batch: Batch) -> None:
-        self._put_off.append(partial(self._take, position, batch))
-
-    def _catch_up(self) -> None:
     def _named(self, position: int, error: Exception) -> RecordError:
         """Return an error of a value as one of the operator at `position`."""
         advice = "" if isinstance(error, NoPythonValueError) else ": give the column one type, for example by cast or schema="
         return RecordError(self._spec.chain[position].name, f"{error}{advice}")
 
+    def _take_later(self, position: int, batch: Batch) -> None:
+        self._put_off.append(partial(self._take, position, batch))
+
+    def _catch_up(self) -> None:
         """Take all postponed steps; those that a step adds come before the next."""
         while self._put_off:
             step, rest = self._put_off.popleft(), self._put_off
@@ -247,18 +250,26 @@ class OperatorChain:
 
 
 class _Emitter:
-    """The `Emit` of one operator of the chain. `late`: a sample of the late rows that it emitted."""
+    """The `Emit` of one operator of the chain. `late`: a sample of the late rows that it emitted.
 
-    __slots__ = ("_consumers", "_operator", "late")
+    Streams have no columns of views, whether a source, a user's function or an expression made them: texts and bytes are plain.
+    """
+
+    __slots__ = ("_consumers", "_operator", "_schema", "late")
 
     def __init__(self, operator: str) -> None:
         self._operator, self.late = operator, Sample()
+        self._schema: pa.Schema | None = None
+        """The newest schema that has no views."""
         self._consumers: dict[str, list[Callable[[Batch], None]]] = {}
 
     def add(self, port: str, consumer: Callable[[Batch], None]) -> None:
         self._consumers.setdefault(port, []).append(consumer)
 
     def __call__(self, batch: Batch, port: str = "out") -> None:
+        if self._schema is None or not batch.rows.schema.equals(self._schema):
+            batch = batch.with_rows(without_views(batch.rows))
+            self._schema = batch.rows.schema
         if port in LATE_PORTS:
             self.late.add_late(self._operator, batch)
         for consumer in self._consumers.get(port, ()):

@@ -15,6 +15,7 @@ from ....state.errors import EvenflowError
 from ...errors import ConnectorError, RecordError, shown
 from ...keys.table_index import TableIndex
 from ...source import Source
+from ...types.views import without_views
 
 TableOrigin: TypeAlias = pa.Table | Source | Callable[[], pa.Table]
 """A table, or the origin that each worker reads it from."""
@@ -118,7 +119,7 @@ def _read_whole(source: Source) -> pa.Table:
         while not reader.finished:
             batch = reader.poll(POLL_ROWS)
             if batch is not None:
-                batches.append(batch.rows)
+                batches.append(without_views(batch.rows))
                 rows += batch.num_rows
             empty = empty + 1 if batch is None else 0
             if rows > MOST_ROWS or empty > MOST_EMPTY_POLLS:
