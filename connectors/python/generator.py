@@ -63,10 +63,10 @@ def from_generator(
     it has no rows now, and is resumed after `poll_every`. While it blocks, for example on a server's response, its worker does
     nothing else. It returns at the end of its partition.
 
-    `schema` sets the types of the columns; without it types widen with the values. `event_time`, `unit` and `max_delay` are as in
-    `from_items`, within a partition: a partition without rows holds event time back. An exception of the function fails the job
-    with a ConnectorError that names the partition. A row that doesn't fit, or would change in the types of `schema`, fails it
-    with a RecordError.
+    `schema` sets the columns and their types; without it types widen with the values. A column that a row lacks is null.
+    `event_time`, `unit` and `max_delay` are as in `from_items`, within a partition: a partition without rows holds event time
+    back. An exception of the function fails the job with a ConnectorError that names the partition. A row that doesn't fit, would
+    change in the types of `schema`, or has a column that `schema` doesn't declare, fails it with a RecordError.
     """
     if not isinstance(partitions, int) or isinstance(partitions, bool) or partitions < 1:
         raise FlowError(f"{name}: partitions is {partitions!r}; it must be a whole number of at least 1")
@@ -252,6 +252,7 @@ class GeneratorReader(SourceReader):
         wrong = next((row for row in rows if not isinstance(row, Mapping)), None)
         if wrong is not None:
             raise RecordError(self._name, f"a row is {type(wrong).__name__}: yield dicts", record=wrong)
+        self._refuse_undeclared(rows)
         arrays = []
         for field in self._schema:
             column, values = ValueColumn(field.name, field.type), [row.get(field.name) for row in rows]
@@ -262,6 +263,15 @@ class GeneratorReader(SourceReader):
                 raise RecordError(self._name, f"a row does not fit `schema`: {misfit.problem()}", record=rows[misfit.place]) from error
         fields = [field.with_type(array.type) for field, array in zip(self._schema, arrays, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+    def _refuse_undeclared(self, rows: list[Mapping[Any, Any]]) -> None:
+        """Raise RecordError for the first row with a column that `schema` doesn't declare, since its values would be lost."""
+        declared = set(self._schema.names)
+        for row in rows:
+            if not declared.issuperset(row):
+                other = next(name for name in row if name not in declared)
+                problem = f"a row has the column `{other}`, which `schema` doesn't declare (it has {', '.join(self._schema.names)})"
+                raise RecordError(self._name, f"{problem}: declare it, or yield rows without it", record=row)
 
     def _wrong(self, partition: _Partition, problem: str) -> ConnectorError:
         return ConnectorError(f"operator `{self._name}`: the generator of partition {partition.number} {problem}")

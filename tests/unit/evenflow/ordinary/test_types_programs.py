@@ -263,6 +263,26 @@ def test_a_generators_schema_is_checked() -> None:
     )
 
 
+def test_a_generators_row_with_a_column_that_its_schema_does_not_declare_is_refused() -> None:
+    def pairs(partition: int, position: int | None) -> Any:
+        yield [{"n": 1}, {"n": 2, "note": "kept?"}], 1
+
+    with pytest.raises(ef.RecordError) as refused:
+        results(lambda s: s, ef.from_generator(pairs, schema={"n": "int64"}, name="named"))
+    assert str(refused.value).splitlines() == [
+        "operator `named`: a row has the column `note`, which `schema` doesn't declare (it has n): declare it, or yield rows without it",
+        "  record: {'n': 2, 'note': 'kept?'}",
+    ]
+
+
+def test_a_generators_row_that_lacks_a_column_of_its_schema_has_a_null() -> None:
+    def pairs(partition: int, position: int | None) -> Any:
+        yield [{"n": 1}, {"n": 2, "note": "kept"}], 1
+
+    rows = results(lambda s: s, ef.from_generator(pairs, schema={"n": "int64", "note": "string"}))
+    assert rows == [{"n": 1, "note": None}, {"n": 2, "note": "kept"}]
+
+
 def test_items_of_dates_and_datetimes_are_refused_when_the_flow_is_written() -> None:
     with pytest.raises(ef.RecordError, match=r"item 1, column `item`: .* is a datetime, but the values before it are date32"):
         ef.from_items([date(2026, 1, 1), datetime(2026, 1, 1, 12)])
