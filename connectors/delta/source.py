@@ -14,6 +14,7 @@ from ...engine.protocol.elements import MAX_TIME
 from ...engine.source import SourceReader
 from ...engine.time.duration import Duration, microseconds, seconds
 from ...engine.time.event_time import EventTime
+from ...engine.types.casting import unchanged
 from ..files.remote import local_folder
 from ..files.splits import Split
 from ..formats.parquet import ParquetSource
@@ -154,7 +155,7 @@ class DeltaSource(ParquetSource):
         if field.name not in rows.schema.names:
             return pa.nulls(rows.num_rows, field.type)
         try:
-            return rows.column(field.name).cast(field.type)
+            return unchanged(rows.column(field.name), field.type)
         except pa.ArrowException as error:
             raise ConnectorError(
                 f"operator `{self.name}`: column `{field.name}` of {path} isn't {field.type}, as the table says: {error}"
