@@ -16,7 +16,9 @@ import evenflow as ef
 from evenflow.actors.job.prometheus import JobCollector
 from evenflow.cli.command_line import COMMANDS, parser_of
 from evenflow.scheduler.configs.job import JobConfig
-from evenflow.scheduler.policies.dataflow.settings import PolicySettings
+from evenflow.scheduler.policies.registry import POLICIES
+
+SCALING_POLICIES = tuple(name.partition(":")[2] for name in POLICIES.values())
 
 
 def commands() -> str:
@@ -32,11 +34,11 @@ def _help(name: str) -> str:
 
 
 def settings() -> str:
-    """A section for `JobConfig`, one for each of its groups, and one for the scaling policies' settings."""
+    """A section for `JobConfig`, one for each of its groups, and one for each scaling policy."""
     groups = [(field.name, field.default_factory) for field in fields(JobConfig) if isinstance(field.default_factory, type)]
     sections = [_section("JobConfig", JobConfig, without={name for name, _ in groups})]
     sections += [_section(f"{name}={group.__name__}(...)", group) for name, group in groups]
-    sections.append(_section("AutoscaleConfig(settings={...})", PolicySettings))
+    sections += [_section(f"{name}(...)", getattr(ef, name)) for name in SCALING_POLICIES]
     return "\n\n".join(sections)
 
 

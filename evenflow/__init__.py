@@ -96,6 +96,13 @@ if TYPE_CHECKING:
     from .scheduler.configs.worker import WorkerConfig
     from .scheduler.load.metrics import OperatorLoad, WorkerFigures
     from .scheduler.policies.controller import DecisionRecord
+    from .scheduler.policies.dhalion import Dhalion
+    from .scheduler.policies.ds2 import Ds2
+    from .scheduler.policies.latency import LatencyPolicy
+    from .scheduler.policies.pid import PidPolicy
+    from .scheduler.policies.queueing import QueueingPolicy
+    from .scheduler.policies.stela import Stela
+    from .scheduler.policies.threshold import ThresholdPolicy
     from .scheduler.protocol.effects import JobState
     from .scheduler.protocol.reports import CheckpointReport, CheckpointState, MigrationReport, NodeScalingReport, ScalingReport
     from .scheduler.protocol.status import JobStatus
@@ -116,6 +123,8 @@ _HOMES = {
     "CorruptStateError": "state.errors",
     "Dataflow": "dataflow",
     "DecisionRecord": "scheduler.policies.controller",
+    "Dhalion": "scheduler.policies.dhalion",
+    "Ds2": "scheduler.policies.ds2",
     "EvenflowError": "state.errors",
     "FlowError": "engine.errors",
     "Job": "job",
@@ -132,6 +141,7 @@ _HOMES = {
     "KeyedFunction": "engine.functions.keyed_function",
     "JoinResults": "stream",
     "KeyedStream": "stream",
+    "LatencyPolicy": "scheduler.policies.latency",
     "LoadSnapshot": "balancer.snapshot",
     "MetricsConfig": "scheduler.configs.run",
     "MigrationReport": "scheduler.protocol.reports",
@@ -139,7 +149,9 @@ _HOMES = {
     "NodeScalingReport": "scheduler.protocol.reports",
     "OperatorLoad": "scheduler.load.metrics",
     "Picture": "pictures.svg",
+    "PidPolicy": "scheduler.policies.pid",
     "ProtocolError": "engine.errors",
+    "QueueingPolicy": "scheduler.policies.queueing",
     "RecordError": "engine.errors",
     "RequestError": "engine.errors",
     "RestartConfig": "scheduler.configs.restart",
@@ -153,7 +165,9 @@ _HOMES = {
     "StateBackendError": "state.errors",
     "StateConfig": "scheduler.configs.run",
     "StateError": "state.errors",
+    "Stela": "scheduler.policies.stela",
     "Stream": "stream",
+    "ThresholdPolicy": "scheduler.policies.threshold",
     "Window": "engine.time.windows",
     "WindowedStream": "stream",
     "WorkerConfig": "scheduler.configs.worker",
@@ -226,6 +240,8 @@ __all__ = [
     "CorruptStateError",
     "Dataflow",
     "DecisionRecord",
+    "Dhalion",
+    "Ds2",
     "EvenflowError",
     "FlowError",
     "Job",
@@ -242,6 +258,7 @@ __all__ = [
     "KeyContext",
     "KeyedFunction",
     "KeyedStream",
+    "LatencyPolicy",
     "LoadSnapshot",
     "MetricsConfig",
     "MigrationReport",
@@ -249,7 +266,9 @@ __all__ = [
     "NodeScalingReport",
     "OperatorLoad",
     "Picture",
+    "PidPolicy",
     "ProtocolError",
+    "QueueingPolicy",
     "RecordError",
     "RequestError",
     "RestartConfig",
@@ -263,7 +282,9 @@ __all__ = [
     "StateBackendError",
     "StateConfig",
     "StateError",
+    "Stela",
     "Stream",
+    "ThresholdPolicy",
     "Window",
     "WindowedStream",
     "WorkerConfig",

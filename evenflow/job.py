@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from .balancer.snapshot import LoadSnapshot
 from .building.requests import checked_key, checked_list, checked_strategy, checked_text
@@ -23,6 +23,7 @@ from .engine.time.duration import Duration, seconds
 from .pictures.svg import Picture
 from .process_end import PROCESS_END, StartedJob
 from .scheduler.load.metrics import HISTORY, OperatorLoad, WorkerFigures
+from .scheduler.policies.base import ScalingPolicy
 from .scheduler.policies.controller import DecisionRecord, Mode
 from .scheduler.protocol.effects import JobState
 from .scheduler.protocol.reports import (
@@ -277,14 +278,17 @@ class Job:
 
         return Listing[ScalingReport](self._runtime.ask(ShowHistory(ScalingReport)), scalings_table)
 
-    def autoscaler(self, policy: str, *, mode: Mode = "act") -> None:
-        """Let a scaling policy (ds2, dhalion, threshold, ...) choose every operator's number of workers from now on; `off` ends it.
+    def autoscaler(self, policy: str | ScalingPolicy[Any], *, mode: Mode = "act") -> None:
+        """Let a scaling policy choose every operator's number of workers from now on; `off` ends it.
+
+        `policy` is one such as `ef.Ds2(min_change=2)`, or a name (ds2, dhalion, threshold, ...): that of the policy in
+        `JobConfig(autoscale=...)`, which then has the settings given there, or of another one, with its defaults.
 
         With `mode="advise"` its decisions are only recorded. `JobConfig(autoscale=...)` sets how often it decides and within which
-        bounds; an operator's own bounds (`stream.parallelism(2, between=(1, 4))`, `fixed=True`) have priority. Raises RequestError for an
-        unknown policy or mode, or one that the settings don't allow, JobNotRunningError if the job has ended.
+        bounds; an operator's own bounds (`stream.parallelism(2, between=(1, 4))`, `fixed=True`) have priority. Raises RequestError
+        for an unknown policy or mode, or one that the settings don't allow, JobNotRunningError if the job has ended.
         """
-        self._runtime.ask(Autoscale(checked_text(policy, "policy"), mode))
+        self._runtime.ask(Autoscale(policy if isinstance(policy, ScalingPolicy) else checked_text(policy, "policy"), mode))
 
     def decisions(self) -> list[DecisionRecord]:
         """Return the decisions of the scaling policies, oldest first: snapshot, decision, reason and outcome of each."""

@@ -13,10 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from math import ceil
+from typing import Any
 
 import numpy as np
 
 from ...scheduler.policies.dataflow.settings import PolicySettings
+from ...scheduler.policies.registry import named
 from ...testing.load_model.closed_loop import ClusterModel, Controller, LoopSample, ModelOperator, closed_loop
 from ..harness.record import Verdict
 from .course import Course, Phase
@@ -35,7 +37,7 @@ OVERHEADS = (0.0, 0.02)
 """The cost of every further instance for each of an operator's: none, so that scaling is linear, or 2 % of the first one's rate."""
 
 SETTINGS = PolicySettings(latency_target_ms=100, max_parallelism=64)
-OWN: Mapping[str, PolicySettings] = {"latency": replace(SETTINGS, slowest=2)}
+OWN: Mapping[str, Mapping[str, Any]] = {"latency": {"slowest": 2}}
 """Two operators of the chain can be slow at a time. With 1, `latency` keeps adding workers to the one that waits for the other."""
 
 MOST_STEPS, MOST_INTERVALS = 3, 2
@@ -47,8 +49,8 @@ def simulate(policy: str, overhead: float) -> Course:
     operators = [replace(source, demand=demand_at), *(replace(operator, overhead=overhead) for operator in others)]
     edges = [("source", "flat_map"), ("flat_map", "count")]
     phases = tuple(Phase(n * LENGTH, (n + 1) * LENGTH, demand, optimum(demand, overhead)) for n, demand in enumerate(DEMANDS))
-    model = ClusterModel(operators, edges, OWN.get(policy, SETTINGS))
-    driven = closed_loop(model, Controller(policy), phases[-1].ended)
+    model = ClusterModel(operators, edges, SETTINGS)
+    driven = closed_loop(model, Controller(named(policy, **OWN.get(policy, {}))), phases[-1].ended)
     decided = tuple(record.time for record in driven.decisions)
     samples = tuple((sample.time, sample.parallelism) for sample in driven.samples)
     return Course(phases, samples, decided, latency_p99(driven.samples))

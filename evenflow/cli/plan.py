@@ -5,19 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from ..balancer import policies as balancers
 from ..balancer.base import ANY_STATE, Limits
+from ..balancer.outside_json import shown
 from ..balancer.snapshot import LoadSnapshot
 from ..balancer.snapshot_json import snapshot_from_json as load_snapshot_from_json
-from ..engine.errors import SnapshotError
+from ..engine.errors import RequestError, SnapshotError
 from ..recording.file import Recording
 from ..recording.moment import ALL, recording_of, snapshots_at
 from ..recording.whatif import moments, would_move, would_scale
 from ..scheduler.policies import registry as scaling
 from ..scheduler.policies.base import settled
-from ..scheduler.policies.dataflow.snapshot import DataflowSnapshot
 from ..scheduler.policies.dataflow.snapshot_json import snapshot_from_json as dataflow_snapshot_from_json
 from ..state.errors import EvenflowError
 from ..terminal.console import complain, console
@@ -38,7 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser, _name: str) -> None:
     balance.add_argument("--max-bytes", type=int, metavar="BYTES", help="most state to move (default: any)")
     balance.add_argument("--whole-keys", action="store_true", help="split no hot key of a join over several workers, and gather none")
     balance.add_argument("--operator", metavar="NAME", help="of a recording, if several operators have keyed state")
-    _plan(plans, "scale", "how many workers every operator should have", "dataflow", scaling.POLICIES)
+    scale = _plan(plans, "scale", "how many workers every operator should have", "dataflow", scaling.POLICIES)
+    setting = "a setting of the policy's own, such as min_change=2 or blacklist=5m; repeatable (default: as in the recorded job)"
+    scale.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help=setting)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -76,8 +79,30 @@ def _balance(arguments: argparse.Namespace) -> str:
 
 
 def _scale(arguments: argparse.Namespace) -> str:
-    policy = scaling.named(arguments.policy)
-    return settled(policy, _dataflow(arguments.snapshot)).to_json()
+    own = _own_settings(arguments.set)
+    if (recorded := recording_of(arguments.snapshot)) is not None:
+        snapshots = snapshots_at(Recording(recorded[0]), recorded[1])
+        return settled(snapshots.policy(arguments.policy, own), snapshots.dataflow()).to_json()
+    policy = scaling.named(arguments.policy, **own)
+    return settled(policy, dataflow_snapshot_from_json(_read(arguments.snapshot, "dataflow"))).to_json()
+
+
+def _own_settings(words: Iterable[str]) -> dict[str, int | float | str]:
+    """Parse `NAME=VALUE` for each setting: a number, or a text such as a duration. Raises RequestError for another form."""
+    found: dict[str, int | float | str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not (name and equals and value):
+            raise RequestError(f"--set {shown(word)}: write NAME=VALUE, for example --set min_change=2")
+        found[name] = _number(value)
+    return found
+
+
+def _number(text: str) -> int | float | str:
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
 
 
 def _load(path: str, operator: str | None) -> LoadSnapshot:
@@ -86,19 +111,13 @@ def _load(path: str, operator: str | None) -> LoadSnapshot:
     return load_snapshot_from_json(_read(path, "load"))
 
 
-def _dataflow(path: str) -> DataflowSnapshot:
-    if (recorded := recording_of(path)) is not None:
-        return snapshots_at(Recording(recorded[0]), recorded[1]).dataflow()
-    return dataflow_snapshot_from_json(_read(path, "dataflow"))
-
-
 def _show_all(arguments: argparse.Namespace, recording: Recording) -> None:
     """Show the table over the whole recording."""
     from ..terminal.whatif import would_move_table, would_scale_table
 
     policy, began = arguments.policy, recording.began
     if arguments.plan == "scale":
-        console().print(would_scale_table(would_scale(recording.views(), policy), policy, began))
+        console().print(would_scale_table(would_scale(recording.views(), policy, _own_settings(arguments.set)), policy, began))
     else:
         times = moments(began, recording.ended)
         console().print(would_move_table(would_move(recording.views(), times, policy, arguments.operator), policy, began))

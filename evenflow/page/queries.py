@@ -13,11 +13,10 @@ from ..balancer.plan import BalancePlan
 from ..balancer.policies import POLICIES as BALANCERS
 from ..balancer.policies import named as balancer_named
 from ..balancer.snapshot import LoadSnapshot
-from ..scheduler.policies.base import settled
+from ..scheduler.policies.base import ScalingPolicy, settled
 from ..scheduler.policies.controller import DecisionRecord
 from ..scheduler.policies.dataflow.snapshot import DataflowSnapshot
 from ..scheduler.policies.registry import POLICIES
-from ..scheduler.policies.registry import named as policy_named
 from ..state.errors import EvenflowError
 from ..views.policy_snapshots import PolicySnapshots
 from ..views.workers import workers_of
@@ -77,16 +76,17 @@ def plan_facts(plan: BalancePlan, load: LoadSnapshot) -> Answer:
 
 def _scalers(snapshots: PolicySnapshots, _operator: str | None) -> Callable[[], Answer]:
     snapshot = snapshots.dataflow()
-    return lambda: {"plans": [_scaled(name, snapshot) for name in POLICIES]}
+    policies = [snapshots.policy(name) for name in POLICIES]
+    return lambda: {"plans": [_scaled(policy, snapshot) for policy in policies]}
 
 
-def _scaled(name: str, snapshot: DataflowSnapshot) -> Answer:
+def _scaled(policy: ScalingPolicy[Any], snapshot: DataflowSnapshot) -> Answer:
     try:
-        decided = settled(policy_named(name), snapshot)
+        decided = settled(policy, snapshot)
     except EvenflowError as error:
-        return {"policy": name, "problem": str(error)}
-    record = DecisionRecord(snapshot.time, name, snapshot, decided, "")
-    return {"policy": name, "changes": record.changes or "no change", "reason": decided.reason}
+        return {"policy": policy.name, "problem": str(error)}
+    record = DecisionRecord(snapshot.time, policy.name, snapshot, decided, "")
+    return {"policy": policy.name, "changes": record.changes or "no change", "reason": decided.reason}
 
 
 def _workers(snapshots: PolicySnapshots, operator: str | None) -> Callable[[], Answer]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..balancer.plan import BalancePlan
-from ..balancer.policies import named as balancer_named
+from ..balancer.policies import named
 from ..engine.errors import SnapshotError
 from ..scheduler.policies.controller import Controller, DecisionRecord
 from ..scheduler.protocol.view import JobView
@@ -35,15 +36,19 @@ class WouldMove:
     problem: str = ""
 
 
-def would_scale(views: Iterable[JobView], policy: str) -> Iterator[WouldScale]:
+def would_scale(views: Iterable[JobView], policy: str, changed: Mapping[str, Any] | None = None) -> Iterator[WouldScale]:
     """Yield the looks of a scaling policy, at the times at which an autoscaler would have asked it.
 
-    Raises RequestError for an unknown policy, FlowError if the job's settings lack what it needs.
+    It has the job's settings for this policy, except for those in `changed`. Raises RequestError for an unknown policy or setting,
+    FlowError if the job's settings lack a goal that it needs.
     """
-    controller, snapshots = Controller(policy, "advise"), PolicySnapshots()
+    snapshots, chosen, controller = PolicySnapshots(), None, None
     span: WouldScale | None = None
     for view in views:
         snapshots.add(view)
+        if controller is None or snapshots.policy(policy, changed) != chosen:
+            chosen = snapshots.policy(policy, changed)
+            controller = Controller(chosen, "advise")
         look = _look(controller, snapshots, view.now)
         if look is None:
             continue
@@ -81,7 +86,7 @@ def _same(one: DecisionRecord, other: DecisionRecord) -> bool:
 
 def would_move(views: Iterable[JobView], times: Iterable[float], policy: str, operator: str | None) -> Iterator[WouldMove]:
     """Yield the plans of a balancer at each of the ascending `times`. Raises RequestError for an unknown balancer or operator."""
-    balancer, snapshots, waiting = balancer_named(policy), PolicySnapshots(), list(times)
+    balancer, snapshots, waiting = named(policy), PolicySnapshots(), list(times)
     for view in views:
         snapshots.add(view)
         if not waiting or view.now < waiting[0]:

@@ -9,9 +9,10 @@ evenflow.engine.errors.SnapshotError: nothing is known of the job yet
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import ceil
+from typing import Any
 
 from ..balancer.base import Balancer, Limits
 from ..balancer.plan import BalancePlan
@@ -22,9 +23,11 @@ from ..scheduler.job.view_cursor import ViewCursor, ViewNews
 from ..scheduler.load.load_snapshot import hash_of, load_snapshot
 from ..scheduler.load.metrics import HISTORY, JobMetrics, OperatorLoad, WorkerFigures
 from ..scheduler.load.window import WorkerWindow
+from ..scheduler.policies.base import ScalingPolicy
 from ..scheduler.policies.dataflow.observed import observed
 from ..scheduler.policies.dataflow.snapshot import DataflowSnapshot
 from ..scheduler.policies.nodes.node_plans import PlacedJob
+from ..scheduler.policies.registry import named
 from ..scheduler.protocol.effects import JobState
 from ..scheduler.protocol.reports import OperationReport
 from ..scheduler.protocol.view import JobView, StageView
@@ -122,6 +125,13 @@ class PolicySnapshots:
         if silent:
             raise SnapshotError(f"{silent[0]} has reported nothing since the last change of workers or keys: take a later time")
         return observed([stage.scaled for stage in view.stages if stage.scaled is not None], windows, settings)
+
+    def policy(self, name: str, changed: Mapping[str, Any] | None = None) -> ScalingPolicy[Any]:
+        """Return the scaling policy of that name, with the job's settings for it, except for those in `changed`.
+
+        Raises RequestError for an unknown policy or setting, FlowError for an impossible value.
+        """
+        return named(name, **{**self.view.own_settings.get(name, {}), **(changed or {})})
 
     def placed(self) -> PlacedJob:
         """Return the job and its nodes, as the coordinator plans with them. Raises RequestError for a job without nodes."""

@@ -51,7 +51,7 @@ SETTINGS = ef.JobConfig(
     checkpoint=ef.CheckpointConfig(interval="1s"),
     metrics=ef.MetricsConfig(window="500ms"),
     balance=ef.BalanceConfig("hotspot", after="2s"),
-    autoscale=ef.AutoscaleConfig("threshold", interval="2s", max_parallelism=4, settings={"utilisation_band": 0.15}),
+    autoscale=ef.AutoscaleConfig(ef.ThresholdPolicy(utilisation_band=0.15), interval="2s", max_parallelism=4),
 )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...balancer.policies import POLICIES
 from ...engine.errors import FlowError
 from ...engine.time.duration import Duration
-from .checks import duration, flag, number, refusal, whole
+from ..checks import duration, flag, number, refusal, whole
 
 OFF = "off"
 """Stands in place of a balancer's or a scaling policy's name."""

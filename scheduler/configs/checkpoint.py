@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from os import PathLike
 
 from ...engine.time.duration import Duration, seconds
-from .checks import duration, flag, refusal, whole
+from ..checks import duration, flag, given, refusal, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class CheckpointConfig:
     def __post_init__(self) -> None:
         if self.dir is not None and (not isinstance(self.dir, (str, PathLike)) or not str(self.dir)):
             raise refusal(self, "dir", "a folder or a URL, or None")
-        duration(self, "interval", "timeout", longer_than_zero=True)
+        duration(self, *given(self, "interval"), "timeout", longer_than_zero=True)
         duration(self, "pause")
         whole(self, 1, "kept")
         whole(self, 0, "tolerable_failures")

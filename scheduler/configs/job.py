@@ -6,15 +6,17 @@ Invariant: a `JobConfig` that exists can run; wrong settings are rejected by nam
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from ...balancer.strategies import STRATEGIES
 from ...engine.errors import FlowError, RequestError
 from ...engine.plan.task_spec import TaskSettings
 from ...engine.time.duration import seconds
+from ..checks import choice, flag, refusal, whole
+from ..policies.base import ScalingPolicy
 from .autoscale import AutoscaleConfig
-from .balance import OFF, BalanceConfig
+from .balance import BalanceConfig
 from .checkpoint import CheckpointConfig
-from .checks import choice, flag, refusal, whole
 from .restart import RestartConfig
 from .run import MetricsConfig, NetworkConfig, RunConfig, StateConfig
 from .worker import WorkerConfig
@@ -78,15 +80,18 @@ class JobConfig:
         if (problem := self._autoscaler_problem(self.autoscale.policy, self.autoscale.mode)) is not None:
             raise FlowError(f"JobConfig: {problem}")
 
-    def check_autoscaler(self, policy: str, mode: str) -> None:
+    def check_autoscaler(self, policy: str | ScalingPolicy[Any], mode: str) -> None:
         """Raise RequestError unless these settings allow for the scaling policy, or `off`, in this mode."""
         if (problem := self._autoscaler_problem(policy, mode)) is not None:
             raise RequestError(problem)
 
-    def _autoscaler_problem(self, policy: str, mode: str) -> str | None:
-        if policy != OFF and not self.metrics.enabled:
-            return f"the scaling policy {policy} decides by what the workers measure: leave MetricsConfig(enabled=True)"
-        return self.autoscale.problem(policy, mode)
+    def _autoscaler_problem(self, policy: str | ScalingPolicy[Any], mode: str) -> str | None:
+        if (problem := self.autoscale.problem(policy, mode)) is not None:
+            return problem
+        chosen = self.autoscale.chosen(policy)
+        if chosen is not None and not self.metrics.enabled:
+            return f"the scaling policy {chosen.name} decides by what the workers measure: leave MetricsConfig(enabled=True)"
+        return None
 
     def task_settings(self) -> TaskSettings:
         """Return the settings for the workers' tasks."""

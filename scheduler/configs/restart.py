@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...engine.time.duration import Duration, seconds
-from .checks import choice, duration, whole
+from ..checks import choice, duration, whole
 
 STRATEGIES = ("exponential", "fixed", "none")
 

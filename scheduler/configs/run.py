@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...engine.errors import FlowError
 from ...engine.time.duration import Duration
 from ...state.backends.settings import MEMORY, StateSettings
-from .checks import duration, flag, whole
+from ..checks import duration, flag, whole
 
 
 @dataclass(frozen=True, slots=True)

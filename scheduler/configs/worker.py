@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...engine.time.duration import Duration
+from ..checks import choice, duration, number, refusal, whole
 from ..policies.nodes.placement import SPREAD, STRATEGIES
-from .checks import choice, duration, number, refusal, whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,7 @@ class Viewing:
             plan_windows=job.config.balance.windows,
             split_hot_keys=job.config.balance.split_hot_keys,
             policy_settings=self._policy_settings,
+            own_settings=self._autoscaling.own_settings,
             failures=tuple(job.failures),
             dropped_records=job.dropped_records.all(),
             cluster=cluster,

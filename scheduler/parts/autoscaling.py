@@ -8,7 +8,7 @@ Operators grow from the sinks up, so that an operator that can send more finds r
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +17,14 @@ from ...engine.protocol.ids import WorkerId
 from ...state.errors import EvenflowError
 from ..configs.balance import OFF
 from ..load.window import WorkerWindow
+from ..policies.base import ScalingPolicy
 from ..policies.controller import Controller, DecisionRecord, Mode
 from ..policies.dataflow.observed import observed
 from ..policies.dataflow.scaled_stage import scaled_stages
 from ..policies.dataflow.snapshot import DataflowSnapshot
 from ..policies.decision import ScalingDecision
 from ..policies.nodes.placement import ClusterView, short
+from ..policies.registry import own_settings
 from ..protocol.effects import JobState, Warn
 from ..record.job_record import JobRecord
 from ..record.operation import Operation
@@ -78,6 +80,7 @@ class Autoscaling:
         self._job, self._operators, self._nodes = job, operators, nodes
         self._reconfiguration, self._busy = reconfiguration, busy
         self._settings = job.config.autoscale.policy_settings()
+        self._policy: ScalingPolicy[Any] | None = None
         self._controller: Controller | None = None
         self._past: deque[DecisionRecord] = deque(maxlen=KEPT)
         self._quiet: float | None = None
@@ -92,18 +95,27 @@ class Autoscaling:
         """The policy's name, `off` without one."""
         return OFF if self._controller is None else self._controller.policy
 
-    def choose(self, policy: str, mode: Mode, cluster: ClusterView | None = None) -> None:
-        """Scale by this policy from now on, or no longer if it is `off`. A step under way is finished, the rest of a decision
-        isn't begun.
+    @property
+    def own_settings(self) -> dict[str, Mapping[str, Any]]:
+        """The own settings of the configured policy and of the one that scales now, by the policy's name."""
+        autoscale = self._job.config.autoscale
+        policies = (autoscale.chosen(autoscale.policy), self._policy)
+        return {policy.name: own_settings(policy) for policy in policies if policy is not None}
+
+    def choose(self, policy: str | ScalingPolicy[Any], mode: Mode, cluster: ClusterView | None = None) -> None:
+        """Scale by this policy, or the one of that name, from now on, or no longer if it is `off`. A step under way is finished,
+        the rest of a decision isn't begun.
 
         Raises RequestError for a policy or a mode that can't be.
         """
         self._job.config.check_autoscaler(policy, mode)
+        chosen = self._job.config.autoscale.chosen(policy)
         if self._controller is not None:
             if self._steps or self._begun:
-                self._refuse(self._controller, f"the autoscaler was switched to {policy}", cluster)
+                self._refuse(self._controller, f"the autoscaler was switched to {OFF if chosen is None else chosen.name}", cluster)
             self._past.extend(self._controller.history)
-        self._controller = None if policy == OFF else Controller(policy, mode, KEPT)
+        self._policy = chosen
+        self._controller = None if chosen is None else Controller(chosen, mode, KEPT)
 
     def decisions(self) -> list[DecisionRecord]:
         """Return all decisions, oldest first; `time` in seconds since the epoch."""

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
-from typing import Any, ClassVar, Generic, TypeVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from .dataflow.settings import PolicySettings
 from .dataflow.snapshot import DataflowSnapshot
 from .decision import ScalingDecision
 
 Memory = TypeVar("Memory")
 
 
-class Policy(ABC, Generic[Memory]):
-    """A scaling policy, asked every policy interval. `Memory` is a frozen value, None for a policy that needs none; the caller
-    keeps it.
+@dataclass(frozen=True, slots=True)
+class ScalingPolicy(ABC, Generic[Memory]):
+    """A scaling policy with its own settings, which are the fields of its class; it is asked every policy interval.
 
-    Equal snapshots and memories give equal decisions. A policy learns the outcome of its decision from later snapshots, so a
-    decision that was not carried out does no harm.
+    `Memory` is a frozen value, None for a policy that needs none; the caller keeps it. Equal snapshots and memories give equal
+    decisions. A policy learns the outcome of its decision from later snapshots, so a decision that was not carried out does no
+    harm.
     """
 
     name: ClassVar[str]
@@ -29,16 +29,20 @@ class Policy(ABC, Generic[Memory]):
 
     @abstractmethod
     def decide(self, snapshot: DataflowSnapshot, memory: Memory) -> tuple[ScalingDecision, Memory]:
-        """Return the decision, and the memory to pass in with the next snapshot. Raises FlowError if the policy lacks a
-        setting.
+        """Return the decision, and the memory to pass in with the next snapshot. Raises FlowError if the snapshot's settings lack
+        a goal that the policy needs.
         """
 
-    def at_once(self, settings: PolicySettings) -> PolicySettings:
-        """Return the same goals without patience: with them the first snapshot decides what repeating it would lead to."""
-        return settings
+    @property
+    def needs_latency(self) -> bool:
+        """True if the policy can't decide without a `latency_target_ms`."""
+        return False
+
+    def at_once(self) -> Self:
+        """Return the same policy without patience: the first snapshot decides what repeating it would lead to."""
+        return self
 
 
-def settled(policy: Policy[Any], snapshot: DataflowSnapshot) -> ScalingDecision:
+def settled(policy: ScalingPolicy[Any], snapshot: DataflowSnapshot) -> ScalingDecision:
     """Return the decision of a policy that observes the same snapshot until its patience is over."""
-    seen = replace(snapshot, settings=policy.at_once(snapshot.settings))
-    return policy.decide(seen, policy.start())[0]
+    return policy.at_once().decide(snapshot, policy.start())[0]

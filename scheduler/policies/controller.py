@@ -7,7 +7,8 @@ the dataflow. In mode `advise` no decision is returned.
 >>> from .dataflow.figures import OperatorFigures
 >>> from .dataflow.snapshot import Edge
 >>> source, count = OperatorFigures("source", 1, source_rate=900), OperatorFigures("count", 1, true_processing_rate=500)
->>> controller = Controller("ds2")
+>>> from .ds2 import Ds2
+>>> controller = Controller(Ds2())
 >>> controller.observe(0.0, DataflowSnapshot((source, count), (Edge("source", "count"),))).parallelism
 {'count': 2}
 >>> controller.carried_out(1.5)
@@ -23,11 +24,11 @@ from typing import Any, Literal
 
 from ...engine.errors import RequestError
 from ...engine.shown import Shown
+from .base import ScalingPolicy
 from .dataflow.demand import offered
 from .dataflow.shortfall import total_offered, total_read
 from .dataflow.snapshot import DataflowSnapshot
 from .decision import ScalingDecision
-from .registry import named
 
 Mode = Literal["act", "advise"]
 
@@ -87,16 +88,16 @@ class Controller:
     `not_carried_out` for the decision.
 
     `history`: the last `keep` decisions. It excludes observations without a decision; `last_observation` is the newest
-    observation. Raises RequestError for an unknown policy or mode.
+    observation. Raises RequestError for an unknown mode.
     """
 
-    def __init__(self, policy: str = "ds2", mode: Mode = "act", keep: int = 1000) -> None:
+    def __init__(self, policy: ScalingPolicy[Any], mode: Mode = "act", keep: int = 1000) -> None:
         if mode not in MODES:
             raise RequestError(f"mode is {mode!r}: a policy can {' or '.join(MODES)}")
         self.mode: Mode = mode
         self.last_observation: DecisionRecord | None = None
-        self._policy = named(policy)
-        self._memory: Any = self._policy.start()
+        self._policy = policy
+        self._memory: Any = policy.start()
         self._history: deque[DecisionRecord] = deque(maxlen=keep)
         self._next = float("-inf")
         self._under_way = False

@@ -29,7 +29,9 @@ from math import ceil, floor
 from statistics import median
 from typing import ClassVar
 
-from .base import Policy
+from ...engine.time.duration import Duration, seconds
+from ..checks import duration, share
+from .base import ScalingPolicy
 from .bounds import smallest, within_bounds
 from .dataflow.figures import OperatorFigures
 from .dataflow.snapshot import DataflowSnapshot
@@ -74,16 +76,29 @@ class DhalionMemory:
     blacklist: tuple[Resolution, ...] = ()
 
 
-class Dhalion(Policy[DhalionMemory]):
-    """Knows no rates from outside: it acts until the symptoms are gone."""
+@dataclass(frozen=True, slots=True)
+class Dhalion(ScalingPolicy[DhalionMemory]):
+    """A policy that acts on backpressure, one operator at a time, until the symptoms are gone. It needs no rates from outside.
+
+    An idle operator goes to `scale_down_factor` of its workers; an action that didn't help is not repeated for `blacklist`.
+
+    Raises FlowError, naming the setting, for impossible values.
+    """
 
     name: ClassVar[str] = "dhalion"
+
+    scale_down_factor: float = 0.8
+    blacklist: Duration = "10m"
+
+    def __post_init__(self) -> None:
+        share(self, "scale_down_factor")
+        duration(self, "blacklist")
 
     def start(self) -> DhalionMemory:
         return DhalionMemory()
 
     def decide(self, snapshot: DataflowSnapshot, memory: DhalionMemory) -> tuple[ScalingDecision, DhalionMemory]:
-        memory = _judged(snapshot, memory)
+        memory = _judged(snapshot, memory, seconds(self.blacklist))
         slow = slow_operator(snapshot)
         if slow is None:
             return self._give_back(snapshot, memory)
@@ -107,7 +122,7 @@ class Dhalion(Policy[DhalionMemory]):
     def _give_back(self, snapshot: DataflowSnapshot, memory: DhalionMemory) -> tuple[ScalingDecision, DhalionMemory]:
         for name in sorted(snapshot.order, key=lambda name: -snapshot.operator(name).parallelism):
             operator = snapshot.operator(name)
-            wanted = max(floor(operator.parallelism * snapshot.settings.scale_down_factor), smallest(operator, snapshot.settings))
+            wanted = max(floor(operator.parallelism * self.scale_down_factor), smallest(operator, snapshot.settings))
             taken_in = operator.observed_processing_rate
             if (
                 not snapshot.inputs(name)
@@ -171,9 +186,9 @@ def _busy(operator: OperatorFigures) -> float:
     return operator.queue_records / operator.parallelism
 
 
-def _judged(snapshot: DataflowSnapshot, memory: DhalionMemory) -> DhalionMemory:
-    """Put the last attempt on the blacklist if it was carried out and didn't help; remove expired entries."""
-    kept = tuple(entry for entry in memory.blacklist if snapshot.time - entry.time < snapshot.settings.blacklist_s)
+def _judged(snapshot: DataflowSnapshot, memory: DhalionMemory, kept_s: float) -> DhalionMemory:
+    """Put the last attempt on the blacklist if it was carried out and didn't help; remove entries that are older than `kept_s`."""
+    kept = tuple(entry for entry in memory.blacklist if snapshot.time - entry.time < kept_s)
     attempt = memory.attempt
     if attempt is None or snapshot.parallelism.get(attempt.operator) != attempt.workers:
         return DhalionMemory(None, kept)

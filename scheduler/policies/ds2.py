@@ -30,19 +30,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from statistics import median_high
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from ...balancer.snapshot import LEAST
-from .base import Policy
+from ..checks import positive, share, whole
+from .base import ScalingPolicy
 from .bounds import within_bounds
 from .dataflow.demand import arrivals, backlog_over, whole_workers, workers_needed
 from .dataflow.figures import OperatorFigures
-from .dataflow.settings import PolicySettings
 from .dataflow.shortfall import got_through, slowest_through, total_met, total_offered, total_read
 from .dataflow.skew import capacity, hot_operators
 from .dataflow.snapshot import DataflowSnapshot
 from .decision import ScalingDecision
-from .turns import Turn, after_change, steady
+from .turns import Noise, Turn, after_change, steady
 
 Plan = tuple[tuple[str, int], ...]
 """Operators and their workers, in topological order."""
@@ -90,39 +90,66 @@ class Ds2Memory:
     turns: tuple[Turn, ...] = ()
 
 
-class Ds2(Policy[Ds2Memory]):
-    """The default policy."""
+@dataclass(frozen=True, slots=True)
+class Ds2(ScalingPolicy[Ds2Memory]):
+    """The default policy: the workers that every operator needs for the demand from outside, all at once.
+
+    The median of `activation_window` suggestions is decided; sources that get `target_ratio` of their demand through are fine. A
+    change of fewer than `min_change` workers everywhere is noise. So is one that would undo an operator's last change although
+    its need has changed by less than `turn_change` (a share) since. A change is rolled back after `rollback_looks` observations
+    in a row with at least `rollback_loss` of the rate missing. `skew_tolerance`: a worker with this multiple of the least
+    possible load is hot, and a rebalance may help it.
+
+    Raises FlowError, naming the setting, for impossible values.
+
+    >>> Ds2(min_change=2).at_once().activation_window
+    1
+    """
 
     name: ClassVar[str] = "ds2"
+
+    activation_window: int = 1
+    target_ratio: float = 0.95
+    min_change: int = 1
+    rollback_loss: float = 0.1
+    rollback_looks: int = 2
+    turn_change: float = 0.1
+    skew_tolerance: float = 1.1
+
+    def __post_init__(self) -> None:
+        whole(self, 1, "activation_window", "min_change", "rollback_looks")
+        share(self, "target_ratio", "rollback_loss", "turn_change")
+        positive(self, "skew_tolerance")
 
     def start(self) -> Ds2Memory:
         return Ds2Memory()
 
-    def at_once(self, settings: PolicySettings) -> PolicySettings:
-        return replace(settings, activation_window=1)
+    def at_once(self) -> Self:
+        return replace(self, activation_window=1)
 
     def decide(self, snapshot: DataflowSnapshot, memory: Ds2Memory) -> tuple[ScalingDecision, Ds2Memory]:
-        settings, current = snapshot.settings, _plan(snapshot.parallelism, snapshot)
+        current = _plan(snapshot.parallelism, snapshot)
         if memory.change is not None and memory.change.after == current:
-            change = replace(memory.change, worse=memory.change.worse + 1) if _got_worse(snapshot, memory.change) else None
+            worse = _got_worse(snapshot, memory.change, self.rollback_loss)
+            change = replace(memory.change, worse=memory.change.worse + 1) if worse else None
             memory = replace(memory, change=None, suggestions=())
             if change is not None:
-                return _judged(snapshot, change, memory)
-        memory = _corrected(snapshot, memory)
+                return _judged(snapshot, change, memory, self.rollback_looks)
+        memory = _corrected(snapshot, memory, self.target_ratio)
         needed, unknown = needs(snapshot, memory.correction)
-        hot = hot_operators(snapshot, needed)
+        hot = hot_operators(snapshot, needed, self.skew_tolerance)
         kept = {name for one in hot for name in snapshot.chained(one)}
         suggestion = _plan({name: whole_workers(need) for name, need in needed.items() if name not in kept}, snapshot)
-        memory = replace(memory, suggestions=(*memory.suggestions, suggestion)[-settings.activation_window :])
-        if len(memory.suggestions) < settings.activation_window:
-            count = f"{len(memory.suggestions)} of {settings.activation_window}"
+        memory = replace(memory, suggestions=(*memory.suggestions, suggestion)[-self.activation_window :])
+        if len(memory.suggestions) < self.activation_window:
+            count = f"{len(memory.suggestions)} of {self.activation_window}"
             return ScalingDecision(reason=f"{count} observations that a decision takes"), memory
         wanted, notes = within_bounds(snapshot, _median(memory.suggestions))
-        if not _worth_it(snapshot, wanted):
-            wanted, notes = {}, (f"fewer than {settings.min_change} workers more or less are noise",)
-        wanted, held = steady(memory.turns, wanted, needed, snapshot)
+        if not _worth_it(snapshot, wanted, self.min_change):
+            wanted, notes = {}, (f"fewer than {self.min_change} workers more or less are noise",)
+        wanted, held = steady(memory.turns, wanted, needed, snapshot, Noise(self.turn_change, self.target_ratio))
         notes += (*held, *_told(memory.correction))
-        if was_rolled_back(memory, snapshot, wanted):
+        if _was_rolled_back(memory, snapshot, wanted, self.rollback_loss):
             wanted, notes = {}, ("what would be decided was rolled back at this demand",)
         if wanted:
             after = _plan({**snapshot.parallelism, **wanted}, snapshot)
@@ -135,14 +162,13 @@ class Ds2(Policy[Ds2Memory]):
         return ScalingDecision(wanted, rebalance=tuple(hot), reason=_reason(snapshot, needed, wanted, hot, unknown, notes)), memory
 
 
-def _judged(snapshot: DataflowSnapshot, change: AppliedChange, memory: Ds2Memory) -> tuple[ScalingDecision, Ds2Memory]:
-    """Roll a change back if things were worse for long enough: one observation may fall into a pause of sources that read in
+def _judged(snapshot: DataflowSnapshot, change: AppliedChange, memory: Ds2Memory, looks: int) -> tuple[ScalingDecision, Ds2Memory]:
+    """Roll a change back if things were worse for `looks` observations: one observation may fall into a pause of sources that read in
     bursts.
     """
-    needed = snapshot.settings.rollback_looks
     worse = f"{_numbers(change.after, change.before)} made it worse, sources read {total_read(snapshot):g} records/s"
-    if change.worse < needed:
-        reason = f"{worse}; {change.worse} of {needed} observations that a rollback takes"
+    if change.worse < looks:
+        reason = f"{worse}; {change.worse} of {looks} observations that a rollback takes"
         return ScalingDecision(reason=reason), replace(memory, change=change)
     back, _ = within_bounds(snapshot, dict(change.before))
     return ScalingDecision(back, reason=f"rolled back: {worse}"), replace(memory, rolled_back=change)
@@ -172,20 +198,20 @@ def needs(snapshot: DataflowSnapshot, correction: float = 1.0) -> tuple[dict[str
     return needed, tuple(unknown)
 
 
-def was_rolled_back(memory: Ds2Memory, snapshot: DataflowSnapshot, wanted: dict[str, int]) -> bool:
-    """Return True if `wanted` was rolled back, and the demand has stayed within `rollback_loss` since."""
+def _was_rolled_back(memory: Ds2Memory, snapshot: DataflowSnapshot, wanted: dict[str, int], loss: float) -> bool:
+    """Return True if `wanted` was rolled back, and the demand has stayed within `loss`, a share of it, since."""
     if memory.rolled_back is None or not wanted:
         return False
-    close = abs(total_offered(snapshot) - memory.rolled_back.demand) <= snapshot.settings.rollback_loss * memory.rolled_back.demand
+    close = abs(total_offered(snapshot) - memory.rolled_back.demand) <= loss * memory.rolled_back.demand
     return close and _plan({**snapshot.parallelism, **wanted}, snapshot) == memory.rolled_back.after
 
 
-def _got_worse(snapshot: DataflowSnapshot, change: AppliedChange) -> bool:
-    """Return True if sources read less than before, at a demand that didn't fall, and operators process less.
+def _got_worse(snapshot: DataflowSnapshot, change: AppliedChange, loss: float) -> bool:
+    """Return True if sources read less than before, by the share `loss`, at a demand that didn't fall, and operators process less.
 
     Sources alone are not enough: they read in bursts, ahead of rows that then wait in queues.
     """
-    offered, loss, processed = total_offered(snapshot), snapshot.settings.rollback_loss, _processed(snapshot)
+    offered, processed = total_offered(snapshot), _processed(snapshot)
     reads_less = total_met(snapshot) < (1 - loss) * min(change.met, offered)
     if processed is None or change.processed is None:
         return reads_less
@@ -197,8 +223,9 @@ def _processed(snapshot: DataflowSnapshot) -> float | None:
     return None if part is None else part * total_offered(snapshot)
 
 
-def _corrected(snapshot: DataflowSnapshot, memory: Ds2Memory) -> Ds2Memory:
+def _corrected(snapshot: DataflowSnapshot, memory: Ds2Memory, target_ratio: float) -> Ds2Memory:
     """Raise the correction if the sources wait for credit, and less gets through than the measured rates suggest, skew included.
+    `target_ratio` of that is enough.
 
     If the workers should be enough, the whole shortfall is corrected. If they aren't, DS2 requests more of them anyway; the
     correction ensures that these are not fewer than at the demand for which the workers should just be enough. The shortfall is
@@ -209,14 +236,14 @@ def _corrected(snapshot: DataflowSnapshot, memory: Ds2Memory) -> Ds2Memory:
     needed, unknown = needs(snapshot, memory.correction)
     if unknown or not needed or through <= 0:
         return memory
-    if through >= snapshot.settings.target_ratio:
+    if through >= target_ratio:
         return _refuted(snapshot, memory, needed, through)
     held_back = _held_back(snapshot)
     if not held_back or any(_starved(snapshot.operator(name)) for name in snapshot.order):
         return memory
     enough = min(capacity(snapshot.operator(name), need) * _with_cpu(snapshot.operator(name)) for name, need in needed.items())
     expected, unheld = min(1.0, enough), through / max(1.0 - held_back, LEAST)
-    if through >= snapshot.settings.target_ratio * min(expected, unheld):
+    if through >= target_ratio * min(expected, unheld):
         return memory
     if enough > 1 and memory.correction * enough / through > MOST_CORRECTION:
         return memory
@@ -249,9 +276,9 @@ def _with_cpu(operator: OperatorFigures) -> float:
     return 1.0 - operator.starvation / operator.parallelism
 
 
-def _worth_it(snapshot: DataflowSnapshot, wanted: dict[str, int]) -> bool:
+def _worth_it(snapshot: DataflowSnapshot, wanted: dict[str, int], min_change: int) -> bool:
     current = snapshot.parallelism
-    return not wanted or max(abs(workers - current[name]) for name, workers in wanted.items()) >= snapshot.settings.min_change
+    return not wanted or max(abs(workers - current[name]) for name, workers in wanted.items()) >= min_change
 
 
 def _median(suggestions: tuple[Plan, ...]) -> dict[str, int]:

@@ -8,7 +8,7 @@ alike:
 
 The lecture's verdict holds: it finds no bottleneck, so that all operators grow with the slow one, and it is as good as its gains. Latency
 hardly changes over a wide range of workers and jumps at the last one: with large gains, or a target between two numbers of workers, it
-swings between them for ever. `pid_band` calls a range of latencies good enough; the error is cut at e = 2 either way, and the integral
+swings between them for ever. `band` calls a range of latencies good enough; the error is cut at e = 2 either way, and the integral
 stands still while every operator is at a bound, and counts no time in which the controller wasn't asked.
 
 Invariant: within the band of the target, and without derivative gain, the number of workers stays as it is.
@@ -16,7 +16,7 @@ Invariant: within the band of the target, and without derivative gain, the numbe
 >>> from .dataflow.figures import OperatorFigures
 >>> from .dataflow.settings import PolicySettings
 >>> o = OperatorFigures("o", 4, latency_ms=300)
->>> Pid().decide(DataflowSnapshot((o,), settings=PolicySettings(latency_target_ms=100)), PidMemory())[0].parallelism
+>>> PidPolicy().decide(DataflowSnapshot((o,), settings=PolicySettings(latency_target_ms=100)), PidMemory())[0].parallelism
 {'o': 6}
 """
 
@@ -27,9 +27,9 @@ from math import exp, floor, log
 from typing import ClassVar
 
 from ...engine.errors import FlowError
-from .base import Policy
+from ..checks import MOST, between
+from .base import ScalingPolicy
 from .bounds import largest, smallest, within_bounds
-from .dataflow.settings import PolicySettings
 from .dataflow.snapshot import DataflowSnapshot, sink_latencies
 from .decision import ScalingDecision
 
@@ -49,33 +49,57 @@ class PidMemory:
     time: float = 0.0
 
 
-class Pid(Policy[PidMemory]):
-    """Needs `latency_target_ms`, and the operators' latencies."""
+@dataclass(frozen=True, slots=True)
+class PidPolicy(ScalingPolicy[PidMemory]):
+    """A PID controller of the latency, which gives every operator the same factor. It needs a latency target.
+
+    `proportional`, `integral` (per second) and `derivative` (seconds) are the gains of the error, its integral and its
+    derivative. The error is 0 from `band` times the target to the target.
+
+    Raises FlowError, naming the setting, for impossible values.
+    """
 
     name: ClassVar[str] = "pid"
+
+    proportional: float = 0.2
+    integral: float = 0.01
+    derivative: float = 0.0
+    band: float = 0.1
+
+    def __post_init__(self) -> None:
+        between(self, 0, MOST, "proportional", "integral", "derivative", "band")
+
+    @property
+    def needs_latency(self) -> bool:
+        return True
 
     def start(self) -> PidMemory:
         return PidMemory()
 
     def decide(self, snapshot: DataflowSnapshot, memory: PidMemory) -> tuple[ScalingDecision, PidMemory]:
         settings = snapshot.settings
-        if settings.latency_target_ms is None:
+        target = settings.latency_target_ms
+        if target is None:
             raise FlowError("policy `pid` needs latency_target_ms: the latency that it is to keep")
         latency = max(sink_latencies(snapshot).values(), default=0.0)
         if latency <= 0:
             return ScalingDecision(reason="no operator's latency is known"), memory
         base = _base(snapshot, memory)
-        error = _error(latency, settings)
+        error = _error(latency, target, self.band)
         seconds = settings.interval_s if memory.error is None else min(snapshot.time - memory.time, settings.interval_s)
         slope = 0.0 if memory.error is None or seconds <= 0 else (error - memory.error) / seconds
         integral = memory.integral + error * seconds
-        factor = _factor(error, integral, slope, settings)
+        factor = self._factor(error, integral, slope)
         if _at_bounds(snapshot, base, factor, error):
             integral = memory.integral
         wanted = {name: max(1, floor(workers * factor + 0.5)) for name, workers in base.items()}
         changed, notes = within_bounds(snapshot, wanted)
-        reason = f"latency is {latency:.1f} ms, the target {settings.latency_target_ms:g} ms: {factor:.2f} times the workers of the start"
+        reason = f"latency is {latency:.1f} ms, the target {target:g} ms: {factor:.2f} times the workers of the start"
         return ScalingDecision(changed, reason="; ".join([reason, *notes])), PidMemory(tuple(base.items()), integral, error, snapshot.time)
+
+    def _factor(self, error: float, integral: float, slope: float) -> float:
+        output = self.proportional * error + self.integral * integral + self.derivative * slope
+        return exp(min(max(output, -20.0), 20.0))
 
 
 def _base(snapshot: DataflowSnapshot, memory: PidMemory) -> dict[str, int]:
@@ -90,17 +114,11 @@ def _dial(snapshot: DataflowSnapshot) -> tuple[str, ...]:
     return tuple(name for name in snapshot.order if snapshot.inputs(name)) or snapshot.order
 
 
-def _error(latency: float, settings: PolicySettings) -> float:
-    target = settings.latency_target_ms or latency
-    if settings.pid_band * target <= latency <= target:
+def _error(latency: float, target: float, band: float) -> float:
+    if band * target <= latency <= target:
         return 0.0
-    nearest = target if latency > target else settings.pid_band * target
+    nearest = target if latency > target else band * target
     return min(max(log(latency) - log(nearest), -MOST_ERROR), MOST_ERROR)
-
-
-def _factor(error: float, integral: float, slope: float, settings: PolicySettings) -> float:
-    output = settings.pid_proportional * error + settings.pid_integral * integral + settings.pid_derivative * slope
-    return exp(min(max(output, -20.0), 20.0))
 
 
 def _at_bounds(snapshot: DataflowSnapshot, base: dict[str, int], factor: float, error: float) -> bool:

@@ -13,43 +13,58 @@ reaches the target, because serving a record takes longer, the reason says so, a
 >>> from .dataflow.settings import PolicySettings
 >>> from .dataflow.snapshot import Edge
 >>> a = OperatorFigures("A", 1, source_rate=10, true_processing_rate=4)
->>> Queueing().decide(DataflowSnapshot((a,), settings=PolicySettings(latency_target_ms=310)), None)[0].parallelism
+>>> QueueingPolicy().decide(DataflowSnapshot((a,), settings=PolicySettings(latency_target_ms=310)), None)[0].parallelism
 {'A': 4}
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
 from typing import ClassVar
 
 from ...engine.errors import FlowError
-from .base import Policy
+from ..checks import given, whole
+from .base import ScalingPolicy
 from .bounds import largest, smallest, within_bounds
 from .dataflow.demand import arrivals
-from .dataflow.settings import PolicySettings
 from .dataflow.snapshot import DataflowSnapshot
 from .decision import ScalingDecision
 from .jackson import Station, sojourn, sojourns, time_under_way
 
 
-class Queueing(Policy[None]):
-    """Needs `latency_target_ms` or `processors`."""
+@dataclass(frozen=True, slots=True)
+class QueueingPolicy(ScalingPolicy[None]):
+    """A policy that assigns the fewest workers for a latency target, or makes the best use of a number of them.
+
+    `processors` is the number of workers to assign; None: as many as the latency target takes, which it then needs.
+
+    Raises FlowError, naming the setting, for impossible values.
+    """
 
     name: ClassVar[str] = "queueing"
+
+    processors: int | None = None
+
+    def __post_init__(self) -> None:
+        whole(self, 1, *given(self, "processors"))
+
+    @property
+    def needs_latency(self) -> bool:
+        return self.processors is None
 
     def start(self) -> None:
         return None
 
     def decide(self, snapshot: DataflowSnapshot, memory: None) -> tuple[ScalingDecision, None]:
-        settings = snapshot.settings
-        if settings.latency_target_ms is None and settings.processors is None:
+        if snapshot.settings.latency_target_ms is None and self.processors is None:
             raise FlowError("policy `queueing` needs latency_target_ms, or processors: the number of workers to assign")
         stations, unknown = network(snapshot)
         if not stations:
             return ScalingDecision(reason="no operator's arrivals and true processing rate are known"), None
         from_outside = _from_outside(snapshot, stations)
-        workers, note = _allocated(snapshot, stations, from_outside)
+        workers, note = _allocated(snapshot, stations, from_outside, self.processors)
         wanted = {station.name: count for station, count in zip(stations, workers, strict=True)}
         changed, clipped = within_bounds(snapshot, wanted)
         expected = time_under_way(stations, workers, from_outside)
@@ -86,25 +101,29 @@ def _from_outside(snapshot: DataflowSnapshot, stations: tuple[Station, ...]) -> 
     return total or max(station.arriving for station in stations) or 1.0
 
 
-def _allocated(snapshot: DataflowSnapshot, stations: tuple[Station, ...], from_outside: float) -> tuple[list[int], str]:
+def _allocated(
+    snapshot: DataflowSnapshot, stations: tuple[Station, ...], from_outside: float, processors: int | None
+) -> tuple[list[int], str]:
     """Return the workers of each station, and a remark."""
-    settings = snapshot.settings
+    settings, target = snapshot.settings, snapshot.settings.latency_target_ms
     most = [largest(snapshot.operator(station.name), settings) for station in stations]
     least = [smallest(snapshot.operator(station.name), settings) for station in stations]
     workers = [min(max(station.fewest, low), high) for station, low, high in zip(stations, least, most, strict=True)]
-    if settings.processors is not None and sum(workers) > settings.processors:
-        return workers, f"{settings.processors} processors are too few: {sum(workers)} workers keep the queues from growing"
+    if processors is not None and sum(workers) > processors:
+        return workers, f"{processors} processors are too few: {sum(workers)} workers keep the queues from growing"
     if any(sojourn(station, count) == inf for station, count in zip(stations, workers, strict=True)):
         return workers, "the bounds leave too few workers: queues grow without end"
-    if _unreachable(stations, from_outside, settings):
-        return workers, f"{settings.latency_target_ms:g} ms can't be reached: serving the records alone takes longer"
-    return _shared_out(stations, workers, most, from_outside, settings)
+    if processors is None and target is not None and _service_time(stations, from_outside) * 1000 >= target:
+        return workers, f"{target:g} ms can't be reached: serving the records alone takes longer"
+    return _shared_out(stations, workers, most, from_outside, target, None if processors is None else processors - sum(workers))
 
 
 def _shared_out(
-    stations: tuple[Station, ...], workers: list[int], most: list[int], from_outside: float, settings: PolicySettings
+    stations: tuple[Station, ...], workers: list[int], most: list[int], from_outside: float, target: float | None, spare: int | None
 ) -> tuple[list[int], str]:
-    """Give each next worker to the station where it gains most, until that is enough; ties go to the first."""
+    """Give each next worker to the station where it gains most, until the target (ms) is kept or no worker is `spare`; ties go to
+    the first.
+    """
     courses = [sojourns(station, count) for station, count in zip(stations, workers, strict=True)]
     weights = [station.arriving / from_outside for station in stations]
     now = [weight * next(course) for weight, course in zip(weights, courses, strict=True)]
@@ -117,7 +136,6 @@ def _shared_out(
 
     for at in range(len(stations)):
         offer(at)
-    spare, target = settings.processors and settings.processors - sum(workers), settings.latency_target_ms
     while spare != 0 and (target is None or sum(now) * 1000 > target):
         if not queue or queue[0][0] >= 0:
             return workers, "no further worker helps within the bounds"
@@ -128,6 +146,6 @@ def _shared_out(
     return workers, ""
 
 
-def _unreachable(stations: tuple[Station, ...], from_outside: float, settings: PolicySettings) -> bool:
-    service = sum(station.arriving / from_outside / station.rate for station in stations)
-    return settings.processors is None and settings.latency_target_ms is not None and service * 1000 >= settings.latency_target_ms
+def _service_time(stations: tuple[Station, ...], from_outside: float) -> float:
+    """Return the seconds that serving a record takes, without waiting."""
+    return sum(station.arriving / from_outside / station.rate for station in stations)

@@ -30,7 +30,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...engine.errors import FlowError
-from .base import Policy
+from ..checks import given, positive, whole
+from .base import ScalingPolicy
 from .bounds import largest, within_bounds
 from .dataflow.demand import bounded, offered, selectivity
 from .dataflow.figures import OperatorFigures
@@ -38,7 +39,10 @@ from .dataflow.snapshot import DataflowSnapshot
 from .decision import Relocation, ScalingDecision
 
 MOST_SLOTS = 4096
-"""Each slot takes a look at the whole dataflow."""
+"""The most slots that are filled at a time: each takes a look at the whole dataflow."""
+
+CONGESTION = 1.2
+"""The multiple of an operator's processing rate that may arrive before it counts as congested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +54,75 @@ class FlowRates:
     congested: frozenset[str]
 
 
-class Stela(Policy[None]):
-    """Scales by throughput alone: latency and the cost of a worker don't count."""
+@dataclass(frozen=True, slots=True)
+class Stela(ScalingPolicy[None]):
+    """A policy that scales by throughput alone: latency and the cost of a worker don't count.
+
+    `slots` workers are added, or `add_nodes` nodes' worth of them, or `remove_nodes` (0 or 1) is taken; without any, one worker
+    where an operator is congested: it gets more than `congestion` times what it processes.
+
+    Raises FlowError, naming the setting, for impossible values.
+    """
 
     name: ClassVar[str] = "stela"
+
+    slots: int | None = None
+    add_nodes: int = 0
+    remove_nodes: int = 0
+    congestion: float = CONGESTION
+
+    def __post_init__(self) -> None:
+        whole(self, 0, *given(self, "slots"), "add_nodes")
+        whole(self, 0, "remove_nodes", most=1)
+        positive(self, "congestion")
+        if self.remove_nodes and (self.add_nodes or self.slots):
+            raise FlowError("Stela: remove_nodes is 1, but add_nodes or slots ask for more: scale in or out, not both")
 
     def start(self) -> None:
         return None
 
     def decide(self, snapshot: DataflowSnapshot, memory: None) -> tuple[ScalingDecision, None]:
-        return (_scale_in(snapshot) if snapshot.settings.remove_nodes else _scale_out(snapshot)), None
+        return (_scale_in(snapshot, self.congestion) if self.remove_nodes else self._scale_out(snapshot)), None
+
+    def _scale_out(self, snapshot: DataflowSnapshot) -> ScalingDecision:
+        workers, chosen = snapshot.parallelism, list[str]()
+        for _ in range(checked_slots(self._slots_asked(snapshot))):
+            flow = flow_of(snapshot, workers, self.congestion)
+            etp = effective_throughput(snapshot, flow)
+            free = [n for n in snapshot.order if n in flow.congested and workers[n] < largest(snapshot.operator(n), snapshot.settings)]
+            if not free:
+                break
+            best = max(free, key=etp.__getitem__)
+            workers[best] += 1
+            chosen.append(f"{best} (ETP {etp[best]:.2f})")
+        changed, notes = within_bounds(
+            snapshot, {name: workers[name] for name in snapshot.order if workers[name] != snapshot.parallelism[name]}
+        )
+        reason = f"one worker each, in turn, for {', '.join(chosen)}" if chosen else "no operator is congested that may have more workers"
+        return ScalingDecision(changed, reason="; ".join([reason, *notes]), add_nodes=self.add_nodes if changed else 0)
+
+    def _slots_asked(self, snapshot: DataflowSnapshot) -> int:
+        """Return the number of workers to add. Raises FlowError if nodes are to be added and no operator states its nodes."""
+        if self.add_nodes:
+            placed = [node for operator in snapshot.operators for node in operator.nodes]
+            if not placed:
+                raise FlowError("policy `stela` with add_nodes needs the operators' nodes: they say how many instances a node has")
+            return self.add_nodes * len(placed) // len(set(placed))
+        return 1 if self.slots is None else self.slots
 
 
-def flow_of(snapshot: DataflowSnapshot, parallelism: Mapping[str, int]) -> FlowRates:
+def checked_slots(slots: int) -> int:
+    """Return the number of slots. Raises FlowError for too many at a time."""
+    if slots > MOST_SLOTS:
+        raise FlowError(f"at most {MOST_SLOTS} slots are filled at a time, not {slots}: ask for fewer slots or nodes")
+    return slots
+
+
+def flow_of(snapshot: DataflowSnapshot, parallelism: Mapping[str, int], congestion: float = CONGESTION) -> FlowRates:
     """Return the rates that follow from the rates from outside, if the operators had these numbers of workers.
 
-    An operator's capacity is its true rate, or its processing rate if that isn't known.
+    An operator's capacity is its true rate, or its processing rate if that isn't known. It is congested if more than `congestion`
+    times what it processes arrives.
     """
     arriving: dict[str, float] = {}
     processed: dict[str, float] = {}
@@ -77,7 +134,7 @@ def flow_of(snapshot: DataflowSnapshot, parallelism: Mapping[str, int]) -> FlowR
         can_do = _rate(snapshot, operator)
         limit = arriving[name] if can_do is None else can_do * parallelism[name] / operator.parallelism
         processed[name] = min(arriving[name], limit)
-    over = snapshot.settings.congestion * (1 + 1e-9)
+    over = congestion * (1 + 1e-9)
     congested = frozenset(name for name in snapshot.order if arriving[name] > over * processed[name])
     return FlowRates(arriving, processed, congested)
 
@@ -92,9 +149,9 @@ def effective_throughput(snapshot: DataflowSnapshot, flow: FlowRates) -> dict[st
     return {name: sum(flow.processed[sink] for sink in reached[name]) / total if total else 0.0 for name in snapshot.order}
 
 
-def node_sums(snapshot: DataflowSnapshot) -> dict[str, float]:
+def node_sums(snapshot: DataflowSnapshot, congestion: float = CONGESTION) -> dict[str, float]:
     """Return the sum of the ETPs of the instances on each node, lowest first; ties go to the first in the snapshot."""
-    etp = effective_throughput(snapshot, flow_of(snapshot, snapshot.parallelism))
+    etp = effective_throughput(snapshot, flow_of(snapshot, snapshot.parallelism, congestion))
     sums: dict[str, float] = {}
     for operator in snapshot.operators:
         for node in operator.nodes:
@@ -102,46 +159,8 @@ def node_sums(snapshot: DataflowSnapshot) -> dict[str, float]:
     return dict(sorted(sums.items(), key=lambda item: item[1]))
 
 
-def slots_to_fill(snapshot: DataflowSnapshot) -> int:
-    """Return the number of workers to add. Raises FlowError if nodes are to be added and no operator states its nodes, or for too
-    many.
-    """
-    slots = _slots_asked(snapshot)
-    if slots > MOST_SLOTS:
-        raise FlowError(f"policy `stela` gives at most {MOST_SLOTS} slots at a time, not {slots}: ask for fewer slots or add_nodes")
-    return slots
-
-
-def _slots_asked(snapshot: DataflowSnapshot) -> int:
-    settings = snapshot.settings
-    if settings.add_nodes:
-        placed = [node for operator in snapshot.operators for node in operator.nodes]
-        if not placed:
-            raise FlowError("policy `stela` with add_nodes needs the operators' nodes: they say how many instances a node has")
-        return settings.add_nodes * len(placed) // len(set(placed))
-    return 1 if settings.slots is None else settings.slots
-
-
-def _scale_out(snapshot: DataflowSnapshot) -> ScalingDecision:
-    workers, chosen = snapshot.parallelism, list[str]()
-    for _ in range(slots_to_fill(snapshot)):
-        flow = flow_of(snapshot, workers)
-        etp = effective_throughput(snapshot, flow)
-        free = [n for n in snapshot.order if n in flow.congested and workers[n] < largest(snapshot.operator(n), snapshot.settings)]
-        if not free:
-            break
-        best = max(free, key=etp.__getitem__)
-        workers[best] += 1
-        chosen.append(f"{best} (ETP {etp[best]:.2f})")
-    changed, notes = within_bounds(
-        snapshot, {name: workers[name] for name in snapshot.order if workers[name] != snapshot.parallelism[name]}
-    )
-    reason = f"one worker each, in turn, for {', '.join(chosen)}" if chosen else "no operator is congested that may have more workers"
-    return ScalingDecision(changed, reason="; ".join([reason, *notes]), add_nodes=snapshot.settings.add_nodes if changed else 0)
-
-
-def _scale_in(snapshot: DataflowSnapshot) -> ScalingDecision:
-    sums = node_sums(snapshot)
+def _scale_in(snapshot: DataflowSnapshot, congestion: float) -> ScalingDecision:
+    sums = node_sums(snapshot, congestion)
     if len(sums) < 2:
         raise FlowError(f"policy `stela` can't remove a node: the operators' nodes name {', '.join(sums) or 'none'}, and one has to stay")
     gone, *rest = sums

@@ -19,9 +19,8 @@ Invariant: while an operator has the workers of its last scale-out, it gets more
 the expected gain.
 
 >>> from .dataflow.figures import OperatorFigures
->>> from .dataflow.settings import PolicySettings
 >>> o = OperatorFigures("o", 2, source_rate=100, true_processing_rate=40)
->>> Threshold().decide(DataflowSnapshot((o,), settings=PolicySettings(target_utilisation=0.5)), ThresholdMemory())[0].parallelism
+>>> ThresholdPolicy(target_utilisation=0.5).decide(DataflowSnapshot((o,)), ThresholdMemory())[0].parallelism
 {'o': 10}
 """
 
@@ -29,13 +28,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from .base import Policy
+from ...engine.time.duration import Duration, seconds
+from ..checks import LEAST_POSITIVE, between, duration, share
+from .base import ScalingPolicy
 from .bounds import within_bounds
 from .dataflow.demand import arrivals, backlog_over, whole_workers
 from .dataflow.figures import OperatorFigures
-from .dataflow.settings import PolicySettings
 from .dataflow.snapshot import DataflowSnapshot
 from .decision import ScalingDecision
 
@@ -78,21 +78,39 @@ class _Seen:
     usage: float
 
 
-class Threshold(Policy[ThresholdMemory]):
-    """Flink's rules."""
+@dataclass(frozen=True, slots=True)
+class ThresholdPolicy(ScalingPolicy[ThresholdMemory]):
+    """A policy that keeps every operator busy for a share of the time, by the rules of Flink's autoscaler.
+
+    Operators are to be busy for `target_utilisation` of the time, and are not changed within `utilisation_band` of it; fewer
+    workers must have been enough for `scale_down_delay`; if more workers brought less than `least_effect` of the expected gain,
+    no more are added.
+
+    Raises FlowError, naming the setting, for impossible values.
+    """
 
     name: ClassVar[str] = "threshold"
+
+    target_utilisation: float = 0.7
+    utilisation_band: float = 0.3
+    scale_down_delay: Duration = "1m"
+    least_effect: float = 0.1
+
+    def __post_init__(self) -> None:
+        between(self, LEAST_POSITIVE, 1, "target_utilisation")
+        share(self, "utilisation_band", "least_effect")
+        duration(self, "scale_down_delay")
 
     def start(self) -> ThresholdMemory:
         return ThresholdMemory()
 
-    def at_once(self, settings: PolicySettings) -> PolicySettings:
-        return replace(settings, scale_down_delay_s=0.0)
+    def at_once(self) -> Self:
+        return replace(self, scale_down_delay=0)
 
     def decide(self, snapshot: DataflowSnapshot, memory: ThresholdMemory) -> tuple[ScalingDecision, ThresholdMemory]:
-        settings, seen = snapshot.settings, _seen(snapshot)
-        low = settings.target_utilisation - settings.utilisation_band
-        high = min(1.0, settings.target_utilisation + settings.utilisation_band)
+        seen, delay = _seen(snapshot, self.target_utilisation), seconds(self.scale_down_delay)
+        low = self.target_utilisation - self.utilisation_band
+        high = min(1.0, self.target_utilisation + self.utilisation_band)
         ups = {up.operator: up for up in memory.ups if snapshot.parallelism.get(up.operator) == up.workers}
         wanted: dict[str, int] = {}
         notes: list[str] = []
@@ -102,7 +120,7 @@ class Threshold(Policy[ThresholdMemory]):
             workers = whole_workers(now * figures.capacity / figures.rate)
             busy = f"{name} would be busy for {figures.usage:.0%} of the time with its {now} workers"
             if figures.usage > high * (1 + 1e-9) and workers > now:
-                if name in ups and _in_vain(ups[name], figures.rate, settings):
+                if name in ups and _in_vain(ups[name], figures.rate, self.least_effect):
                     notes.append(f"{busy}, but more of them brought next to nothing")
                 else:
                     wanted[name] = workers
@@ -110,9 +128,9 @@ class Threshold(Policy[ThresholdMemory]):
             elif figures.usage < low and workers < now:
                 down = _since(memory, name, snapshot.time, workers)
                 downs.append(down)
-                if snapshot.time - down.since >= settings.scale_down_delay_s and not _backlog(snapshot):
+                if snapshot.time - down.since >= delay and not _backlog(snapshot):
                     wanted[name] = down.workers
-                waited = f"have been enough for {snapshot.time - down.since:g} s" if settings.scale_down_delay_s else "are enough"
+                waited = f"have been enough for {snapshot.time - down.since:g} s" if delay else "are enough"
                 notes.append(f"{busy}, {down.workers} {waited}")
         changed, clipped = within_bounds(snapshot, wanted)
         for name, workers in changed.items():
@@ -133,7 +151,7 @@ def busiest_rate(operator: OperatorFigures) -> float | None:
     return operator.true_processing_rate
 
 
-def _seen(snapshot: DataflowSnapshot) -> dict[str, _Seen]:
+def _seen(snapshot: DataflowSnapshot, target_utilisation: float) -> dict[str, _Seen]:
     settings, seen = snapshot.settings, {}
     arriving = arrivals(snapshot)
     backlog = arrivals(snapshot, backlog_over(settings.catch_up_s)) if settings.catch_up_s is not None else {}
@@ -142,7 +160,7 @@ def _seen(snapshot: DataflowSnapshot) -> dict[str, _Seen]:
         if not rate or steady is None:
             continue
         missed = steady * snapshot.reconfiguration_s / settings.catch_up_s if settings.catch_up_s is not None else 0.0
-        seen[name] = _Seen(rate, steady / settings.target_utilisation + extra + missed, (steady + extra) / rate)
+        seen[name] = _Seen(rate, steady / target_utilisation + extra + missed, (steady + extra) / rate)
     return seen
 
 
@@ -155,9 +173,9 @@ def _unknown(snapshot: DataflowSnapshot, seen: Mapping[str, _Seen]) -> list[str]
     return [f"{name} stays unchanged: its demand or its rate is not known" for name in unknown]
 
 
-def _in_vain(up: Up, rate: float, settings: PolicySettings) -> bool:
+def _in_vain(up: Up, rate: float, least_effect: float) -> bool:
     """Return True if an operator's last scale-out has gained too little, by its present rate."""
-    return rate - up.rate < settings.least_effect * (up.expected - up.rate)
+    return rate - up.rate < least_effect * (up.expected - up.rate)
 
 
 def _since(memory: ThresholdMemory, name: str, time: float, workers: int) -> Down:

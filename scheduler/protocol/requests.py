@@ -14,6 +14,7 @@ from ...balancer.snapshot import LoadSnapshot
 from ...engine.protocol.split_route import Dealt
 from ...state.errors import EvenflowError
 from ..load.metrics import HISTORY, OperatorLoad, WorkerFigures
+from ..policies.base import ScalingPolicy
 from ..policies.controller import DecisionRecord, Mode
 from .reports import CheckpointReport, MigrationReport, NodeScalingReport, SavepointReport, ScalingReport
 from .status import JobStatus, Progress
@@ -128,9 +129,9 @@ class ScaleIn(Request[int]):
 
 @dataclass(frozen=True, slots=True)
 class Autoscale(Request[None]):
-    """Scale all operators by `policy`, or no longer: `off`."""
+    """Scale all operators by `policy`, or by the one of that name, or no longer: `off`."""
 
-    policy: str
+    policy: str | ScalingPolicy[Any]
     mode: Mode
 
 

@@ -7,7 +7,8 @@ windows, and owners in those of the routing tables; callers add them up.
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ...balancer.verdict import Verdict
@@ -64,7 +65,8 @@ class JobView:
     over, or ended since then; `decisions` of the scaling policy since then, and the newest before. `observation`: the policy's
     newest observation. `threshold`: the load over the floor at which the job calls it uneven; `least_busy`: the busy share of the
     hottest worker from which that matters. `plan_windows`, `split_hot_keys`: settings of a plan by hand; `policy_settings`:
-    settings of the scaling policies. `failures`: the newest failures, oldest first. `dropped_records`: the newest records that
+    common settings of the scaling policies; `own_settings`: by the name of a policy, its own settings that are not defaults.
+    `failures`: the newest failures, oldest first. `dropped_records`: the newest records that
     operators dropped. `cluster`: its nodes and the workers' places, None where there are no nodes; `worker_cpus`: that a worker
     sets aside; `saves_state`: True if workers can resume on other nodes from a checkpoint.
 
@@ -86,6 +88,7 @@ class JobView:
     plan_windows: int = 5
     split_hot_keys: bool = True
     policy_settings: PolicySettings = DEFAULTS
+    own_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     failures: tuple[Failure, ...] = ()
     dropped_records: tuple[DroppedRecordAt, ...] = ()
     cluster: ClusterView | None = None

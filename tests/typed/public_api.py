@@ -192,10 +192,23 @@ def settings() -> ef.JobConfig:
         state=ef.StateConfig("lmdb"),
         restart=ef.RestartConfig("fixed", delay="1s"),
         balance=ef.BalanceConfig("hotspot"),
-        autoscale=ef.AutoscaleConfig("ds2", max_parallelism=8),
+        autoscale=ef.AutoscaleConfig(ef.Ds2(min_change=2), max_parallelism=8, max_change=2, catch_up="1m"),
         network=ef.NetworkConfig(linger="1ms"),
         metrics=ef.MetricsConfig(window="500ms", samples=False),
         worker=ef.WorkerConfig(cpus=0.5),
+    )
+
+
+def policies() -> tuple[ef.AutoscaleConfig, ...]:
+    """Every scaling policy."""
+    return (
+        ef.AutoscaleConfig("ds2"),
+        ef.AutoscaleConfig(ef.Dhalion(blacklist="5m")),
+        ef.AutoscaleConfig(ef.ThresholdPolicy(scale_down_delay=30)),
+        ef.AutoscaleConfig(ef.QueueingPolicy(processors=12)),
+        ef.AutoscaleConfig(ef.PidPolicy(band=0.2), latency_target="200ms"),
+        ef.AutoscaleConfig(ef.LatencyPolicy(slowest=2), latency_target="200ms"),
+        ef.AutoscaleConfig(ef.Stela(slots=2)),
     )
 
 
@@ -211,6 +224,8 @@ def steer(job: ef.Job) -> ef.JobState:
     assert_type(job.scale("count", 4), ef.ScalingReport)
     assert_type(job.scale_out(), ef.NodeScalingReport)
     assert_type(job.scale_in(policy="round_robin"), tuple[ef.NodeScalingReport, ...])
+    job.autoscaler("ds2")
+    job.autoscaler(ef.Ds2(activation_window=3), mode="advise")
     assert_type(job.decisions(), list[ef.DecisionRecord])
     assert_type(job.plot("count"), ef.Picture)
     job.show(every="2s", timeout="1m")

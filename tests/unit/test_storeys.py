@@ -11,7 +11,19 @@ from test_import_cycles import GRAPH, cycles
 
 PACKAGES = ("state", "engine", "balancer", "scheduler", "connectors", "actors")
 
-SCHEDULER = ("load", "policies.dataflow", "policies", "policies.nodes", "protocol", "configs", "record.restoring", "record", "parts", "job")
+SCHEDULER = (
+    "checks",
+    "load",
+    "policies.dataflow",
+    "policies",
+    "policies.nodes",
+    "protocol",
+    "configs",
+    "record.restoring",
+    "record",
+    "parts",
+    "job",
+)
 """The storeys of `scheduler/`, from the ground up."""
 
 

@@ -2,7 +2,8 @@
 
 >>> source = ModelOperator("source", rate=1000.0, demand=lambda time: 300.0)
 >>> model = ClusterModel([source, ModelOperator("count", rate=100.0)], [("source", "count")])
->>> course = closed_loop(model, Controller("ds2"), 120.0)
+>>> from evenflow.scheduler.policies.ds2 import Ds2
+>>> course = closed_loop(model, Controller(Ds2()), 120.0)
 >>> course.steps, course.final, course.turns("count")
 (1, {'source': 1, 'count': 3}, 0)
 """

@@ -8,7 +8,7 @@ than the mean, nor less than the hottest key.
 >>> from .snapshot import Edge
 >>> hot, cold = InstanceFigures(100, observed_processing_rate=90), InstanceFigures(100, observed_processing_rate=30)
 >>> source, count = OperatorFigures("source", 1, source_rate=160), OperatorFigures.summed("count", [hot, cold])
->>> list(hot_operators(DataflowSnapshot((source, count), (Edge("source", "count"),)), {"count": 1.6}))
+>>> list(hot_operators(DataflowSnapshot((source, count), (Edge("source", "count"),)), {"count": 1.6}, tolerance=1.1))
 ['count']
 """
 
@@ -25,8 +25,9 @@ _ROUNDING = 1e-9
 """The same tolerance as in `whole_workers`."""
 
 
-def hot_operators(snapshot: DataflowSnapshot, needed: Mapping[str, float]) -> dict[str, str]:
-    """Return the operators that a rebalance would help, each with the reason; `needed`: their workers, not rounded.
+def hot_operators(snapshot: DataflowSnapshot, needed: Mapping[str, float], tolerance: float) -> dict[str, str]:
+    """Return the operators that a rebalance would help, each with the reason. `needed`: their workers, not rounded; `tolerance`: a
+    worker with this multiple of the least possible load is hot.
 
     This excludes an operator with fewer workers than it needs, since joining workers get hot keys anyway, and one whose records
     are dealt, since it has no keys to place.
@@ -36,7 +37,7 @@ def hot_operators(snapshot: DataflowSnapshot, needed: Mapping[str, float]) -> di
         operator = snapshot.operator(name)
         share = hottest_share(operator)
         floor = max(1 / operator.parallelism, operator.hottest_key_share or 0.0)
-        if operator.keyed and share is not None and overloaded(operator, need) and share > snapshot.settings.skew_tolerance * floor:
+        if operator.keyed and share is not None and overloaded(operator, need) and share > tolerance * floor:
             found[name] = (
                 f"{name} has {operator.parallelism} workers and needs {need:.2f}, but its busiest gets {share:.0%} of the records "
                 f"({floor:.0%} is the least possible): rebalance its keys"

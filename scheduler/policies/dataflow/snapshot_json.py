@@ -25,7 +25,7 @@ _WHOLE = ("time", "reconfiguration_s", "node_loads")
 
 
 def snapshot_from_json(text: str) -> DataflowSnapshot:
-    """Parse a snapshot. Unknown fields are ignored, unknown settings are an error.
+    """Parse a snapshot. Unknown fields are ignored; settings that not every policy has are an error.
 
     An operator's `instances` may give rates: a rate that the operator does not give is the sum over its instances. An edge is
     [from, to] or [from, to, share]. Raises SnapshotError, naming the field, for invalid JSON and for an impossible snapshot.
@@ -82,7 +82,7 @@ def _edge(entry: Any, where: str) -> Edge:
 def _settings(entry: Any) -> PolicySettings:
     for name in _object(entry, "policy"):
         if name not in _SETTINGS:
-            raise SnapshotError(f"policy.{shown(name)[1:-1]} is no setting: use one of {', '.join(_SETTINGS)}")
+            raise SnapshotError(f"policy.{shown(name)[1:-1]} is no setting of every policy: use one of {', '.join(_SETTINGS)}")
     return PolicySettings(**entry)
 
 

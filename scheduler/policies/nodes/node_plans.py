@@ -105,7 +105,7 @@ class PlacedJob:
         if len(free) < count:
             raise TooFewNodesError(f"job `{self.name}`: {len(free)} of {count} nodes that it has no workers on have room")
         slots = sum(node.free_slots(self.cpus) for node in free[:count])
-        decision = chooser.fill(self._snapshot(slots=slots))
+        decision = chooser.fill(self._snapshot(), slots)
         if not decision.parallelism:
             raise RequestError(f"job `{self.name}` is given no node: {decision.reason}; `job.scale` gives an operator more workers anyway")
         return NodePlan(self._changes(decision.parallelism), decision.reason, added=tuple(node.name for node in free[:count]))
@@ -122,7 +122,7 @@ class PlacedJob:
         Raises RequestError if the job has no workers on the node or none on others, or one there that can't leave.
         """
         places = self.nodes
-        ranking = _policy(policy).leaving(self._snapshot(nodes=places))
+        ranking = _policy(policy).leaving(self._snapshot(places))
         if len(ranking.nodes) < 2:
             raise RequestError(f"job `{self.name}` can't give a node back: its workers are on {len(ranking.nodes)}, and one has to stay")
         if node is not None and node not in ranking.nodes:
@@ -143,9 +143,8 @@ class PlacedJob:
         before = {stage.name: stage.parallelism for stage in self.stages}
         return {operator: (before[operator], workers) for operator, workers in wanted.items()}
 
-    def _snapshot(self, slots: int | None = None, nodes: Mapping[WorkerId, str] | None = None) -> DataflowSnapshot:
-        settings = replace(self.settings, slots=slots)
-        return replace(observed(self.stages, self.windows, settings, nodes), settings=settings)
+    def _snapshot(self, nodes: Mapping[WorkerId, str] | None = None) -> DataflowSnapshot:
+        return replace(observed(self.stages, self.windows, self.settings, nodes), settings=self.settings)
 
 
 def _policy(name: str) -> NodePolicy:

@@ -1,12 +1,11 @@
 """Policies that assign the workers of a new node to operators and choose the node to return: Stela, or in turn, the baseline.
 
 >>> from ..dataflow.figures import OperatorFigures
->>> from ..dataflow.settings import PolicySettings
 >>> from ..dataflow.snapshot import Edge
 >>> source = OperatorFigures("source", 1, source_rate=1000, nodes=("x",))
 >>> slow = OperatorFigures("slow", 2, true_processing_rate=500, nodes=("x", "y"))
->>> seen = DataflowSnapshot((source, slow), (Edge("source", "slow"),), PolicySettings(slots=3))
->>> [dict(NODE_POLICIES[name].fill(seen).parallelism) for name in ("stela", "round_robin")]
+>>> seen = DataflowSnapshot((source, slow), (Edge("source", "slow"),))
+>>> [dict(NODE_POLICIES[name].fill(seen, 3).parallelism) for name in ("stela", "round_robin")]
 [{'slow': 4}, {'source': 3, 'slow': 3}]
 """
 
@@ -18,7 +17,7 @@ from typing import ClassVar, NamedTuple
 from ..bounds import largest, within_bounds
 from ..dataflow.snapshot import DataflowSnapshot
 from ..decision import ScalingDecision
-from ..stela import Stela, node_sums, slots_to_fill
+from ..stela import Stela, checked_slots, node_sums
 from .placement import short
 
 
@@ -35,8 +34,8 @@ class NodePolicy(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def fill(self, snapshot: DataflowSnapshot) -> ScalingDecision:
-        """Return the operators that get `settings.slots` more workers together; fewer where they need or may have no more."""
+    def fill(self, snapshot: DataflowSnapshot, slots: int) -> ScalingDecision:
+        """Return the operators that get `slots` more workers together; fewer where they need or may have no more."""
 
     @abstractmethod
     def leaving(self, snapshot: DataflowSnapshot) -> Ranking:
@@ -48,8 +47,8 @@ class StelaNodes(NodePolicy):
 
     name: ClassVar[str] = "stela"
 
-    def fill(self, snapshot: DataflowSnapshot) -> ScalingDecision:
-        return Stela().decide(snapshot, None)[0]
+    def fill(self, snapshot: DataflowSnapshot, slots: int) -> ScalingDecision:
+        return Stela(slots=slots).decide(snapshot, None)[0]
 
     def leaving(self, snapshot: DataflowSnapshot) -> Ranking:
         sums = node_sums(snapshot)
@@ -63,8 +62,8 @@ class RoundRobinNodes(NodePolicy):
 
     name: ClassVar[str] = "round_robin"
 
-    def fill(self, snapshot: DataflowSnapshot) -> ScalingDecision:
-        workers, slots = snapshot.parallelism, slots_to_fill(snapshot)
+    def fill(self, snapshot: DataflowSnapshot, slots: int) -> ScalingDecision:
+        workers, slots = snapshot.parallelism, checked_slots(slots)
         bounds = {name: largest(snapshot.operator(name), snapshot.settings) for name in snapshot.order}
         while slots and any(workers[name] < bounds[name] for name in snapshot.order):
             for name in [name for name in snapshot.order if workers[name] < bounds[name]][:slots]:

@@ -51,6 +51,8 @@ RUNNING = {
     "a savepoint without checkpoints": (lambda job: job.savepoint("/nowhere"), "a savepoint needs CheckpointConfig(dir=...)"),
     "no balancer": (lambda job: job.balancer("counts", "fair"), "'fair' can't balance a job: use hotspot"),
     "no scaling policy": (lambda job: job.autoscaler("magic"), "'magic' can't scale a job: use ds2"),
+    "a class as a scaling policy": (lambda job: job.autoscaler(ef.Ds2), "expected a text"),
+    "a scaling policy without its goal": (lambda job: job.autoscaler(ef.PidPolicy()), "the scaling policy pid keeps a latency: say which"),
     "no mode of scaling": (lambda job: job.autoscaler("ds2", mode="try"), "mode is 'try'; expected one of act, advise"),
     "the load of an operator that isn't there": (lambda job: job.load("sums"), "has no operator `sums`; there are: generate"),
     "nodes of a job of this process": (lambda job: job.scale_out(), "runs in one process and has no nodes: run it on Ray"),

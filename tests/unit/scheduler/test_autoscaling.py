@@ -14,7 +14,7 @@ from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.scheduler.policies.controller import Controller, DecisionRecord
 from evenflow.scheduler.protocol.effects import Warn
 from evenflow.scheduler.protocol.reports import MigrationReport, ScalingReport
-from evenflow.scheduler.protocol.requests import Autoscale, Cancel, MoveKeys, Scale, ShowHistory
+from evenflow.scheduler.protocol.requests import Autoscale, Cancel, MoveKeys, Scale, ShowHistory, ShowView
 from evenflow.testing.settings import changed
 
 INTERVAL = 10.0
@@ -220,10 +220,34 @@ def test_fixed_operator_keeps_its_workers():
 
 
 def test_no_more_workers_come_at_once_than_the_settings_say():
-    job = Job(autoscale={"settings": {"max_change": 2}})
+    job = Job(autoscale={"max_change": 2})
     job.look(count=6.0)
     job.go_on()
     assert job.scaled == [("count", 1, 3)]
+
+
+def test_policy_decides_by_its_own_settings():
+    job = Job(policy=ef.Ds2(min_change=4))
+    job.look(count=4.0)
+    assert job.decisions == []
+    assert job.ask(ShowView()).own_settings == {"ds2": {"min_change": 4}}
+    job.ask(Autoscale("ds2", "act"))
+    job.look(count=4.0)
+    assert job.decisions == []
+    job.ask(Autoscale(ef.Ds2(min_change=2), "act"))
+    assert job.ask(ShowView()).own_settings == {"ds2": {"min_change": 2}}
+    job.look(count=4.0)
+    job.go_on()
+    assert job.scaled == [("count", 1, 4)]
+
+
+def test_policy_of_another_name_has_its_defaults_and_the_configured_one_is_still_known():
+    job = Job(policy=ef.Ds2(min_change=4))
+    job.ask(Autoscale("threshold", "advise"))
+    assert job.core.autoscaling.policy == "threshold"
+    assert job.ask(ShowView()).own_settings == {"ds2": {"min_change": 4}, "threshold": {}}
+    job.ask(Autoscale("off", "act"))
+    assert (job.core.autoscaling.policy, job.ask(ShowView()).own_settings) == ("off", {"ds2": {"min_change": 4}})
 
 
 def test_scaling_by_hand_puts_the_next_look_off():

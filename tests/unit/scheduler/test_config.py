@@ -13,6 +13,10 @@ from evenflow.scheduler.configs.checkpoint import CheckpointConfig
 from evenflow.scheduler.configs.job import JobConfig
 from evenflow.scheduler.configs.run import MetricsConfig, NetworkConfig
 from evenflow.scheduler.configs.worker import WorkerConfig
+from evenflow.scheduler.policies.dhalion import Dhalion
+from evenflow.scheduler.policies.ds2 import Ds2
+from evenflow.scheduler.policies.pid import PidPolicy
+from evenflow.scheduler.policies.queueing import QueueingPolicy
 
 
 def test_defaults_work():
@@ -56,6 +60,7 @@ LONGER = [
     (WorkerConfig, "heartbeat_timeout"),
     (AutoscaleConfig, "interval"),
     (AutoscaleConfig, "latency_target"),
+    (AutoscaleConfig, "catch_up"),
 ]
 
 
@@ -108,9 +113,11 @@ def test_balancing_that_cannot_work_is_refused_before_the_job_starts(setting, me
         ({"policy": "ds3"}, "'ds3' can't scale a job: use ds2, dhalion, threshold, queueing, pid, latency, stela, off"),
         ({"mode": "ask"}, "AutoscaleConfig: mode is 'ask'; expected one of act, advise"),
         ({"min_parallelism": 3, "max_parallelism": 2}, "max_parallelism is 2, below min_parallelism, which is 3"),
-        ({"settings": {"max_parallelism": 3}}, "settings has no 'max_parallelism'; expected some of max_change, "),
-        ({"settings": {"max_change": 0}}, "policy: max_change is 0: it must be a whole number, 1 or more"),
+        ({"max_change": 0}, "AutoscaleConfig: max_change is 0; expected a whole number of at least 1"),
+        ({"policy": Ds2}, "AutoscaleConfig: policy is <class .*>; expected a name, or a policy such as ef.Ds2()"),
+        ({"policy": 7}, "AutoscaleConfig: policy is 7; expected a name, or a policy such as ef.Ds2()"),
         ({"policy": "queueing"}, "the scaling policy queueing keeps a latency: say which"),
+        ({"policy": PidPolicy(band=0.2)}, "the scaling policy pid keeps a latency: say which"),
     ],
 )
 def test_scaling_that_cannot_work_is_refused_before_the_job_starts(setting, message):
@@ -132,9 +139,22 @@ def test_scaling_policy_is_told_interval_bounds_and_target():
     assert (settings.min_parallelism, settings.max_parallelism, settings.latency_target_ms) == (2, 8, 200)
 
 
-def test_scaling_policy_is_told_settings_of_its_own():
-    settings = AutoscaleConfig(settings={"max_change": 2, "catch_up_s": 60}).policy_settings()
+def test_scaling_policy_is_told_its_largest_change_and_its_time_to_catch_up():
+    settings = AutoscaleConfig(max_change=2, catch_up="1m").policy_settings()
     assert (settings.max_change, settings.catch_up_s) == (2, 60)
+
+
+def test_name_stands_for_the_configured_policy_or_for_another_one_with_its_defaults():
+    config = AutoscaleConfig(Ds2(min_change=2))
+    assert config.chosen("ds2") == config.chosen(config.policy) == Ds2(min_change=2)
+    assert config.chosen("dhalion") == Dhalion()
+    assert config.chosen(Ds2()) == Ds2()
+    assert config.chosen("off") is None
+    assert AutoscaleConfig("ds2").chosen("ds2") == Ds2()
+
+
+def test_number_of_processors_is_a_goal_without_a_latency():
+    assert AutoscaleConfig(QueueingPolicy(processors=12)).problem("off", "act") is None
 
 
 @pytest.mark.parametrize(

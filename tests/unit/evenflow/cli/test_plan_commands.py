@@ -37,7 +37,7 @@ DATAFLOW = {
         {"name": "o2", "parallelism": 2, "true_processing_rate": 1000, "true_output_rate": 3800, "latency_ms": 300},
     ],
     "edges": [["src", "o2"]],
-    "policy": {"latency_target_ms": 100, "slots": 1},
+    "policy": {"latency_target_ms": 100},
 }
 
 
@@ -258,19 +258,48 @@ def test_bytes_that_are_no_text_are_one_line_and_code_2(tmp_path, capsys):
     assert_one_line(capsys.readouterr(), "can't be read")
 
 
-@pytest.mark.parametrize("policy", SCALING)
 @pytest.mark.parametrize(
-    "settings",
+    ("policy", "setting"),
     [
-        {"activation_window": 100_000_000}, {"violations": 100_000_000}, {"scale_down_delay_s": 1e18, "interval_s": 1e-9},
-        {"processors": 100_000_000}, {"blacklist_s": 1e18},
+        ("ds2", "activation_window=100000000"), ("latency", "violations=100000000"), ("threshold", "scale_down_delay=3650000d"),
+        ("queueing", "processors=100000000"), ("dhalion", "blacklist=3650000d"),
     ],
 )  # fmt: skip
-def test_patience_and_plenty_cost_no_time(policy, settings, monkeypatch, capsys):
-    """It would take hours to replay every look, or to give every processor away by itself."""
-    given_text(monkeypatch, json.dumps(DATAFLOW | {"policy": DATAFLOW["policy"] | settings}))
-    assert main(["plan", "scale", "--policy", policy, "--snapshot", "-"]) == 0
+def test_patience_and_plenty_cost_no_time(policy, setting, monkeypatch, capsys):
+    """It would take hours to replay every look, or to give away one processor after the other."""
+    given_text(monkeypatch, json.dumps(DATAFLOW | {"policy": DATAFLOW["policy"] | {"interval_s": 1e-9}}))
+    assert main(["plan", "scale", "--policy", policy, "--snapshot", "-", "--set", setting]) == 0
     assert json.loads(capsys.readouterr().out)["reason"]
+
+
+def test_policy_has_the_settings_of_its_own_that_are_set(dataflow, capsys):
+    words = ["plan", "scale", "--policy", "stela", "--snapshot", dataflow]
+    assert main([*words, "--set", "slots=3"]) == 0
+    assert json.loads(capsys.readouterr().out)["parallelism"] == {"o2": 4}
+    assert main([*words, "--set", "slots=3", "--set", "congestion=1.5"]) == 0
+    assert json.loads(capsys.readouterr().out)["parallelism"] == {"o2": 3}
+
+
+@pytest.mark.parametrize(
+    ("policy", "setting", "message"),
+    [
+        ("ds2", "slots=1", "ds2 has no setting 'slots': its own settings are activation_window, target_ratio, min_change"),
+        ("ds2", "name=x", "ds2 has no setting 'name'"),
+        ("ds2", "max_change=1", "ds2 has no setting 'max_change'"),
+        ("ds2", "min_change=0", "Ds2: min_change is 0; expected a whole number of at least 1"),
+        ("ds2", "min_change=lots", "Ds2: min_change is 'lots'; expected a whole number of at least 1"),
+        ("ds2", "min_change=" + "9" * 5000, "Ds2: min_change is inf; expected a whole number"),
+        ("ds2", "target_ratio=nan", "Ds2: target_ratio is nan; expected a number from 0 to 1"),
+        ("dhalion", "blacklist=soon", "Dhalion: blacklist 'soon' is not a duration"),
+        ("stela", "remove_nodes=2", "Stela: remove_nodes is 2"),
+        ("ds2", "min_change", "--set 'min_change': write NAME=VALUE"),
+        ("ds2", "=2", "--set '=2': write NAME=VALUE"),
+        ("ds2", "min_change=", "--set 'min_change=': write NAME=VALUE"),
+    ],
+)
+def test_wrong_setting_is_one_line_that_names_it(policy, setting, message, dataflow, capsys):
+    assert main(["plan", "scale", "--policy", policy, "--snapshot", dataflow, "--set", setting]) == 2
+    assert_one_line(capsys.readouterr(), message)
 
 
 def places(document):
@@ -316,6 +345,20 @@ def test_a_plan_from_a_recording_is_that_of_the_moment(capsys, recording):
     assert shown == plan(capsys, "--snapshot", f"{recording}@12", "--operator", "count")
     assert main(["plan", "scale", "--policy", "ds2", "--snapshot", f"{recording}@12"]) == 0
     assert json.loads(capsys.readouterr().out)["reason"]
+
+
+def test_plan_from_a_recording_has_the_jobs_own_settings_unless_others_are_set(capsys, tmp_path):
+    own = {"ds2": {"min_change": 3}}
+    views = [view_at(second, loads=(0.05, 0.05), own_settings=own) for second in range(30)]
+    path = str(recorded(tmp_path / "own.rec", views))
+    for at in ("@12", "@all"):
+        assert main(["plan", "scale", "--snapshot", path + at]) == 0
+        shown = capsys.readouterr().out
+        assert "fewer than 3 workers more or less are noise" in " ".join(shown.split())
+        assert main(["plan", "scale", "--snapshot", path + at, "--set", "min_change=1"]) == 0
+        assert "noise" not in capsys.readouterr().out
+        assert main(["plan", "scale", "--snapshot", path + at, "--set", "slots=1"]) == 2
+        assert_one_line(capsys.readouterr(), "ds2 has no setting 'slots'")
 
 
 def test_a_table_has_what_a_policy_would_have_done_all_the_time(capsys, recording):

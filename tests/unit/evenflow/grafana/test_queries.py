@@ -59,7 +59,7 @@ def scraped():
         flow = ef.Dataflow("shop")
         numbers = flow.read(ef.generate(rate=2_000, keys=50, max_delay="1s"))
         numbers.key_by("key").aggregate(n=ef.count()).named("count").write(ef.to_list([]))
-        autoscale = ef.AutoscaleConfig("threshold", mode="advise", interval="50ms", settings={"scale_down_delay_s": 0.1})
+        autoscale = ef.AutoscaleConfig(ef.ThresholdPolicy(scale_down_delay="100ms"), mode="advise", interval="50ms")
         job = flow.run(
             runtime="local",
             parallelism=2,

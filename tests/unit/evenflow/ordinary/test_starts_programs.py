@@ -6,10 +6,12 @@ import json
 import logging
 import threading
 import time
+from datetime import timedelta
 
 import pytest
 
 import evenflow as ef
+from evenflow.scheduler.protocol.requests import ShowView
 
 SLEEP = time.sleep
 
@@ -247,5 +249,24 @@ def test_settings_of_the_autoscaler_hold_for_the_policy_that_is_switched_on_and_
     with pytest.raises(ef.RequestError, match="latency_target"):
         job.autoscaler("pid")
     job.autoscaler("ds2", mode="advise")
+    job.cancel()
+    job.wait("60s")
+
+
+def test_running_job_is_scaled_by_a_policy_with_settings_of_its_own():
+    flow = ef.Dataflow("scaled")
+    flow.read(ef.generate(rate=100, keys=2)).key_by("key").aggregate(n=ef.count()).named("counts").write(ef.to_list([]))
+    job = flow.run(runtime="local", config=ef.JobConfig(autoscale=ef.AutoscaleConfig(ef.Ds2(min_change=2), mode="advise")))
+
+    def own():
+        return job._runtime.ask(ShowView()).own_settings
+
+    assert own() == {"ds2": {"min_change": 2}}
+    job.autoscaler(ef.ThresholdPolicy(scale_down_delay=timedelta(minutes=5)), mode="advise")
+    assert own() == {"ds2": {"min_change": 2}, "threshold": {"scale_down_delay": 300.0}}
+    job.autoscaler("ds2", mode="advise")
+    assert own() == {"ds2": {"min_change": 2}}
+    job.autoscaler(ef.Ds2(), mode="advise")
+    assert own() == {"ds2": {}}
     job.cancel()
     job.wait("60s")

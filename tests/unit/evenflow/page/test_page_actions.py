@@ -285,6 +285,15 @@ def test_every_policy_says_what_it_would_do(view):
     assert served(view, test, allowed=False) == []
 
 
+def test_policies_decide_by_the_settings_that_the_job_gave_them(view):
+    async def test(browser):
+        scalers = await (await browser.ask("/scalers?job=clicks")).json()
+        told = {plan["policy"]: plan for plan in scalers["plans"]}
+        assert "1 processors are too few" in told["queueing"]["reason"]
+
+    served(replace(view, own_settings={"queueing": {"processors": 1}}), test, allowed=False)
+
+
 def test_a_question_without_answer_is_a_sentence(view):
     async def test(browser):
         found = await (await browser.ask("/balancers?job=clicks&operator=read")).json()

@@ -98,6 +98,7 @@ def full_view():
     return replace(
         view, stages=(source, count), windows=(read, *others), migrations=(migration,), scalings=(scaling,), checkpoints=(checkpoint,),
         dropped_records=(DroppedRecordAt(BEGIN, "count-0", DroppedRecord("count", "late", "{'n': 1}")),), worker_cpus=0.5, saves_state=True,
+        own_settings={"ds2": {"min_change": 2}, "dhalion": {"blacklist": "5m"}},
         cluster=ClusterView((ClusterNode("a", 4.0, 1.5, 2), ClusterNode("b", 4.0, 4.0)), {"count-0": WorkerPlace("clicks/count-0", "a")}),
         decisions=(decision,), observation=decision, failures=(failure_of(RecordError("parse", "no", key="JFK", record={"n": 1}), BEGIN),),
     )  # fmt: skip

@@ -14,6 +14,9 @@ from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.recording.file import Recording
 from evenflow.recording.moment import recording_of, seconds_of, snapshots_at
 from evenflow.recording.whatif import moments, would_move, would_scale
+from evenflow.scheduler.policies.dhalion import Dhalion
+from evenflow.scheduler.policies.ds2 import Ds2
+from evenflow.scheduler.policies.threshold import ThresholdPolicy
 from evenflow.scheduler.protocol.reports import MigrationReport, MigrationState
 from evenflow.views.policy_snapshots import SPARE, PolicySnapshots
 
@@ -123,6 +126,30 @@ def test_a_scaling_policy_is_asked_as_often_as_an_autoscaler_would():
     assert [row.last.changes for row in rows] == ["", "count 2 -> 1"]
     assert sum(row.looks for row in rows) == 18
     assert all(row.last.decided.reason for row in rows[1:])
+
+
+def test_policy_of_a_recording_has_the_jobs_own_settings(tmp_path):
+    own = {"ds2": {"min_change": 2}, "dhalion": {"blacklist": "5m"}}
+    views = [view_at(second, loads=(0.05, 0.05), own_settings=own) for second in range(20)]
+    recording = Recording(recorded(tmp_path / "job.rec", views))
+    snapshots = snapshots_at(recording, "12")
+    assert (snapshots.policy("ds2"), snapshots.policy("dhalion")) == (Ds2(min_change=2), Dhalion(blacklist="5m"))
+    assert snapshots.policy("threshold") == ThresholdPolicy()
+    assert snapshots.policy("ds2", {"min_change": 3, "rollback_looks": 1}) == Ds2(min_change=3, rollback_looks=1)
+    with pytest.raises(RequestError, match="ds2 has no setting 'slots'"):
+        snapshots.policy("ds2", {"slots": 1})
+    assert {row.last.changes for row in would_scale(recording.views(), "ds2")} == {""}
+    assert [row.last.changes for row in would_scale(recording.views(), "ds2", {"min_change": 1})] == ["count 2 -> 1"]
+
+
+def test_policy_begins_again_when_the_job_gave_it_other_settings():
+    def own(second):
+        return {"ds2": {"min_change": 2}} if second < 20 else {}
+
+    views = [view_at(second, loads=(0.05, 0.05), own_settings=own(second)) for second in range(40)]
+    rows = list(would_scale(views, "ds2"))
+    assert [row.last.changes for row in rows] == ["", "count 2 -> 1"]
+    assert rows[1].begin == BEGIN + 20
 
 
 def test_nobody_is_asked_while_keys_move():

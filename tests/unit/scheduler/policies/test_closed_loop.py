@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evenflow.scheduler.policies.dataflow.settings import PolicySettings
+from evenflow.scheduler.policies.registry import named
 from evenflow.testing.load_model.closed_loop import ClusterModel, Controller, LoopCourse, ModelOperator, closed_loop
 
 OPTIMUM = {"source": 1, "flat_map": 5, "count": 10}
@@ -21,8 +22,8 @@ def word_count(demand=lambda time: 480.0, start=(1, 1), model=None, hot_keys=(),
     return ClusterModel(operators, [("source", "flat_map"), ("flat_map", "count")], PolicySettings(**goals), **(model or {}))
 
 
-def run(policy: str, seconds: float = 600.0, **others) -> LoopCourse:
-    return closed_loop(word_count(**others), Controller(policy), seconds)
+def run(policy: str, seconds: float = 600.0, own=None, **others) -> LoopCourse:
+    return closed_loop(word_count(**others), Controller(named(policy, **(own or {}))), seconds)
 
 
 def keeps_up(course: LoopCourse) -> bool:
@@ -87,7 +88,7 @@ def test_ds2_with_a_rebalance_reaches_the_target_under_skew():
 
 
 def test_ds2_that_does_not_look_for_skew_misses_the_target():
-    course = run("ds2", hot_keys=EVEN_ENOUGH, skew_tolerance=100.0)
+    course = run("ds2", hot_keys=EVEN_ENOUGH, own={"skew_tolerance": 100.0})
     assert course.final == OPTIMUM
     assert not keeps_up(course)
 
@@ -117,7 +118,7 @@ def test_threshold_stops_when_more_workers_bring_nothing():
 
 
 def test_threshold_without_a_limit_of_effect_climbs_for_ever_under_skew():
-    course = run("threshold", hot_keys=(0.3,), max_parallelism=1000, least_effect=0.0)
+    course = run("threshold", hot_keys=(0.3,), max_parallelism=1000, own={"least_effect": 0.0})
     assert course.final["count"] == 1000
 
 
@@ -126,7 +127,7 @@ def wobbles(time: float) -> float:
 
 
 def test_threshold_swings_with_the_load_unless_it_has_a_band_and_patience():
-    hasty = run("threshold", demand=wobbles, utilisation_band=0.0, scale_down_delay_s=0.0)
+    hasty = run("threshold", demand=wobbles, own={"utilisation_band": 0.0, "scale_down_delay": 0})
     patient = run("threshold", demand=wobbles)
     assert hasty.turns("count") >= 5
     assert patient.turns("count") == 0
@@ -139,7 +140,7 @@ def test_queueing_converges_in_one_step_to_its_latency():
 
 
 def test_dhalion_overshoots_and_comes_down_one_operator_at_a_time():
-    course = run("dhalion", 3600.0, blacklist_s=3600.0)
+    course = run("dhalion", 3600.0, own={"blacklist": "1h"})
     assert course.final == OPTIMUM
     assert course.settled_at < 1500.0
     assert course.steps > 20
@@ -150,7 +151,7 @@ def test_dhalion_overshoots_and_comes_down_one_operator_at_a_time():
 
 @pytest.mark.slow
 def test_dhalion_tries_again_what_is_no_longer_on_its_blacklist():
-    course = run("dhalion", 3600.0, blacklist_s=600.0)
+    course = run("dhalion", 3600.0, own={"blacklist": "10m"})
     assert course.settled_at > 2000.0
 
 
@@ -162,8 +163,8 @@ def test_dhalion_takes_more_steps_than_ds2_when_demand_changes():
 
 @pytest.mark.slow
 def test_dhalion_swings_for_ever_without_its_blacklist():
-    calm = run("dhalion", 1800.0, start=(6, 12), blacklist_s=1800.0)
-    forgetful = run("dhalion", 1800.0, start=(6, 12), blacklist_s=0.0)
+    calm = run("dhalion", 1800.0, start=(6, 12), own={"blacklist": "30m"})
+    forgetful = run("dhalion", 1800.0, start=(6, 12), own={"blacklist": 0})
     assert calm.settled_at < 900.0
     assert forgetful.settled_at > 1700.0
     assert forgetful.turns("count") > 20
@@ -179,13 +180,13 @@ def test_pid_converges_and_gives_every_operator_what_the_slowest_needs():
 
 @pytest.mark.slow
 def test_pid_with_large_gains_swings():
-    calm, nervous = run("pid", 1200.0), run("pid", 1200.0, pid_proportional=1.5, pid_integral=0.1, pid_band=0.9)
+    calm, nervous = run("pid", 1200.0), run("pid", 1200.0, own={"proportional": 1.5, "integral": 0.1, "band": 0.9})
     assert calm.turns("count") <= 2
     assert nervous.turns("count") > 2 * calm.turns("count") + 2
 
 
 def test_latency_violations_are_answered_until_there_are_none():
-    course = run("latency", slowest=2)
+    course = run("latency", own={"slowest": 2})
     assert course.final["flat_map"] >= 5
     assert course.final["count"] >= 10
     assert course.turns("count") == course.turns("flat_map") == 0
@@ -193,14 +194,14 @@ def test_latency_violations_are_answered_until_there_are_none():
 
 
 def test_latency_violations_alone_feed_the_operator_that_waits_for_the_slow_one():
-    course = run("latency", slowest=1)
+    course = run("latency", own={"slowest": 1})
     assert course.final["flat_map"] > 5
     assert course.final["count"] == 1
     assert not keeps_up(course)
 
 
 def test_stela_converges_a_worker_at_a_time_to_where_nothing_is_congested():
-    course = run("stela", congestion=1.0)
+    course = run("stela", own={"congestion": 1.0})
     assert course.final == OPTIMUM
     assert course.steps == 13
     assert course.turns("count") == course.turns("flat_map") == 0
@@ -221,7 +222,7 @@ def test_a_halt_during_the_change_is_caught_up_with_and_not_answered(policy):
 
 @pytest.mark.parametrize("policy", ["ds2", "dhalion", "threshold", "queueing", "pid", "latency", "stela"])
 def test_advice_changes_nothing(policy):
-    course = closed_loop(word_count(), Controller(policy, "advise"), 120.0)
+    course = closed_loop(word_count(), Controller(named(policy), "advise"), 120.0)
     assert course.final == {"source": 1, "flat_map": 1, "count": 1}
     assert {record.done for record in course.decisions} == {"advised only"}
 
@@ -230,7 +231,7 @@ def backlog_at_first_decision(knows: bool) -> float:
     """Return the backlog when `pid` first decided after a minute's pause with enough workers; `knows`: True if it knew of the
     pause.
     """
-    model, controller = word_count(demand=lambda time: 400.0, start=(5, 10)), Controller("pid")
+    model, controller = word_count(demand=lambda time: 400.0, start=(5, 10)), Controller(named("pid"))
     assert closed_loop(model, controller, 100.0).steps == 0
     model.stand_still(60.0)
     if knows:
@@ -245,7 +246,7 @@ def test_backlog_that_a_recovery_leaves_is_worked_off_before_it_counts_as_slowne
 
 
 def test_ds2_with_time_to_catch_up_takes_a_backlog_for_demand_and_gives_the_workers_back():
-    model, controller = word_count(demand=lambda time: 400.0, start=(4, 8), catch_up_s=120), Controller("ds2")
+    model, controller = word_count(demand=lambda time: 400.0, start=(4, 8), catch_up_s=120), Controller(named("ds2"))
     closed_loop(model, controller, 100.0)
     model.stand_still(60.0)
     controller.disturbed()

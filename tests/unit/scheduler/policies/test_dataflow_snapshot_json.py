@@ -19,14 +19,16 @@ RATES = st.none() | st.floats(0, 1e9)
 
 
 def document(**changes) -> str:
-    return json.dumps({"operators": [SRC, {"name": "o2", "parallelism": 2}], "edges": [["src", "o2"]], "policy": {"slots": 1}} | changes)
+    return json.dumps(
+        {"operators": [SRC, {"name": "o2", "parallelism": 2}], "edges": [["src", "o2"]], "policy": {"max_change": 1}} | changes
+    )
 
 
 def test_all_fields_are_read():
     snapshot = snapshot_from_json(document(time=7.5, reconfiguration_s=2, node_loads={"a": 0.5}, comment="from Tuesday"))
     assert snapshot.operator("src").source_rate == 2000
     assert snapshot.edges == (Edge("src", "o2"),)
-    assert snapshot.settings == PolicySettings(slots=1)
+    assert snapshot.settings == PolicySettings(max_change=1)
     assert (snapshot.time, snapshot.reconfiguration_s, snapshot.node_loads) == (7.5, 2, {"a": 0.5})
 
 
@@ -50,7 +52,7 @@ def test_edges_and_policy_may_be_left_out():
     st.none() | st.floats(0, 1e9),
     st.none() | st.floats(-1e6, 1e6),
     st.floats(0, 1),
-    st.builds(PolicySettings, latency_target_ms=st.none() | st.floats(1, 1e6), slots=st.none() | st.integers(0, 9)),
+    st.builds(PolicySettings, latency_target_ms=st.none() | st.floats(1, 1e6), max_change=st.none() | st.integers(1, 9)),
 )
 def test_snapshot_survives_the_way_to_json_and_back(instances, rate, growth, share, settings):
     source = OperatorFigures("source", 1, source_rate=rate, backlog_growth=growth, kind="window", chain="x")
@@ -81,8 +83,8 @@ def test_snapshot_survives_the_way_to_json_and_back(instances, rate, growth, sha
         (document(edges=[["src", "o2", "all"]]), "edges[0]: share is 'all'"),
         (document(edges=[["src", "o9"]]), "edges[0] names 'o9'"),
         (document(edges=[["src", "o2"], ["o2", "src"]]), "there is a cycle through src, o2"),
-        (document(policy={"slot": 1}), "policy.slot is no setting: use one of interval_s"),
-        (document(policy={"slots": -1}), "policy: slots is -1"),
+        (document(policy={"slots": 1}), "policy.slots is no setting of every policy: use one of interval_s"),
+        (document(policy={"max_change": -1}), "PolicySettings: max_change is -1"),
         (document(policy=[]), "policy must be an object"),
         (document(node_loads=[]), "node_loads must be an object"),
     ],

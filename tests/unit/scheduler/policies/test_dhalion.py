@@ -88,16 +88,16 @@ def test_an_operator_with_work_waiting_gives_none_back():
 
 
 def test_taking_workers_that_were_needed_is_on_the_blacklist_until_it_expires():
-    settings = PolicySettings(blacklist_s=100)
+    policy = Dhalion(blacklist="100s")
     idle = OperatorFigures("count", 5, observed_processing_rate=100)
     fewer = replace(idle, parallelism=4)
-    decision, memory = Dhalion().decide(dataflow(source(0.0), idle, settings=settings), DhalionMemory())
+    decision, memory = policy.decide(dataflow(source(0.0), idle), DhalionMemory())
     assert decision.parallelism == {"count": 4}
-    back, memory = Dhalion().decide(dataflow(source(0.2), fewer, time=10, settings=settings), memory)
+    back, memory = policy.decide(dataflow(source(0.2), fewer, time=10), memory)
     assert back.parallelism == {"count": 5}
-    stays, memory = Dhalion().decide(dataflow(source(0.0), idle, time=20, settings=settings), memory)
+    stays, memory = policy.decide(dataflow(source(0.0), idle, time=20), memory)
     assert not stays.changes
-    again, _ = Dhalion().decide(dataflow(source(0.0), idle, time=130, settings=settings), memory)
+    again, _ = policy.decide(dataflow(source(0.0), idle, time=130), memory)
     assert again.parallelism == {"count": 4}
 
 

@@ -29,8 +29,8 @@ def working(name: str, parallelism: int, each: float, selectivity: float = 1.0, 
     return OperatorFigures(name, parallelism, true_processing_rate=total, true_output_rate=total * selectivity, **others)
 
 
-def decide(snapshot: DataflowSnapshot, memory: Ds2Memory | None = None) -> tuple:
-    return Ds2().decide(snapshot, memory or Ds2Memory())
+def decide(snapshot: DataflowSnapshot, memory: Ds2Memory | None = None, **own) -> tuple:
+    return Ds2(**own).decide(snapshot, memory or Ds2Memory())
 
 
 def wanted(snapshot: DataflowSnapshot) -> dict[str, int]:
@@ -158,18 +158,16 @@ def test_no_demand_takes_one_worker():
 
 
 def test_a_decision_waits_for_its_activation_window_and_takes_the_median():
-    settings, memory = PolicySettings(activation_window=3), Ds2Memory()
-    decided = []
+    memory, decided = Ds2Memory(), []
     for rate in (300, 900, 400):
-        decision, memory = decide(dataflow(rate, working("count", 1, 100), settings=settings), memory)
+        decision, memory = decide(dataflow(rate, working("count", 1, 100)), memory, activation_window=3)
         decided.append(decision.parallelism)
     assert decided == [{}, {}, {"count": 4}]
 
 
 def test_small_changes_are_noise_where_so_set():
-    settings = PolicySettings(min_change=2)
-    assert decide(dataflow(350, working("count", 3, 100), settings=settings))[0].parallelism == {}
-    assert decide(dataflow(450, working("count", 3, 100), settings=settings))[0].parallelism == {"count": 5}
+    assert decide(dataflow(350, working("count", 3, 100)), min_change=2)[0].parallelism == {}
+    assert decide(dataflow(450, working("count", 3, 100)), min_change=2)[0].parallelism == {"count": 5}
 
 
 def test_a_change_that_made_it_worse_is_rolled_back_and_not_tried_again():
@@ -365,5 +363,5 @@ def test_it_does_not_say_that_every_operator_has_its_workers_beside_one_of_which
 def test_it_does_not_say_that_every_operator_has_its_workers_where_something_keeps_them_from_it():
     at_most = decide(dataflow(1000, working("a", 2, 100, max_parallelism=2)))[0]
     assert at_most.reason == "a needs 10.00 workers and has 2; a: 10 workers are out of bounds, 2 are not"
-    noise = decide(dataflow(250, working("a", 2, 100), settings=PolicySettings(min_change=2)))[0]
+    noise = decide(dataflow(250, working("a", 2, 100)), min_change=2)[0]
     assert noise.reason == "a needs 2.50 workers and has 2; fewer than 2 workers more or less are noise"

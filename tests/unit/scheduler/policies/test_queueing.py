@@ -13,7 +13,7 @@ from evenflow.scheduler.policies.dataflow.figures import OperatorFigures
 from evenflow.scheduler.policies.dataflow.settings import PolicySettings
 from evenflow.scheduler.policies.dataflow.snapshot import DataflowSnapshot, Edge
 from evenflow.scheduler.policies.jackson import Station, time_under_way
-from evenflow.scheduler.policies.queueing import Queueing, network
+from evenflow.scheduler.policies.queueing import QueueingPolicy, network
 
 STATIONS = st.lists(st.tuples(st.floats(0.5, 5), st.floats(0.2, 3)), min_size=1, max_size=3)
 """(service rate of a worker, selectivity)"""
@@ -28,8 +28,8 @@ def dataflow(demand: float, stations: list[tuple[float, float]], workers: dict[s
     return DataflowSnapshot(tuple(operators), edges, PolicySettings(**settings))
 
 
-def wanted(snapshot: DataflowSnapshot) -> dict[str, int]:
-    return {**snapshot.parallelism, **Queueing().decide(snapshot, None)[0].parallelism}
+def wanted(snapshot: DataflowSnapshot, processors: int | None = None) -> dict[str, int]:
+    return {**snapshot.parallelism, **QueueingPolicy(processors).decide(snapshot, None)[0].parallelism}
 
 
 @settings(deadline=None)
@@ -37,7 +37,7 @@ def wanted(snapshot: DataflowSnapshot) -> dict[str, int]:
 def test_greedy_shares_processors_out_as_well_as_any_way(demand, stations):
     places, _ = network(dataflow(demand, stations))
     total = sum(place.fewest for place in places) + 3
-    decided = wanted(dataflow(demand, stations, processors=total))
+    decided = wanted(dataflow(demand, stations), total)
     choices = (
         [place.fewest + more for place, more in zip(places, extra, strict=True)]
         for extra in product(range(4), repeat=len(places))
@@ -65,26 +65,26 @@ def test_more_demand_never_takes_fewer_workers(rate, demand, factor, slack):
 
 
 def test_a_target_below_the_service_time_is_told():
-    decision, _ = Queueing().decide(dataflow(10, [(4, 1.0)], latency_target_ms=100), None)
+    decision, _ = QueueingPolicy().decide(dataflow(10, [(4, 1.0)], latency_target_ms=100), None)
     assert decision.parallelism == {"o0": 3}
     assert "100 ms can't be reached" in decision.reason
 
 
 def test_too_few_processors_are_told():
-    decision, _ = Queueing().decide(dataflow(10, [(4, 1.0)], processors=2), None)
+    decision, _ = QueueingPolicy(processors=2).decide(dataflow(10, [(4, 1.0)]), None)
     assert decision.parallelism == {"o0": 3}
     assert "2 processors are too few" in decision.reason
 
 
 def test_bounds_that_leave_too_few_workers_end_the_search():
-    decision, _ = Queueing().decide(dataflow(10, [(4, 1.0), (4, 1.0)], latency_target_ms=2000, max_parallelism=2), None)
+    decision, _ = QueueingPolicy().decide(dataflow(10, [(4, 1.0), (4, 1.0)], latency_target_ms=2000, max_parallelism=2), None)
     assert decision.parallelism == {"o0": 2, "o1": 2}
     assert "queues grow without end" in decision.reason
 
 
 def test_without_a_goal_it_says_what_it_needs():
     with pytest.raises(FlowError, match="policy `queueing` needs latency_target_ms, or processors"):
-        Queueing().decide(dataflow(10, [(4, 1.0)]), None)
+        QueueingPolicy().decide(dataflow(10, [(4, 1.0)]), None)
 
 
 def test_what_was_processed_stands_for_what_is_not_known():

@@ -15,7 +15,14 @@ from evenflow.scheduler.policies.bounds import largest
 from evenflow.scheduler.policies.dataflow.figures import InstanceFigures, OperatorFigures
 from evenflow.scheduler.policies.dataflow.settings import PolicySettings
 from evenflow.scheduler.policies.dataflow.snapshot import DataflowSnapshot, Edge
+from evenflow.scheduler.policies.dhalion import Dhalion
+from evenflow.scheduler.policies.ds2 import Ds2
+from evenflow.scheduler.policies.latency import LatencyPolicy
+from evenflow.scheduler.policies.pid import PidPolicy
+from evenflow.scheduler.policies.queueing import QueueingPolicy
 from evenflow.scheduler.policies.registry import POLICIES, named
+from evenflow.scheduler.policies.stela import Stela
+from evenflow.scheduler.policies.threshold import ThresholdPolicy
 
 BUSY = DataflowSnapshot(
     (
@@ -23,7 +30,7 @@ BUSY = DataflowSnapshot(
         OperatorFigures("count", 4, true_processing_rate=400, observed_processing_rate=400, latency_ms=900, queue_records=4000),
     ),
     (Edge("source", "count"),),
-    PolicySettings(latency_target_ms=100, violations=1, max_parallelism=6),
+    PolicySettings(latency_target_ms=100, max_parallelism=6),
 )
 
 
@@ -51,9 +58,7 @@ def test_every_policy_keeps_the_bounds_and_gives_a_reason(name):
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_policy_gives_a_bottleneck_more_workers(name):
-    policy = named(name)
-    decision, _ = policy.decide(BUSY, policy.start())
-    assert decision.parallelism["count"] > 4
+    assert settled(named(name), BUSY).parallelism["count"] > 4
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -86,9 +91,7 @@ def any_snapshot(draw) -> DataflowSnapshot:
         operators.append(OperatorFigures.summed(f"o{index}", instances, **others))
     pairs = [(a, b) for b in range(len(operators)) for a in range(b)]
     chosen = draw(st.sets(st.sampled_from(pairs))) if pairs else set()
-    goals = PolicySettings(
-        latency_target_ms=100, violations=1, max_parallelism=20, catch_up_s=draw(st.none() | st.floats(1, 100)), scale_down_delay_s=0.0
-    )
+    goals = PolicySettings(latency_target_ms=100, max_parallelism=20, catch_up_s=draw(st.none() | st.floats(1, 100)))
     return DataflowSnapshot(tuple(operators), tuple(Edge(f"o{a}", f"o{b}") for a, b in sorted(chosen)), goals)
 
 
@@ -97,7 +100,8 @@ def any_snapshot(draw) -> DataflowSnapshot:
 @settings(max_examples=25, deadline=None)
 @given(snapshots=st.lists(any_snapshot(), min_size=1, max_size=2))
 def test_whatever_is_known_the_decision_is_within_bounds_and_changes_what_it_names(name, snapshots):
-    policy, memory = named(name), named(name).start()
+    policy = named(name).at_once()
+    memory = policy.start()
     for look, snapshot in enumerate(snapshots):
         decision, memory = policy.decide(replace(snapshot, time=10.0 * look), memory)
         for operator, workers in decision.parallelism.items():
@@ -148,30 +152,39 @@ def odd_snapshot(draw) -> DataflowSnapshot:
     goals = PolicySettings(
         latency_target_ms=draw(st.sampled_from([1e-9, 100, 1e18])),
         catch_up_s=draw(st.none() | st.sampled_from([1e-9, 1e18])),
-        processors=draw(st.none() | ODD_COUNT),
         max_parallelism=draw(st.none() | ODD_COUNT),
         max_change=draw(st.none() | ODD_COUNT),
-        activation_window=draw(st.sampled_from([1, 100_000_000])),
-        violations=draw(st.sampled_from([1, 100_000_000])),
-        scale_down_delay_s=draw(st.sampled_from([0, 1e18])),
         interval_s=draw(st.sampled_from([1e-9, 1e18])),
-        target_utilisation=draw(st.sampled_from([1e-9, 1.0])),
-        pid_integral=draw(st.sampled_from([0, 1e18])),
-        pid_derivative=draw(st.sampled_from([0, 1e18])),
-        pid_band=draw(st.sampled_from([0, 5e-324, 1.0])),
-        slots=draw(st.none() | st.integers(0, 20)),
     )
     edges = tuple(Edge(f"o{a}", f"o{b}", draw(shares)) for a, b in sorted(chosen))
     return DataflowSnapshot(tuple(operators), edges, goals, draw(ODD), draw(ODD))
 
 
+ODD_POLICIES = st.tuples(
+    st.builds(Ds2, activation_window=st.sampled_from([1, 100_000_000]), min_change=ODD_COUNT),
+    st.builds(Dhalion, blacklist=st.sampled_from([0, "3650000d"])),
+    st.builds(ThresholdPolicy, target_utilisation=st.sampled_from([1e-9, 1.0]), scale_down_delay=st.sampled_from([0, "3650000d"])),
+    st.builds(QueueingPolicy, processors=st.none() | ODD_COUNT),
+    st.builds(
+        PidPolicy,
+        integral=st.sampled_from([0, 1e18]),
+        derivative=st.sampled_from([0, 1e18]),
+        band=st.sampled_from([0, 5e-324, 1.0]),
+    ),
+    st.builds(LatencyPolicy, violations=st.sampled_from([1, 100_000_000]), slowest=ODD_COUNT, window_step=ODD_COUNT),
+    st.builds(Stela, slots=st.none() | st.integers(0, 20), congestion=st.sampled_from([1e-9, 1.2, 1e18])),
+)
+"""Every policy with settings of its own that a file can have."""
+
+
 @settings(max_examples=60, deadline=None)
-@given(odd_snapshot())
-def test_odd_figures_give_a_decision_within_bounds_with_a_reason(snapshot):
-    for name in POLICIES:
-        decision = settled(named(name), snapshot)
+@given(odd_snapshot(), ODD_POLICIES)
+def test_odd_figures_give_a_decision_within_bounds_with_a_reason(snapshot, policies):
+    assert [policy.name for policy in policies] == list(POLICIES)
+    for policy in policies:
+        decision = settled(policy, snapshot)
         assert json.loads(decision.to_json())["reason"]
-        assert not {"nan", "inf"} & set(decision.reason.replace(",", " ").replace("%", " ").split()), name
+        assert not {"nan", "inf"} & set(decision.reason.replace(",", " ").replace("%", " ").split()), policy.name
         for operator, workers in decision.parallelism.items():
             figures = snapshot.operator(operator)
             assert workers != figures.parallelism
@@ -221,8 +234,8 @@ def test_figures_beyond_all_measure_are_refused():
 
 
 def test_slots_by_the_million_are_refused_and_not_counted_one_by_one():
-    with pytest.raises(FlowError, match="gives at most 4096 slots at a time, not 1000000"):
-        settled(named("stela"), replace(BUSY, settings=PolicySettings(slots=1_000_000)))
+    with pytest.raises(FlowError, match="at most 4096 slots are filled at a time, not 1000000"):
+        settled(Stela(slots=1_000_000), BUSY)
 
 
 def strained(demand: float, backpressure: float, latency_ms: float) -> DataflowSnapshot:
@@ -230,7 +243,7 @@ def strained(demand: float, backpressure: float, latency_ms: float) -> DataflowS
     count = OperatorFigures(
         "count", 4, true_processing_rate=400, true_output_rate=400, observed_processing_rate=min(demand, 400), latency_ms=latency_ms
     )
-    goals = PolicySettings(latency_target_ms=100, violations=1, max_parallelism=1000)
+    goals = PolicySettings(latency_target_ms=100, max_parallelism=1000)
     return DataflowSnapshot((source, count), (Edge("source", "count"),), goals)
 
 

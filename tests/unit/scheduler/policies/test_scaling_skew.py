@@ -23,4 +23,4 @@ def test_one_instance_or_unknown_ones_have_no_skew(instances):
 def test_only_operators_with_keys_are_rebalanced(keyed):
     hot, cold = InstanceFigures(100, observed_processing_rate=90), InstanceFigures(100, observed_processing_rate=30)
     snapshot = DataflowSnapshot((OperatorFigures.summed("o", [hot, cold], keyed=keyed),))
-    assert bool(hot_operators(snapshot, {"o": 1.6})) == keyed
+    assert bool(hot_operators(snapshot, {"o": 1.6}, tolerance=1.1)) == keyed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -13,7 +12,7 @@ from evenflow.engine.errors import FlowError
 from evenflow.scheduler.policies.dataflow.figures import OperatorFigures
 from evenflow.scheduler.policies.dataflow.settings import PolicySettings
 from evenflow.scheduler.policies.dataflow.snapshot import DataflowSnapshot, Edge
-from evenflow.scheduler.policies.stela import Stela, effective_throughput, flow_of, node_sums, slots_to_fill
+from evenflow.scheduler.policies.stela import Stela, effective_throughput, flow_of, node_sums
 
 
 def dataflow(rates: dict[str, float], edges: str, demand: float, nodes: dict[str, str] | None = None, **settings) -> DataflowSnapshot:
@@ -34,8 +33,8 @@ def etp(snapshot: DataflowSnapshot) -> dict[str, float]:
     return effective_throughput(snapshot, flow_of(snapshot, snapshot.parallelism))
 
 
-def wanted(snapshot: DataflowSnapshot) -> dict[str, int]:
-    return dict(Stela().decide(snapshot, None)[0].parallelism)
+def wanted(snapshot: DataflowSnapshot, slots: int | None = None) -> dict[str, int]:
+    return dict(Stela(slots=slots).decide(snapshot, None)[0].parallelism)
 
 
 def throughput(snapshot: DataflowSnapshot, workers: dict[str, int]) -> float:
@@ -47,30 +46,30 @@ def linear(**settings) -> DataflowSnapshot:
     return dataflow({"spout": 1000, "a": 300, "b": 500, "sink": 1000}, "spout>a a>b b>sink", 1000, **settings)
 
 
-def star(**settings) -> DataflowSnapshot:
+def star() -> DataflowSnapshot:
     rates = {"left": 500, "right": 500, "hub": 400, "one": 1000, "two": 300}
-    return dataflow(rates, "left>hub right>hub hub>one hub>two", 500, **settings)
+    return dataflow(rates, "left>hub right>hub hub>one hub>two", 500)
 
 
-def diamond(**settings) -> DataflowSnapshot:
-    return dataflow({"spout": 1000, "a": 400, "b": 1000, "sink": 2000}, "spout>a spout>b a>sink b>sink", 1000, **settings)
+def diamond() -> DataflowSnapshot:
+    return dataflow({"spout": 1000, "a": 400, "b": 1000, "sink": 2000}, "spout>a spout>b a>sink b>sink", 1000)
 
 
 def test_in_a_line_the_bottleneck_before_the_sink_counts():
     assert etp(linear()) == {"spout": 0.0, "a": 1.0, "b": 1.0, "sink": 1.0}
-    assert wanted(linear(slots=1)) == {"a": 2}
-    assert wanted(linear(slots=3)) == {"a": 3, "b": 2}
+    assert wanted(linear(), 1) == {"a": 2}
+    assert wanted(linear(), 3) == {"a": 3, "b": 2}
 
 
 def test_in_a_star_ways_through_a_congested_operator_do_not_count():
     assert etp(star())["hub"] == pytest.approx(400 / 700)
     assert etp(star())["left"] == 0.0
-    assert wanted(star(slots=1)) == {"hub": 2}
+    assert wanted(star(), 1) == {"hub": 2}
 
 
 def test_in_a_diamond_a_sink_that_is_reached_twice_counts_once():
     assert etp(diamond()) == {"spout": 1.0, "a": 1.0, "b": 1.0, "sink": 1.0}
-    assert wanted(diamond(slots=1)) == {"a": 2}
+    assert wanted(diamond(), 1) == {"a": 2}
 
 
 @st.composite
@@ -91,24 +90,22 @@ def test_etp_is_a_part_of_the_whole(snapshot):
 
 @given(layered(), st.integers(0, 5))
 def test_every_slot_is_filled_while_an_operator_is_congested(snapshot, slots):
-    asked = replace(snapshot, settings=PolicySettings(slots=slots))
-    decided = wanted(asked)
+    decided = wanted(snapshot, slots)
     added = sum(decided[name] - 1 for name in decided)
-    flow = flow_of(asked, {**asked.parallelism, **decided})
+    flow = flow_of(snapshot, {**snapshot.parallelism, **decided})
     assert added == slots or (added < slots and not flow.congested)
 
 
 @given(layered(), st.integers(1, 5))
 def test_throughput_never_falls_by_scaling_out(snapshot, slots):
-    asked = replace(snapshot, settings=PolicySettings(slots=slots))
-    assert throughput(asked, wanted(asked)) >= throughput(asked, {}) - 1e-6
+    assert throughput(snapshot, wanted(snapshot, slots)) >= throughput(snapshot, {}) - 1e-6
 
 
 @pytest.mark.parametrize("topology", [linear, star, diamond])
 def test_workers_where_etp_is_highest_bring_more_than_workers_in_turn(topology):
-    snapshot = topology(slots=3)
+    snapshot = topology()
     in_turn = dict.fromkeys(snapshot.order[:3], 2)
-    assert throughput(snapshot, wanted(snapshot)) > throughput(snapshot, in_turn)
+    assert throughput(snapshot, wanted(snapshot, 3)) > throughput(snapshot, in_turn)
 
 
 def test_unasked_it_adds_one_worker_while_an_operator_is_congested():
@@ -117,32 +114,33 @@ def test_unasked_it_adds_one_worker_while_an_operator_is_congested():
 
 
 def test_an_operator_at_its_bound_is_passed_over():
-    assert wanted(linear(slots=1, max_parallelism=1)) == {}
+    assert wanted(linear(max_parallelism=1), 1) == {}
 
 
 def test_slots_of_a_new_node_are_the_instances_of_an_old_one():
     nodes = {"spout": "n1", "a": "n1", "b": "n2", "sink": "n2"}
-    four = dataflow({"spout": 1000, "a": 300, "b": 500, "sink": 1000}, "spout>a a>b b>sink", 1000, nodes, add_nodes=1)
-    assert slots_to_fill(four) == 2
-    assert Stela().decide(four, None)[0].add_nodes == 1
+    four = dataflow({"spout": 1000, "a": 300, "b": 500, "sink": 1000}, "spout>a a>b b>sink", 1000, nodes)
+    decision, _ = Stela(add_nodes=1).decide(four, None)
+    assert sum(workers - 1 for workers in decision.parallelism.values()) == 2
+    assert decision.add_nodes == 1
 
 
 def test_the_node_with_the_lowest_sum_goes_and_its_instances_with_it():
     nodes = {"spout": "n1", "a": "n2", "b": "n2", "sink": "n3"}
-    snapshot = dataflow({"spout": 1000, "a": 300, "b": 500, "sink": 1000}, "spout>a a>b b>sink", 1000, nodes, remove_nodes=1)
+    snapshot = dataflow({"spout": 1000, "a": 300, "b": 500, "sink": 1000}, "spout>a a>b b>sink", 1000, nodes)
     assert node_sums(snapshot) == {"n1": 0.0, "n3": 1.0, "n2": 2.0}
-    decision, _ = Stela().decide(snapshot, None)
+    decision, _ = Stela(remove_nodes=1).decide(snapshot, None)
     assert (decision.remove_node, decision.parallelism) == ("n1", {})
     assert [tuple(move) for move in decision.relocate] == [("spout", "n1", "n3")]
 
 
 @pytest.mark.parametrize("nodes", [None, {"spout": "n1", "a": "n1", "b": "n1", "sink": "n1"}])
 def test_the_last_node_stays(nodes):
-    snapshot = dataflow({"spout": 1000, "a": 300, "b": 500, "sink": 1000}, "spout>a a>b b>sink", 1000, nodes, remove_nodes=1)
+    snapshot = dataflow({"spout": 1000, "a": 300, "b": 500, "sink": 1000}, "spout>a a>b b>sink", 1000, nodes)
     with pytest.raises(FlowError, match="one has to stay"):
-        Stela().decide(snapshot, None)
+        Stela(remove_nodes=1).decide(snapshot, None)
 
 
 def test_added_nodes_need_to_know_where_the_instances_are():
     with pytest.raises(FlowError, match="add_nodes needs the operators' nodes"):
-        Stela().decide(linear(add_nodes=1), None)
+        Stela(add_nodes=1).decide(linear(), None)

@@ -10,7 +10,7 @@ from evenflow.scheduler.policies.base import settled
 from evenflow.scheduler.policies.dataflow.figures import InstanceFigures, OperatorFigures
 from evenflow.scheduler.policies.dataflow.settings import PolicySettings
 from evenflow.scheduler.policies.dataflow.snapshot import DataflowSnapshot, Edge
-from evenflow.scheduler.policies.threshold import Threshold, ThresholdMemory, busiest_rate
+from evenflow.scheduler.policies.threshold import ThresholdMemory, ThresholdPolicy, busiest_rate
 
 
 def dataflow(
@@ -24,14 +24,14 @@ def working(parallelism: int, each: float = 100.0) -> OperatorFigures:
     return OperatorFigures("count", parallelism, true_processing_rate=each * parallelism)
 
 
-def wanted(snapshot: DataflowSnapshot) -> int:
-    return settled(Threshold(), snapshot).parallelism.get("count", snapshot.operator("count").parallelism)
+def wanted(snapshot: DataflowSnapshot, **own) -> int:
+    return settled(ThresholdPolicy(**own), snapshot).parallelism.get("count", snapshot.operator("count").parallelism)
 
 
 @given(st.integers(1, 50), st.floats(0, 1e5), st.floats(1, 5), st.floats(0.3, 1))
 def test_more_demand_never_takes_fewer_workers(parallelism, demand, factor, target):
-    settings = {"target_utilisation": target, "utilisation_band": 0.0}
-    assert wanted(dataflow(demand * factor, working(parallelism), **settings)) >= wanted(dataflow(demand, working(parallelism), **settings))
+    own = {"target_utilisation": target, "utilisation_band": 0.0}
+    assert wanted(dataflow(demand * factor, working(parallelism)), **own) >= wanted(dataflow(demand, working(parallelism)), **own)
 
 
 @given(st.integers(1, 50), st.floats(0, 1e5))
@@ -67,7 +67,7 @@ def test_the_time_that_a_change_takes_is_caught_up_with():
 def test_fewer_workers_must_have_been_enough_for_a_while_and_the_most_of_that_time_stay():
     memory, decided = ThresholdMemory(), []
     for time, demand in ((0, 70), (20, 140), (40, 70), (60, 70)):
-        decision, memory = Threshold().decide(dataflow(demand, working(9), time), memory)
+        decision, memory = ThresholdPolicy().decide(dataflow(demand, working(9), time), memory)
         decided.append(decision.parallelism)
     assert decided == [{}, {}, {}, {"count": 2}]
 
@@ -75,7 +75,7 @@ def test_fewer_workers_must_have_been_enough_for_a_while_and_the_most_of_that_ti
 def test_a_busy_look_in_between_begins_the_wait_anew():
     memory, decided = ThresholdMemory(), []
     for time, demand in ((0, 70), (20, 600), (40, 70), (60, 70), (100, 70)):
-        decision, memory = Threshold().decide(dataflow(demand, working(9), time), memory)
+        decision, memory = ThresholdPolicy().decide(dataflow(demand, working(9), time), memory)
         decided.append(decision.parallelism)
     assert decided == [{}, {}, {}, {}, {"count": 1}]
 
@@ -89,26 +89,26 @@ def test_workers_that_bring_nothing_are_not_followed_by_more():
         others = [InstanceFigures(100, observed_processing_rate=50 / (parallelism - 1)) for _ in range(parallelism - 1)]
         return OperatorFigures.summed("count", [InstanceFigures(100, observed_processing_rate=100), *others])
 
-    first, memory = Threshold().decide(dataflow(300, hot(2)), ThresholdMemory())
+    first, memory = ThresholdPolicy().decide(dataflow(300, hot(2)), ThresholdMemory())
     assert first.parallelism == {"count": 6}
-    second, memory = Threshold().decide(dataflow(300, hot(6)), memory)
+    second, memory = ThresholdPolicy().decide(dataflow(300, hot(6)), memory)
     assert second.parallelism == {}
     assert "more of them brought next to nothing" in second.reason
-    assert Threshold().decide(dataflow(300, hot(6)), memory)[0].parallelism == {}
+    assert ThresholdPolicy().decide(dataflow(300, hot(6)), memory)[0].parallelism == {}
 
 
 def test_workers_that_help_are_followed_by_more():
-    _, memory = Threshold().decide(dataflow(300, working(2)), ThresholdMemory())
-    decision, _ = Threshold().decide(dataflow(900, working(5)), memory)
+    _, memory = ThresholdPolicy().decide(dataflow(300, working(2)), ThresholdMemory())
+    decision, _ = ThresholdPolicy().decide(dataflow(900, working(5)), memory)
     assert decision.parallelism == {"count": 13}
 
 
 def decided(*looks: tuple[int, float, float]) -> list[int]:
     """Return the decided workers for each (workers, demand, rate), as if each decision were carried out in between or not."""
-    memory, found = Threshold().start(), []
+    policy = ThresholdPolicy(target_utilisation=1.0)
+    memory, found = policy.start(), []
     for workers, demand, rate in looks:
-        snapshot = dataflow(demand, working(workers, rate / workers), target_utilisation=1.0)
-        decision, memory = Threshold().decide(snapshot, memory)
+        decision, memory = policy.decide(dataflow(demand, working(workers, rate / workers)), memory)
         found.append(decision.parallelism.get("count", workers))
     return found
 
@@ -123,10 +123,10 @@ def test_a_scale_out_that_brought_nothing_is_forgotten_once_somebody_else_change
 
 
 def test_a_look_without_figures_does_not_make_it_forget_what_the_last_scale_out_brought():
-    snapshot, memory = dataflow(180, working(10, 9), target_utilisation=1.0), Threshold().start()
-    _, memory = Threshold().decide(snapshot, memory)
-    _, memory = Threshold().decide(dataflow(180, OperatorFigures("count", 20), target_utilisation=1.0), memory)
-    decision, _ = Threshold().decide(dataflow(180, working(20, 4.7), target_utilisation=1.0), memory)
+    policy = ThresholdPolicy(target_utilisation=1.0)
+    _, memory = policy.decide(dataflow(180, working(10, 9)), policy.start())
+    _, memory = policy.decide(dataflow(180, OperatorFigures("count", 20)), memory)
+    decision, _ = policy.decide(dataflow(180, working(20, 4.7)), memory)
     assert decision.parallelism == {}
 
 

@@ -8,8 +8,11 @@ from hypothesis import strategies as st
 
 from evenflow.scheduler.policies.dataflow.figures import OperatorFigures
 from evenflow.scheduler.policies.dataflow.snapshot import DataflowSnapshot, Edge
-from evenflow.scheduler.policies.turns import Turn, after_change, steady
+from evenflow.scheduler.policies.ds2 import Ds2
+from evenflow.scheduler.policies.turns import Noise, Turn, after_change, steady
 from evenflow.testing.load_model.closed_loop import ClusterModel, Controller, ModelOperator, closed_loop
+
+NOISE = Noise(change=0.1, target_ratio=0.95)
 
 
 def snapshot(workers, read=300.0):
@@ -32,7 +35,7 @@ def snapshot(workers, read=300.0):
 )
 def test_operator_stays_as_it_is_for_as_little_as_noise_may_be(grew, now, workers, need, read, stays):
     last = (Turn("count", grew, 2.0),)
-    kept, notes = steady(last, {"count": workers}, {"count": need}, snapshot(now, read))
+    kept, notes = steady(last, {"count": workers}, {"count": need}, snapshot(now, read), NOISE)
     assert (kept == {}) is stays
     assert len(notes) == stays
 
@@ -46,7 +49,7 @@ def test_last_change_of_each_operator_is_remembered():
 
 @given(st.integers(1, 9), st.integers(1, 9), st.floats(0.1, 9))
 def test_first_change_is_never_held_back(now, workers, need):
-    assert steady((), {"count": workers}, {"count": need}, snapshot(now)) == ({"count": workers}, ())
+    assert steady((), {"count": workers}, {"count": need}, snapshot(now), NOISE) == ({"count": workers}, ())
 
 
 def trembling(time):
@@ -56,5 +59,5 @@ def trembling(time):
 
 def test_ds2_does_not_swing_where_the_demand_trembles_about_a_whole_number_of_workers():
     operators = [ModelOperator("source", 5000.0, demand=trembling), ModelOperator("count", 100.0)]
-    course = closed_loop(ClusterModel(operators, [("source", "count")]), Controller("ds2"), 600.0)
+    course = closed_loop(ClusterModel(operators, [("source", "count")]), Controller(Ds2()), 600.0)
     assert course.sizes("count") in ([1, 2, 3], [1, 3])
