@@ -48,7 +48,7 @@ doctest: $(INSTALLED) ## the examples in docstrings
 	$(BIN)/python -m pytest tests/docstrings
 
 unit: $(INSTALLED) ## all tests without Ray and Spark
-	$(BIN)/python -m pytest tests/unit
+	$(BIN)/python -m pytest tests/unit tests/simulation tests/project
 
 COVERAGE = $(BIN)/python -m coverage
 COVERED := engine scheduler balancer
@@ -57,7 +57,7 @@ SIMULATED := simulation steering joins kept_values kinds_of_windows
 coverage: $(INSTALLED) ## whether tests without Ray reach 95 % of the lines of engine/, scheduler/ and balancer/; minutes
 	rm -rf build/coverage
 	$(COVERAGE) run -m pytest -p no:cacheprovider -q $(COVERED:%=tests/unit/%)
-	EVENFLOW_SEEDS=60 $(COVERAGE) run -m pytest -p no:cacheprovider -q --timeout 600 $(SIMULATED:%=tests/unit/test_%.py)
+	EVENFLOW_SEEDS=60 $(COVERAGE) run -m pytest -p no:cacheprovider -q --timeout 600 $(SIMULATED:%=tests/simulation/test_%.py)
 	$(COVERAGE) combine --quiet
 	$(COVERAGE) report --show-missing --fail-under 0 --skip-covered
 	@failed=0; for each in $(COVERED); do \

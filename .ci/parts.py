@@ -20,7 +20,7 @@ from progress import Progress
 from summary import details, summary
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 TOLD = os.environ.get("EVENFLOW_TEST_PATIENCE")
 from patience import FACTOR, VARIABLE  # noqa: E402 -- tests are no package
 
@@ -30,27 +30,29 @@ AT_ONCE = {"test": 4, "check": 3}
 """The number of parts that run at a time. Those of `make test` that start jobs mostly wait; two of `make check` keep a processor
 busy.
 """
-"""The factor by which concurrent parts delay each other beyond the delay measured before they begin."""
 
 UNIT, CLUSTER, SPARK, DOCSTRINGS = Path("tests/unit"), Path("tests/cluster"), Path("tests/spark"), Path("tests/docstrings")
+SIMULATION, PROJECT = Path("tests/simulation"), Path("tests/project")
 CONNECTORS = UNIT / "connectors"
 """Tests that sometimes wait for brokers, databases and servers."""
 PROGRAMS = [UNIT / "evenflow", UNIT / "s3", DOCSTRINGS]
 """Users' programs, and those of the documentation. They wait for jobs and processes."""
 
 SIMULATIONS = [
-    UNIT / f"test_{name}.py"
+    SIMULATION / f"test_{name}.py"
     for name in (
         "simulation", "moving", "scaling", "steering", "state_in_backends", "joins", "kept_values", "kinds_of_windows", "crashing",
         "splitting", "automatic_splitting", "rows_and_times", "nexmark_in_simulations",
     )
 ]  # fmt: skip
 OUTSIDE = [
-    CLUSTER / f"test_{name}.py"
-    for name in (
-        "clones", "placement", "several_hosts", "stela_on_ray", "wire",
-        "kafka_on_ray", "kafka_sink_on_ray", "kafka_chaos", "tables_on_ray",
+    CLUSTER / folder / f"test_{name}.py"
+    for folder, names in (
+        ("moves", ("placement", "stela_on_ray")),
+        ("processes", ("clones", "several_hosts", "wire")),
+        ("connectors", ("kafka_on_ray", "kafka_sink_on_ray", "kafka_chaos", "tables_on_ray")),
     )
+    for name in names
 ]  # fmt: skip
 """Tests that start more than the shared cluster of all tests on Ray: other clusters, in separate programs, brokers and databases.
 """
@@ -78,7 +80,7 @@ def pytest(which: str, *paths: Path, without: list[Path] | tuple[Path, ...] = ()
 FIRST = [
     Part("clusters", pytest("not slow", CLUSTER, SPARK)),
     Part("programs", pytest("not slow", *PROGRAMS)),
-    Part("unit", pytest("not slow", UNIT, without=[*SIMULATIONS, CONNECTORS, *PROGRAMS[:-1]])),
+    Part("unit", pytest("not slow", UNIT, SIMULATION, PROJECT, without=[*SIMULATIONS, CONNECTORS, *PROGRAMS[:-1]])),
     Part("style", ["make", f"VENV={sys.prefix}", "--no-print-directory", "--keep-going", "lint", "types"]),
     Part("connectors+few-simulations", pytest("not slow", CONNECTORS, *SIMULATIONS)),
 ]
@@ -87,7 +89,7 @@ FIRST = [
 REST = [
     Part("outside+spark", pytest("slow", *OUTSIDE, SPARK)),
     Part("cluster", pytest("slow", CLUSTER, without=OUTSIDE)),
-    Part("slow-unit", pytest("slow", DOCSTRINGS, UNIT, without=SIMULATIONS)),
+    Part("slow-unit", pytest("slow", DOCSTRINGS, UNIT, SIMULATION, PROJECT, without=SIMULATIONS)),
     Part("simulations", pytest("", *SIMULATIONS)),
 ]
 """Parts of `make check`."""

@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, settings
 from patience import patience
 from tiers import mark_slow
 
+pytest_plugins = ["guard"]
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell without job control starts what it puts into the background so, and every process that a test starts would be deaf to Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)

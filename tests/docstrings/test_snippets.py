@@ -23,17 +23,17 @@ DOCS = ROOT / "docs"
 PYTHON = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 
 RUN_ELSEWHERE = {
-    "concepts/recovery.md": "tests/cluster/test_pages_on_ray.py",
+    "concepts/recovery.md": "tests/cluster/views/test_pages_on_ray.py",
     "how-to/connectors.md": "tests/docstrings/test_connectors_page.py",
     "how-to/kafka.md": "tests/unit/connectors/kafka/test_kafka_page.py",
     "how-to/spark.md": "tests/spark/test_spark_page.py",
-    "tutorial/4-on-ray.md": "tests/cluster/test_pages_on_ray.py",
-    "tutorial/5-a-skewed-stream.md": "tests/cluster/test_pages_on_ray.py",
+    "tutorial/4-on-ray.md": "tests/cluster/views/test_pages_on_ray.py",
+    "tutorial/5-a-skewed-stream.md": "tests/cluster/views/test_pages_on_ray.py",
 }
 """Pages whose snippets need Ray, Spark, a broker or a server, and the tests that give it to them."""
 
 NEEDS_NODES = "job.scale_out(nodes=1)"
-"""`tests/cluster/several_nodes.py` has nodes; here the calls are checked only."""
+"""`tests/support/cluster/several_nodes.py` has nodes; here the calls are checked only."""
 
 
 def snippets(page: str) -> list[tuple[str, str | None]]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 import weakref
 from queue import SimpleQueue
 from types import SimpleNamespace
@@ -91,6 +92,15 @@ def coordinator(messages):
     return SimpleNamespace(report=SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda *call: messages(call))))
 
 
+def opened(run):
+    """Wait until the task of a run has opened its operators, and return them."""
+    deadline = time.monotonic() + patience(60)
+    while not (operators := run._task.task.operators):
+        assert time.monotonic() < deadline, "the task has not opened its operators"
+        threading.Event().wait(0.001)
+    return operators
+
+
 def test_a_worker_frees_the_state_of_an_attempt_before_it_begins_the_next():
     flow = ef.Dataflow("again")
     flow.read(ef.from_items([1])).key_by("item").stateful_map(lambda state, row: (row, None)).write(ef.to_list([]))
@@ -101,7 +111,7 @@ def test_a_worker_frees_the_state_of_an_attempt_before_it_begins_the_next():
         worker.connect("token", attempt, {}, ())
         worker.start("token", attempt)
         if attempt == 1:
-            state = weakref.ref(worker._current._task.task.operators[0].state)
+            state = weakref.ref(opened(worker._current)[0].state)
             assert state() is not None
     try:
         assert state() is None

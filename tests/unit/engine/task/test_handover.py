@@ -1,4 +1,4 @@
-"""Elements that a worker refuses while state moves; complete runs are in `tests/unit/scenarios`."""
+"""Elements that a worker refuses while state moves; complete runs are in `tests/simulation/scenarios`."""
 
 from __future__ import annotations
 
