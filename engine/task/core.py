@@ -427,10 +427,10 @@ class TaskCore:
                 self._thaw()
         if not self._time.channels:
             self._finish_if_done()
-        elif self._alignment.begun:
-            self._try_complete()
         else:
-            self._follow()
+            self._follow()  # the end comes before the barrier that it may complete
+            if self._alignment.begun:
+                self._try_complete()
 
     def _try_complete(self) -> None:
         barrier = self._alignment.complete(self._time.channels)

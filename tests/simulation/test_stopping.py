@@ -57,3 +57,7 @@ def test_runs_that_are_stopped_and_go_on_give_together_the_rows_of_the_oracle(di
 
 def test_an_operator_that_has_removed_keys_before_it_had_any_saves_what_changed():
     check_stops(flows_rows.first_rows, [105], actions=with_crashes(with_scaling(keyed_only=True)))
+
+
+def test_end_of_an_input_that_completes_a_barrier_counts_before_it_at_every_worker_of_a_join():
+    check_stops(flows_joins.join_with_an_empty_side, [11], parallelism=(3,), actions=DISTURBANCES["scaling"])
