@@ -1,4 +1,4 @@
-# Each target makes the environment that it runs in: `make test` and `make demo` are all that a newcomer needs.
+# Each target creates the environment that it runs in: `make test` and `make demo` are all that a newcomer needs.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -11,8 +11,8 @@ INSTALLED := $(VENV)/installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 UV := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt
 
-# A test run starts hundreds of Python processes. Without bytecode each compiles Ray, pyarrow and evenflow anew, which is most of what it costs:
-# it is kept here even where the shell says that Python shall write none.
+# A test run starts hundreds of Python processes. Without bytecode each would compile Ray, pyarrow and evenflow, which takes most of its time:
+# bytecode is written to this folder even if the shell sets PYTHONDONTWRITEBYTECODE.
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
 
@@ -29,16 +29,16 @@ test: $(INSTALLED) java ## the first check, a few minutes: style, types, docstri
 check: $(INSTALLED) java browser ## all other tests: many seeds, benchmarks, chaos, hosts, the page in a browser
 	@$(BIN)/python .ci/parts.py check
 
-lint: $(INSTALLED) ## style, and whether the public API breaks who uses it
+lint: $(INSTALLED) ## style, and changes of the public API that would break programs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python .ci/public_api.py check
 
-format: $(INSTALLED) ## put the style right
+format: $(INSTALLED) ## fix the style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-api: $(INSTALLED) ## docs/api.txt anew, with which `make lint` compares the public API
+api: $(INSTALLED) ## update docs/api.txt, with which `make lint` compares the public API
 	$(BIN)/python .ci/public_api.py write
 
 types: $(INSTALLED) ## mypy --strict
@@ -54,7 +54,7 @@ COVERAGE = $(BIN)/python -m coverage
 COVERED := engine scheduler balancer
 SIMULATED := simulation steering joins kept_values kinds_of_windows
 
-coverage: $(INSTALLED) ## whether tests without Ray reach 95 % of the lines of engine/, scheduler/ and balancer/; minutes
+coverage: $(INSTALLED) ## the lines that tests without Ray reach; fails below 95 % of engine/, scheduler/ or balancer/; minutes
 	rm -rf build/coverage
 	$(COVERAGE) run -m pytest -p no:cacheprovider -q $(COVERED:%=tests/unit/%)
 	EVENFLOW_SEEDS=60 $(COVERAGE) run -m pytest -p no:cacheprovider -q --timeout 600 $(SIMULATED:%=tests/simulation/test_%.py)
@@ -81,10 +81,10 @@ simulate: $(INSTALLED) ## more simulated jobs: moves, scaling, policies, backend
 MINUTES ?= 10
 SEED ?=
 
-chaos: $(INSTALLED) java ## two jobs in one, of which something is killed every 5 s, compared with Spark; MINUTES=10 SEED=
+chaos: $(INSTALLED) java ## a job that loses a process every 5 s, compared with Spark; MINUTES=10 SEED=
 	$(BIN)/python -W ignore -m evenflow.bench.recovery.chaos --minutes $(MINUTES) $(SEED:%=--seed %)
 
-chaos-kafka: $(INSTALLED) ## Kafka to Kafka exactly once, while something is killed or cut every 2 s, compared with DuckDB; MINUTES=1 SEED=
+chaos-kafka: $(INSTALLED) ## Kafka to Kafka exactly once, with a killed process or cut connection every 2 s, compared with DuckDB; MINUTES=1 SEED=
 	$(BIN)/python -W ignore -m evenflow.bench.kafka.chaos $(if $(filter file,$(origin MINUTES)),,--minutes $(MINUTES)) $(SEED:%=--seed %)
 
 bench: $(INSTALLED) java ## the benchmarks
@@ -106,13 +106,13 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(UV) --no-build-isolation -e ".[dev,demo,bench]"
 	@touch $@
 
-docs: $(INSTALLED) ## the site in build/site, from docs/ and the docstrings; a link that leads nowhere is an error
+docs: $(INSTALLED) ## the site in build/site, from docs/ and the docstrings; a broken link is an error
 	@$(BIN)/python -c 'import furo, myst_parser, sphinx' 2>/dev/null || { \
 	  eval "$$($(PIP) config list | $(BIN)/python .ci/pip_settings.py)"; $(UV) --no-build-isolation -e ".[docs]"; }
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --write-all -b html -d build/site-cache docs build/site
 	@echo "build/site/index.html"
 
-pictures: $(INSTALLED) browser ## docs/images/page-*.png anew: the page of a job that moves keys, in a browser; minutes
+pictures: $(INSTALLED) browser ## update docs/images/page-*.png: the page of a job that moves keys, in a browser; minutes
 	$(BIN)/python .ci/pictures.py
 
 java:
@@ -154,9 +154,9 @@ if [ -z "$${JAVA_HOME:-}" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/n
   found="$$(major)"; \
   if [ "$${found:-0}" -ge 17 ]; then exit 0; fi; \
 fi; \
-echo "Spark needs Java 17 or newer; $$java is $${found:-not there}." >&2; \
+echo "Spark needs Java 17 or newer; $$java is $${found:-not installed}." >&2; \
 echo "Install one (on Debian and Ubuntu: sudo apt-get install openjdk-17-jre-headless, or openjdk-21-jre-headless)" >&2; \
-echo "and let JAVA_HOME name it, or leave JAVA_HOME unset and have it on the PATH." >&2; exit 1
+echo "and set JAVA_HOME to it, or put it on the PATH and leave JAVA_HOME unset." >&2; exit 1
 endef
 
 define find_browser
@@ -166,6 +166,6 @@ if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
   apt-get update -q && apt-get install -q -y chromium; \
   if command -v chromium >/dev/null; then exit 0; fi; \
 fi; \
-echo "The page of evenflow is tested in Chromium, which is not there." >&2; \
-echo "Install it (on Debian and Ubuntu: sudo apt-get install chromium), or let CHROMIUM name its program." >&2; exit 1
+echo "The web page is tested in Chromium, which is not installed." >&2; \
+echo "Install it (on Debian and Ubuntu: sudo apt-get install chromium), or set CHROMIUM to its path." >&2; exit 1
 endef

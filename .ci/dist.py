@@ -55,7 +55,7 @@ def copy_of_sources(folder: Path) -> Path:
 
 
 def main() -> None:
-    """Build, install, run."""
+    """Build the wheel, install it, and run a flow."""
     shutil.rmtree(DIST, ignore_errors=True)
     DIST.mkdir()
     with tempfile.TemporaryDirectory() as name:
@@ -65,7 +65,7 @@ def main() -> None:
             archive.extractall(work / "unpacked", filter="data")
         (unpacked,) = (work / "unpacked").iterdir()
         wheel = build("wheel", unpacked, DIST)
-        print(f"built {sdist.relative_to(ROOT)} and, of it, {wheel.relative_to(ROOT)}")
+        print(f"built {sdist.relative_to(ROOT)} and, from it, {wheel.relative_to(ROOT)}")
 
         venv.create(work / "empty", with_pip=False)
         python = work / "empty/bin/python"

@@ -36,7 +36,7 @@ SIMULATION, PROJECT = Path("tests/simulation"), Path("tests/project")
 CONNECTORS = UNIT / "connectors"
 """Tests that sometimes wait for brokers, databases and servers."""
 PROGRAMS = [UNIT / "evenflow", UNIT / "s3", DOCSTRINGS]
-"""Users' programs, and those of the documentation. They wait for jobs and processes."""
+"""Tests of users' programs and of those in the documentation. They wait for jobs and processes."""
 
 SIMULATIONS = [
     SIMULATION / f"test_{name}.py"

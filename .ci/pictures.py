@@ -79,7 +79,7 @@ async def follow(job: LocalJob, hub: Hub, recording: RecordingWriter) -> None:
 
 
 async def act(_job: str, request: Action) -> Answer:
-    """Answer an action as the follower has a worker's process do it: this process is that of all workers."""
+    """Answer an action in place of a worker's process: all workers run in this one."""
     stacks, problem = await asyncio.to_thread(own_stacks, None, SAMPLED_SECONDS)
     return {"problem": problem} if problem else {"done": begun(request, None), "stacks": stacks}
 

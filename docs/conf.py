@@ -1,4 +1,4 @@
-"""How `make docs` builds the site: Sphinx reads the Markdown pages of this folder, and takes the reference from docstrings and code."""
+"""The settings of `make docs`: Sphinx reads the Markdown pages of this folder, and takes the reference from docstrings and code."""
 
 from __future__ import annotations
 

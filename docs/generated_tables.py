@@ -1,4 +1,4 @@
-"""What the reference says of commands, settings and metrics, as Markdown, taken from the code that defines them.
+"""Generates the reference of commands, settings and metrics as Markdown, from the code that defines them.
 
 A page has `<!-- table: commands -->` where `commands()` goes.
 """
@@ -22,7 +22,7 @@ SCALING_POLICIES = tuple(name.partition(":")[2] for name in POLICIES.values())
 
 
 def commands() -> str:
-    """A section for each command of `evenflow`, with its help."""
+    """Return a section for each command of `evenflow`, with its help."""
     os.environ["COLUMNS"] = "100"  # argparse wraps its help at the terminal's width
     return "\n\n".join(f"## `evenflow {name}`\n\n```text\n{_help(name)}```" for name in COMMANDS)
 
@@ -34,7 +34,7 @@ def _help(name: str) -> str:
 
 
 def settings() -> str:
-    """A section for `JobConfig`, one for each of its groups, and one for each scaling policy."""
+    """Return a section for `JobConfig`, one for each of its groups, and one for each scaling policy."""
     groups = [(field.name, field.default_factory) for field in fields(JobConfig) if isinstance(field.default_factory, type)]
     sections = [_section("JobConfig", JobConfig, without={name for name, _ in groups})]
     sections += [_section(f"{name}={group.__name__}(...)", group) for name, group in groups]
@@ -59,14 +59,14 @@ def _cell(text: str) -> str:
 
 
 def _ended_job() -> ef.Job:
-    """Metrics are those of a job; it may be over."""
+    """Run a job to its end: the metrics of a job can be read after it."""
     flow = ef.Dataflow("job")
     flow.read(ef.from_items([{"n": 1}])).write(ef.to_list([]))
     return flow.run(runtime="local").wait("30s")
 
 
 def metrics() -> str:
-    """A row for each metric that Prometheus reads."""
+    """Return a row for each metric that Prometheus reads."""
     rows = [_metric(family) for family in JobCollector("job", _ended_job()._runtime).collect()]  # noqa: SLF001 -- what a coordinator asks
     return "\n".join(["| metric | type | labels | meaning |", "| --- | --- | --- | --- |", *rows])
 

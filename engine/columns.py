@@ -56,7 +56,7 @@ class Columns:
         return None
 
     def only(self, names: Iterable[str]) -> Columns:
-        """Return these columns, as far as they are known, as part of a stream with perhaps others."""
+        """Return the columns `names`, with the types that are known, of a stream that may have others."""
         return Columns({name: self.type_of(name) for name in names})
 
     def schema(self) -> pa.Schema | None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .connectors.python.generator import from_generator
     from .connectors.python.items import from_items
     from .connectors.python.list_sink import to_list
-    from .connectors.python.print_rows import print_rows as print  # noqa: A004 -- ef.print, beside ef.to_list
+    from .connectors.python.print_rows import print_rows as print  # noqa: A004 -- ef.print, like ef.to_list
     from .connectors.spark.sink import to_spark
     from .connectors.spark.source import from_spark
     from .connectors.sql.sink import write_sql

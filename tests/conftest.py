@@ -34,13 +34,13 @@ settings.load_profile("repeatable")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The bound that ends the process of a test that hangs in C code grows like the others; pytest reads it from its file for each test."""
+    """Scale the timeout of tests that hang in C code like the others; pytest reads it from its settings for each test."""
     config._inicache["faulthandler_timeout"] = patience(float(config.getini("faulthandler_timeout")))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what `make test` doesn't run, and let the bound of every test grow with the machine's patience."""
+    """Mark tests that `make test` doesn't run, and scale the timeout of every test by the machine's patience."""
     mark_slow(items)
     for item in items:
         marked = item.get_closest_marker("timeout")
@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session", autouse=True)
 def bounds_of_a_jobs_calls_grow_too() -> Iterator[None]:
-    """`job.wait("60s")`, and the bounds that calls have by themselves: also in programs of the documentation, which run as they stand."""
+    """Scale `job.wait("60s")` and the default timeouts of calls, also in programs of the documentation, which run unchanged."""
     import evenflow.job
 
     seconds = evenflow.job.seconds

@@ -113,7 +113,7 @@ def capacity(query: str) -> float:
 
 
 def moved(query: str, rate: float) -> dict[str, Change]:
-    """In one job, move a quarter of the state by one strategy and back by the other, and then add a worker."""
+    """Move a quarter of the state of one job by one strategy and back by the other, and then add a worker."""
     busy = machine.busy_share()
     job, sink, begun = start(query, rate)
     operator, spans = OPERATORS[query], {}

@@ -2,7 +2,7 @@
 
 Two streaming queries feed one job: counts and sums per key and window of a second (T1), and the rows far above the running mean of their
 key (T2), each from a source of its own. The balancer and a scaling policy are on, and the demand changes, so that they act. The cluster has
-two nodes, one of which is cut off from time to time, with a coordinator that doesn't know that it was declared lost.
+two nodes. One is cut off from time to time, with a coordinator that doesn't know that it was declared lost.
 
     make chaos MINUTES=10        or        python -m evenflow.bench.recovery.chaos --minutes 10 --seed 7
 """
@@ -37,7 +37,7 @@ from .zombie_node import HEALTH, NODE, ZombieNode
 NAME = "chaos"
 EVERY = 5.0
 DEMAND = (500, 1_500)
-"""GeneratedRows per second, for `PHASE` seconds each."""
+"""Rows per second, for `PHASE` seconds each."""
 
 PHASE = 20
 FEED_EVERY = 1.0

@@ -47,7 +47,7 @@ class InputColumn:
 
     @property
     def untyped(self) -> bool:
-        """Return True if the column has held only nulls so far."""
+        """True if the column has held only nulls so far."""
         return bool(pa.types.is_null(self.type))
 
     def refusal(self, accepted: str) -> RecordError:

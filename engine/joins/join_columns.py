@@ -49,14 +49,14 @@ class JoinColumns:
         return Batch(pa.RecordBatch.from_arrays(columns, names=[*left.schema.names, *names.values()]), times)
 
     def left_only(self, left: pa.RecordBatch, right: pa.Schema | None, times: Times | None) -> Batch:
-        """Return rows of left with nulls for right's columns, as far as these are known."""
+        """Return rows of left with nulls for right's columns; without these while they are unknown."""
         names = {} if right is None else self._right_names(left.schema, right)
         nulls = [pa.nulls(left.num_rows, right.field(name).type) for name in names] if right is not None else []
         left = left if right is None else self._widened(left, right)
         return Batch(pa.RecordBatch.from_arrays([*left.columns, *nulls], names=[*left.schema.names, *names.values()]), times)
 
     def right_only(self, left: pa.Schema | None, right: pa.RecordBatch, times: Times | None) -> Batch:
-        """Return rows of right with nulls for left's columns, as far as these are known.
+        """Return rows of right with nulls for left's columns; without these while they are unknown.
 
         Key columns with the same name on both sides have right's key.
         """

@@ -1,7 +1,7 @@
-"""The windows of two streams: which rows are late, and which windows are complete, with the rows of both sides.
+"""The windows of two streams: finds late rows, and complete windows with the rows of both sides.
 
-A kind of windows keeps nothing itself: what is complete follows from the rows' times and the watermark alone. So only rows are moved and
-saved.
+Windows have no state of their own: the rows' times and the watermark alone decide which windows are complete. So only rows are
+moved and saved.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Groups = npt.NDArray[np.int64]
 class Complete:
     """Rows of complete windows: `sides` has blocks in memory, each with the number of every row's window.
 
-    `starts`, `ends`, `times`: of each window, its bounds and the event time of its results.
+    `starts`, `ends`, `times`: the bounds of each window and the event time of its results.
     """
 
     starts: Times
@@ -44,9 +44,9 @@ class Complete:
     sides: Mapping[Side, Sequence[tuple[Block, Groups]]]
 
     def by_key(self, keys: Keys, operator: str) -> Iterator[tuple[Complete, list[pa.Array]]]:
-        """Yield the same with a window for each key, and the keys' columns, one row per window.
+        """Yield the same with a window for each key, and the key columns, one row per window.
 
-        These are several parts if no type holds all keys: times of different units, some beyond the range of the finer one.
+        Yields several parts if no type holds all keys: times of different units, some beyond the range of the finer one.
         """
         parts = [(side, block, groups) for side, blocks in self.sides.items() for block, groups in blocks]
         key, pieces = key_codes([(side, block) for side, block, _ in parts], keys, operator)
@@ -88,23 +88,23 @@ class Complete:
 
 
 class WindowRows(ABC):
-    """One kind of windows."""
+    """A kind of windows of two streams."""
 
     @abstractmethod
     def due(self, times: Times) -> Times:
-        """The due time of rows with these event times."""
+        """Return the due times of rows with these event times."""
 
     @abstractmethod
     def late(self, times: Times, watermark: int) -> npt.NDArray[np.bool_]:
-        """Which rows with these event times are late."""
+        """Return a mask of the rows with these event times that are late."""
 
     @abstractmethod
     def complete(self, logs: Logs, after: int, until: int) -> Iterator[Complete]:
-        """The windows with rows that are complete at the watermark `until`, and were not at `after`."""
+        """Yield the windows with rows that are complete at the watermark `until` and were not at `after`."""
 
     @abstractmethod
     def forget(self, logs: Logs, watermark: int) -> None:
-        """Forget rows that are in complete windows only."""
+        """Discard rows that are in complete windows only."""
 
 
 class FixedWindows(WindowRows):
@@ -134,11 +134,11 @@ class FixedWindows(WindowRows):
             log.forget(self._earliest(watermark))
 
     def _earliest(self, watermark: int) -> int:
-        """The earliest time in a window that is not complete."""
+        """Return the earliest time in a window that is not complete."""
         return watermark if watermark == MAX_TIME else max(watermark - self._windows.size, MIN_TIME)
 
     def _ends(self, logs: Logs, after: int, until: int) -> list[int]:
-        """The ends in (after, until] of windows with rows, rising."""
+        """Return the ends in (after, until] of windows with rows, ascending."""
         windows = self._windows
         if (after - windows.offset - windows.size) // windows.slide == (until - windows.offset - windows.size) // windows.slide:
             return []

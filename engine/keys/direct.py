@@ -1,8 +1,8 @@
-"""The keys of a batch as places of a direct-address table, some of which may stay empty.
+"""The keys of a batch as places in a direct-address table, where some places may stay empty.
 
-The place of an integer is its distance from the lowest, that of a text in a dictionary its index. Who aggregates by place and then takes
-the places that have rows needn't find the distinct keys first, which costs more than to count and to sum. That pays off while there are few
-places for each row.
+The place of an integer is its distance from the lowest; that of a text in a dictionary is its index. An aggregation by place, which
+then takes the places that have rows, needn't find the distinct keys first; finding them takes longer than counting and summing.
+It pays off while there are few places for each row.
 
 >>> keys = direct_keys(pa.record_batch({"k": [7, 9, 7] * LEAST}), ("k",), "count")
 >>> keys.codes[:3].tolist(), keys.size, keys.column(np.array([0, 2])).to_pylist()
@@ -22,7 +22,7 @@ from ...state.words import Where
 from .encoding import integers_of, key_column, range_of
 
 LEAST = 8_192
-"""The rows from which on it pays off to look whether a table would do."""
+"""The least number of rows for which it pays off to check if a table is worthwhile."""
 
 PLACES = 2
 """The most places for each row."""
@@ -30,7 +30,10 @@ PLACES = 2
 
 @dataclass(frozen=True, slots=True)
 class DirectKeys:
-    """`codes`: the place of each row's key, shape (rows,), below `size`; `column`: the keys at places, of which two may be equal texts."""
+    """The keys of a batch as places.
+
+    `codes`: the place of each row's key, shape (rows,), below `size`; `column`: the keys at places, where two texts may be equal.
+    """
 
     codes: npt.NDArray[np.int64]
     size: int
@@ -38,7 +41,7 @@ class DirectKeys:
 
 
 def direct_keys(rows: pa.RecordBatch, names: tuple[str, ...], operator: str) -> DirectKeys | None:
-    """The keys in the columns `names`; None where a table doesn't pay off. Raises RecordError for a missing column."""
+    """Return the keys in the columns `names`; None where a table doesn't pay off. Raises RecordError for a missing column."""
     if rows.num_rows < LEAST or len(names) != 1:
         return None
     column = key_column(rows, names[0], operator)
@@ -47,12 +50,12 @@ def direct_keys(rows: pa.RecordBatch, names: tuple[str, ...], operator: str) -> 
 
 
 def is_coded(kind: pa.DataType) -> bool:
-    """Whether this is a dictionary of texts, as a source gives a key column that is only told apart."""
+    """Return True for a dictionary of texts; sources read a key column as one if only its equality matters."""
     return pa.types.is_dictionary(kind) and kind.value_type in _TEXTS
 
 
 def plain(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows without dictionaries of texts: their dictionaries may have far more values than the rows."""
+    """Return the rows with dictionaries of texts decoded: these may have far more values than the rows."""
     for place, kind in enumerate(rows.schema.types):
         if is_coded(kind):
             rows = rows.set_column(place, rows.schema.names[place], rows.column(place).cast(kind.value_type))

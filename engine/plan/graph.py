@@ -38,7 +38,7 @@ class Node:
 
     `keys`: the columns by which its input is partitioned, None if it takes any records. `parallelism`: None for the flow's
     default; `bounds`: limits for automatic scaling. `updates`: the updates that it emits, None for append-only rows. `columns`:
-    the columns that it emits, as far as they were known when it was added.
+    the columns that it emits and that were known when it was added.
     """
 
     id: int

@@ -1,8 +1,8 @@
-"""The columns that the flow needs of each source, as far as the operators behind it make that certain.
+"""Finds the columns that the flow needs of each source.
 
 From the sinks upwards every operator says which columns of its input it needs (`Operator.needs`). One that doesn't say, such as a
-user's function, a join or a sink, needs all. So results, late records and dead letters are those of a flow that reads all
-columns.
+user's function, a join or a sink, needs all. So results, late records and dead letters are the same as those of a flow that reads
+all columns.
 """
 
 from __future__ import annotations

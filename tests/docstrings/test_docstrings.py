@@ -28,7 +28,7 @@ def modules_with_examples() -> list[str]:
 
 
 def failures(module: ModuleType) -> tuple[str, int]:
-    """What differs from the docstrings of `module`, and how many examples were tried."""
+    """Return the differences from the docstrings of `module`, and the number of examples that ran."""
     differences: list[str] = []
     runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
     for examples in doctest.DocTestFinder().find(module, module.__name__):
@@ -38,7 +38,7 @@ def failures(module: ModuleType) -> tuple[str, int]:
 
 @pytest.fixture
 def swept_temporary_folder(monkeypatch):
-    """What the examples make is swept with it. Not `tmp_path`, whose long names leave no room for the path of a Unix socket."""
+    """Give examples a temporary folder that is deleted afterwards. `tmp_path` is too long for the path of a Unix socket."""
     with tempfile.TemporaryDirectory() as folder:
         monkeypatch.setattr(tempfile, "tempdir", folder)
         yield

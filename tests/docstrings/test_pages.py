@@ -1,4 +1,4 @@
-"""Files, tests, pages and sections that the documentation names are there."""
+"""Files, tests, pages and sections that the documentation names exist."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOLDERS = "engine|state|scheduler|actors|evenflow|connectors|balancer|bench|test
 
 
 def anchors_of(page: Path) -> set[str]:
-    """The anchors of a page's headings, as GitHub makes them, and its own."""
+    """Return the anchors of a page's headings, as GitHub makes them, and its explicit ones."""
     text = page.read_text()
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings} | set(
@@ -35,7 +35,7 @@ def test_files_that_a_page_names_are_there(page):
 
 
 def pages_below(index: Path) -> set[Path]:
-    """The pages that the navigation in `index` names, `name` or `Title <name>`, and those below them."""
+    """Return the pages that the navigation in `index` names, by `name` or `Title <name>`, and those below them."""
     entries = [
         line.rpartition("<")[2].rstrip(">")
         for block in re.findall(r"^```{toctree}\n(.*?)^```", index.read_text(), re.DOTALL | re.MULTILINE)

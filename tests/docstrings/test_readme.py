@@ -18,7 +18,7 @@ README = Path(__file__).parents[2] / "README.md"
 
 
 class Clock:
-    """The time since it was made, which stands still from second 10 on until `on` is called."""
+    """The time since its creation, which stops at second 10 until `on` is called."""
 
     def __init__(self) -> None:
         self._begun, self._stood = time.monotonic(), None
@@ -33,7 +33,7 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch):
-    """The clock of the program's source: on a busy machine the stream would be over before a worker has joined."""
+    """Replace the clock of the program's source: on a busy machine the stream would end before a worker has joined."""
     clock, scale = Clock(), ef.Job.scale
 
     def scaled(*arguments):

@@ -30,14 +30,14 @@ RUN_ELSEWHERE = {
     "tutorial/4-on-ray.md": "tests/cluster/views/test_pages_on_ray.py",
     "tutorial/5-a-skewed-stream.md": "tests/cluster/views/test_pages_on_ray.py",
 }
-"""Pages whose snippets need Ray, Spark, a broker or a server, and the tests that give it to them."""
+"""Pages whose snippets need Ray, Spark, a broker or a server, and the tests that run them."""
 
 NEEDS_NODES = "job.scale_out(nodes=1)"
-"""`tests/support/cluster/several_nodes.py` has nodes; here the calls are checked only."""
+"""A call that needs nodes. `tests/support/cluster/several_nodes.py` has some; here calls are only checked."""
 
 
 def snippets(page: str) -> list[tuple[str, str | None]]:
-    """The Python blocks of a page, each with what it prints where the page says so."""
+    """Return the Python blocks of a page, each with the output that the page shows, if any."""
     return [(code, printed or None) for code, printed in PYTHON.findall((DOCS / page).read_text())]
 
 
@@ -46,7 +46,7 @@ PAGES = sorted(page for path in DOCS.rglob("*.md") if snippets(page := path.rela
 
 @pytest.fixture
 def jobs(monkeypatch, tmp_path) -> Iterator[list[Job]]:
-    """The jobs that snippets start, in this process; they end with the test."""
+    """Run the jobs that snippets start in this process; they end with the test."""
     started: list[Job] = []
     run = ef.Dataflow.run
 
@@ -65,12 +65,12 @@ def jobs(monkeypatch, tmp_path) -> Iterator[list[Job]]:
 
 
 def clicks(flow: ef.Dataflow, name: str = "generate") -> ef.Stream:
-    """A stream without end."""
+    """Return an unbounded stream."""
     return flow.read(ef.generate(rate=500, every="10ms", keys=50, string_keys=True, name=name))
 
 
 def counting(name: str = "delays") -> tuple[ef.Dataflow, list[dict[str, Any]]]:
-    """A flow without end with the operators `count` and `joined`, and what comes out."""
+    """Return an unbounded flow with the operators `count` and `joined`, and its output."""
     flow, rows = ef.Dataflow(name), list[dict[str, Any]]()
     keyed = clicks(flow).key_by("key")
     keyed.aggregate(n=ef.count()).named("count").write(ef.to_list(rows))
@@ -79,7 +79,7 @@ def counting(name: str = "delays") -> tuple[ef.Dataflow, list[dict[str, Any]]]:
 
 
 def running(name: str = "delays", parallelism: int = 4) -> dict[str, Any]:
-    """A job of `counting` that has results."""
+    """Start a job of `counting`, and wait for its first results."""
     flow, rows = counting(name)
     job = flow.run(parallelism=parallelism, config=ef.JobConfig(checkpoint=ef.CheckpointConfig("saved/", interval="50ms")))
     while not rows:
@@ -88,7 +88,7 @@ def running(name: str = "delays", parallelism: int = 4) -> dict[str, Any]:
 
 
 def written() -> dict[str, Any]:
-    """A flow of which nothing is run."""
+    """Return the names of a flow that is not run."""
     flow = ef.Dataflow("written")
     stream = clicks(flow)
     return {
@@ -101,7 +101,7 @@ def written() -> dict[str, Any]:
 
 
 def snapshot() -> dict[str, Any]:
-    """The JSON of the page."""
+    """Return the JSON of the page."""
     (text,) = re.findall(r"^```json\n(.*?)^```", (DOCS / "concepts/policies.md").read_text(), re.DOTALL | re.MULTILINE)
     return {"text": text}
 
@@ -117,7 +117,7 @@ PREPARED: dict[str, Callable[[], dict[str, Any]]] = {
     "nexmark.md": lambda: {"events": Events.generated(ef.Dataflow("events"), events=10)},
     "reference/errors.md": lambda: {"flow": counting()[0]},
 }
-"""What the snippets of a page suppose to be there, because the page is about something else."""
+"""The names that the snippets of a page use without defining them, because the page is about something else."""
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in RUN_ELSEWHERE])

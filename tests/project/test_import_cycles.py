@@ -44,7 +44,7 @@ def module_graph() -> dict[str, set[str]]:
 
 
 def within(graph: Mapping[str, Iterable[str]], layer: str) -> dict[str, list[str]]:
-    """The modules of a layer, each with the modules of the layer that it imports."""
+    """Return the modules of a layer, each with the modules of the layer that it imports."""
     inside = {module for module in graph if layer_of(module) == layer}
     return {module: [other for other in graph[module] if other in inside] for module in inside}
 
@@ -55,7 +55,7 @@ def layer_of(module: str) -> str:
 
 
 def folder_cycles(graph: Mapping[str, Iterable[str]]) -> Iterator[frozenset[str]]:
-    """The circles among the files and folders of each folder, where a folder imports what any module in it does."""
+    """Yield the cycles among the files and folders of each folder; a folder imports what any module in it imports."""
     folders = {module.rpartition(".")[0] for module in graph}
     folders |= {".".join(folder.split(".")[:end]) for folder in folders for end in range(1, folder.count(".") + 2)}
     for folder in sorted(folders):
@@ -69,7 +69,7 @@ def folder_cycles(graph: Mapping[str, Iterable[str]]) -> Iterator[frozenset[str]
 
 
 def _child(folder: str, module: str) -> str | None:
-    """The file or folder of `folder` that has the module, None if it is elsewhere."""
+    """Return the file or folder in `folder` that has the module, None if it is elsewhere."""
     if module == folder:
         return f"{folder}.__init__"
     inside = f"{folder}."

@@ -142,7 +142,7 @@ def clocks_and_threads(source: str, module: tuple[str, ...]) -> set[str]:
 
 
 def foreign_imports(folder: str) -> Iterator[str]:
-    """What the modules in a folder of `evenflow/` import of other folders of it, or of libraries that draw, serve or run."""
+    """Yield the imports in a folder of `evenflow/` from its other folders, or from libraries that draw, serve or run."""
     for path, module in sources("evenflow"):
         if module[1] == folder:
             for line, imported in imports(ast.parse(path.read_text()), module):

@@ -1,4 +1,4 @@
-"""`make test` and `make check` run in parts: the tests that they name are there, and a part that fails is heard of."""
+"""`make test` and `make check` run in parts: the tests that they name exist, and a part that fails is reported."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ AHEAD = {
 
 @pytest.mark.few(6)
 @pytest.mark.parametrize(("make_flow", "seed"), [(make_flow, seed) for make_flow, seeds in AHEAD.items() for seed in seeds])
-def test_worker_that_joins_takes_over_the_columns_and_the_event_time_of_those_that_give_it_keys(make_flow, seed):
+def test_new_worker_takes_over_columns_and_event_time_of_the_workers_that_give_it_keys(make_flow, seed):
     check(make_flow, [seed], parallelism=2, actions=with_scaling(keyed_only=True))
 
 

@@ -124,5 +124,5 @@ def test_a_request_that_a_worker_leaves_unread_keeps_nobody_waiting_for_its_cred
     check(flows.rows_in_order, [97], parallelism=2, actions=with_scaling(keyed_only=True))
 
 
-def test_workers_that_joined_a_source_and_found_nothing_to_read_do_not_read_it_anew_after_a_loss():
+def test_workers_that_joined_a_source_and_found_nothing_to_read_do_not_read_it_after_a_loss():
     check(flows.sliding_windows, [58], parallelism=2, save_state=True, actions=with_crashes(with_scaling()))

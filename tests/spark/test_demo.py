@@ -62,7 +62,7 @@ def assert_nothing_runs(group: int) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_both_acts_give_what_spark_gives_the_second_moves_keys_by_itself_and_only_the_results_are_left(folder):
+def test_both_acts_equal_spark_the_second_moves_keys_automatically_and_only_results_remain(folder):
     output = folder / "out"
     with start_demo(output, 1, "--moves", "--scales", "--slower", f"{SLOWER}") as demo:
         printed, _ = demo.communicate(timeout=patience(450))

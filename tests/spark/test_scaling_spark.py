@@ -56,7 +56,7 @@ def rows_read(spark, folder):
     return rows
 
 
-def test_windowed_counts_and_sums_of_a_source_an_operator_and_sinks_that_are_scaled_are_those_of_spark(cluster, spark, tmp_path):
+def test_windowed_counts_and_sums_equal_sparks_while_source_operator_and_sinks_are_scaled(cluster, spark, tmp_path):
     flow = ef.Dataflow("scaled-windows")
     rows = stream(flow)
     rows.write(ef.write_parquet(tmp_path / "rows", name="to_rows"))
@@ -69,7 +69,7 @@ def test_windowed_counts_and_sums_of_a_source_an_operator_and_sinks_that_are_sca
     assert_same_rows(found, expected)
 
 
-def test_rows_far_above_the_running_mean_of_their_key_are_those_of_spark_while_workers_join_and_leave(cluster, spark, tmp_path):
+def test_rows_far_above_the_running_mean_equal_sparks_while_workers_join_and_leave(cluster, spark, tmp_path):
     flow = ef.Dataflow("scaled-means")
     rows = stream(flow)  # one reader: the order within a key is that of `seq`
     rows.write(ef.write_parquet(tmp_path / "rows", name="to_rows"))

@@ -105,7 +105,7 @@ class _Server(socketserver.ThreadingTCPServer):
 
 @contextmanager
 def ftp_server(folder: Path) -> Iterator[str]:
-    """The URL of the folder."""
+    """Serve the folder within the block, and yield its URL."""
     with _Server(folder) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()

@@ -1,4 +1,4 @@
-"""A Kafka broker for tests, one of their own or the one that EVENFLOW_KAFKA names, and what they do with its topics."""
+"""A Kafka broker for tests, one of their own or the one that EVENFLOW_KAFKA names, and operations on its topics."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from evenflow.bench.kafka.topics import Record
 
 
 def kafka_broker() -> AbstractContextManager[str]:
-    """The address of a broker that is ready; unless EVENFLOW_KAFKA names one, it ends with the block."""
+    """Yield the address of a broker that is ready; unless EVENFLOW_KAFKA names it, it ends with the block."""
     return broker.kafka_broker(os.environ.get("EVENFLOW_KAFKA"))
 
 
 def make_topic(bootstrap: str, partitions: int = 1) -> str:
-    """A new topic with a name of its own."""
+    """Create a topic with a unique name."""
     topic = f"test-{uuid.uuid4().hex[:12]}"
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for made in admin.create_topics([NewTopic(topic, partitions, 1)]).values():

@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 @dataclass
 class Receiver:
-    """`spans` that have come, by name; `services` that sent them; `authorized`: the Authorization headers that came."""
+    """A collector. `spans`: by name; `services`: the senders; `authorized`: the Authorization headers of requests."""
 
     url: str = ""
     spans: dict[str, list[Span]] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Receiver:
 
 
 class Span:
-    """Of a trace, as it came: times in seconds since the epoch."""
+    """A span of a trace, as received: times in seconds since the epoch."""
 
     def __init__(self, message: Any) -> None:
         self.begin, self.end = message.start_time_unix_nano / 1e9, message.end_time_unix_nano / 1e9
@@ -47,7 +47,7 @@ def _values(attributes: Any) -> dict[str, Any]:
 
 @contextmanager
 def receiving() -> Iterator[Receiver]:
-    """One that listens, on any free port."""
+    """Yield a receiver that listens on a free port."""
     receiver = Receiver()
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,8 +1,8 @@
 """Deadlines of tests, which grow with how slow and how busy the machine is.
 
-A test waits for an event, with a deadline that only a fault reaches. `EVENFLOW_TEST_PATIENCE` says by how much deadlines grow. A run that
-isn't told measures it when it begins: a fixed piece of work takes longer on a slow machine, and on one that is busy processes wait for
-their turn. Processes that the run starts inherit it.
+A test waits for an event, with a deadline that only a fault reaches. `EVENFLOW_TEST_PATIENCE` is the factor by which deadlines grow. If it
+is not set, a run measures it when it begins: a fixed piece of work takes longer on a slow machine, and on a busy one processes wait
+for their turn. Processes that the run starts inherit it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST = 20.0
 
 
 def patience(seconds: float) -> float:
-    """A deadline for an event that comes within `seconds` on a machine with two cores, also if another program keeps these busy."""
+    """Return the deadline for an event that comes within `seconds` on a machine with two cores, even a busy one."""
     return seconds * FACTOR
 
 
@@ -47,7 +47,7 @@ def measured() -> float:
 
 
 def waiting() -> float:
-    """Processes that want a processor, now or on average in the last minute, for each processor that there is."""
+    """Return the runnable processes per processor, now or on average in the last minute, whichever is more."""
     runnable = max(_running(), os.getloadavg()[0])
     return runnable / len(os.sched_getaffinity(0))
 

@@ -37,7 +37,7 @@ START_SECONDS = patience(60)
 
 
 def start_ray(**options: Any) -> Any:
-    """A cluster without a dashboard, which costs seconds, for this process; what `ray.init` returns."""
+    """Start a cluster for this process, without a dashboard, which costs seconds; return what `ray.init` returns."""
     import pytest  # programs that start their clusters otherwise need not load it
 
     with pytest.MonkeyPatch.context() as patch:
@@ -48,7 +48,7 @@ def start_ray(**options: Any) -> Any:
 
 
 def _patiently(get_node: Callable[..., Any]) -> Callable[..., Any]:
-    """The question whether a node has started, asked until it has."""
+    """Return `get_node` with retries until the node has started."""
 
     def found(*of: Any) -> Any:
         deadline = time.monotonic() + START_SECONDS

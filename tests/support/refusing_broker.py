@@ -91,7 +91,7 @@ class _Server(socketserver.ThreadingTCPServer):
 
 @contextmanager
 def refusing_broker(tls: ssl.SSLContext | None = None, topic_error: int = TOPIC_AUTHORIZATION_FAILED) -> Iterator[str]:
-    """The server's address."""
+    """Run the server within the block, and yield its address."""
     with _Server(tls, topic_error) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
@@ -103,7 +103,7 @@ def refusing_broker(tls: ssl.SSLContext | None = None, topic_error: int = TOPIC_
 
 
 def certificate(folder: Path, names: str) -> tuple[Path, Path]:
-    """A self-signed certificate for these names (`IP:127.0.0.1,DNS:localhost`), and its key."""
+    """Create a self-signed certificate for these names (`IP:127.0.0.1,DNS:localhost`), and its key."""
     certified, key = folder / "broker.pem", folder / "broker.key"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=broker", "-addext", f"subjectAltName={names}"]
     subprocess.run([*command, "-keyout", str(key), "-out", str(certified), "-days", "2"], check=True, capture_output=True)
@@ -111,7 +111,7 @@ def certificate(folder: Path, names: str) -> tuple[Path, Path]:
 
 
 def server_tls(certified: Path, key: Path, *, clients: Path | None = None) -> ssl.SSLContext:
-    """What the server needs for TLS. `clients`: who certifies clients, if they must be."""
+    """Return the server's TLS settings. `clients`: the certificate authority of clients, if they must have certificates."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certified, key)
     if clients is not None:

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 
 class Registry:
-    """Schemas by number and by subject. `login`: the user and password that it wants; `refused`: subjects that take no schema."""
+    """Schemas by number and by subject. `login`: the required user and password; `refused`: subjects that accept no schema."""
 
     def __init__(self, login: str | None = None) -> None:
         self.login, self.refused, self.url = login, set[str](), ""
@@ -23,7 +23,7 @@ class Registry:
         self._lock = threading.Lock()
 
     def add(self, subject: str, schema: Any, **more: Any) -> int:
-        """Register a schema, and tell its number. `more`: its `schemaType` and `references`."""
+        """Register a schema, and return its number. `more`: its `schemaType` and `references`."""
         entry = {"schema": schema if isinstance(schema, str) else json.dumps(schema), **more}
         with self._lock:
             if entry not in self.schemas:
@@ -35,7 +35,7 @@ class Registry:
         return number
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
-        """Status and body of the answer to a request."""
+        """Return the status and body of the response to a request."""
         self.asked.append(f"{method} {path}")
         match [method, *path.strip("/").split("/")]:
             case ["GET", "schemas", "ids", number]:
@@ -58,7 +58,7 @@ class Registry:
 
 @contextmanager
 def schema_registry(login: str | None = None) -> Iterator[Registry]:
-    """A registry that listens on loopback."""
+    """Yield a registry that listens on loopback."""
     registry = Registry(login)
 
     class Handler(BaseHTTPRequestHandler):

@@ -15,11 +15,11 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 SLOW_FOLDERS = ("cluster", "spark", "unit/bench")
-"""Tests in these belong to `make check` unless they are marked `first`."""
+"""Folders whose tests belong to `make check` unless they are marked `first`."""
 
 
 def mark_slow(items: Iterable[pytest.Item]) -> None:
-    """Mark as `slow` all that belongs to `make check`."""
+    """Mark all tests that belong to `make check` as `slow`."""
     sampled = defaultdict(list)
     for item in items:
         if in_slow_folder(item.path) and not item.get_closest_marker("first"):
@@ -38,9 +38,9 @@ def in_slow_folder(path: Path) -> bool:
 
 
 def sample(size: int, number: int) -> set[int]:
-    """Positions in a list of `size` cases, one of each of `number` stretches.
+    """Return positions in a list of `size` cases, one from each of `number` sections.
 
-    The next stretch's is one further from its beginning: cases often are a product, of which each factor shall have its turn.
+    Each section's is one further from its beginning than the one before: cases often are a product, and so each factor varies.
     """
     if number >= size:
         return set(range(size))

@@ -1,4 +1,4 @@
-"""Every public name, used as a user does: `mypy --strict` reads this file, and a test that no name is missing. Nothing here is run."""
+"""Uses every public name as a user does. `mypy --strict` checks it, and a test finds missing names. Nothing here is run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Longest(ef.Aggregate):
 
 
 class Sessions(ef.KeyedFunction):
-    """Counts what comes within a minute."""
+    """Counts the rows that arrive within a minute."""
 
     rows = ef.value_state(0, ttl="1h")
     seen = ef.list_state()
@@ -70,7 +70,7 @@ class Nowhere(ef.Sink):
 
 
 class NowhereWriter(ef.SinkWriter):
-    """Its writer."""
+    """The sink's writer."""
 
     def write(self, batch: ef.Batch) -> None:
         assert_type(batch.rows, pa.RecordBatch)
@@ -80,12 +80,11 @@ class NowhereWriter(ef.SinkWriter):
 
 
 def yields(partition: int, position: Any) -> Iterator[Any]:
-    """A partition that can be resumed."""
+    """Yield a partition that can be resumed."""
     yield {"ts": partition}, position
 
 
 def sources(spark: Any) -> Sequence[ef.Source]:
-    """All of them."""
     return [
         ef.read_csv("in/", event_time="ts"),
         ef.read_delta("table", version=3, event_time="ts"),
@@ -107,7 +106,6 @@ def sources(spark: Any) -> Sequence[ef.Source]:
 
 
 def sinks(spark: Any, rows: list[dict[str, Any]]) -> Sequence[ef.Sink]:
-    """All of them."""
     return [
         ef.write_csv("out/"),
         ef.write_json("out/"),
@@ -126,12 +124,12 @@ def sinks(spark: Any, rows: list[dict[str, Any]]) -> Sequence[ef.Sink]:
 
 
 def longest_visit(key: Any, window: ef.Window, rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """A function of whole windows."""
+    """Summarise a whole window."""
     yield {"word": key, "seconds": (window.end - window.start).total_seconds(), "rows": len(rows)}
 
 
 def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
-    """Every kind of stream."""
+    """Build a flow with every kind of stream."""
     flow = ef.Dataflow("everything")
     stream = flow.read(source)
     assert_type(stream, ef.Stream)
@@ -185,7 +183,7 @@ def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
 
 
 def settings() -> ef.JobConfig:
-    """Every group."""
+    """Return every group of settings."""
     return ef.JobConfig(
         parallelism=2,
         checkpoint=ef.CheckpointConfig("/shared/checkpoints", interval="30s"),
@@ -200,7 +198,7 @@ def settings() -> ef.JobConfig:
 
 
 def policies() -> tuple[ef.AutoscaleConfig, ...]:
-    """Every scaling policy."""
+    """Return every scaling policy."""
     return (
         ef.AutoscaleConfig("ds2"),
         ef.AutoscaleConfig(ef.Dhalion(blacklist="5m")),
@@ -213,7 +211,7 @@ def policies() -> tuple[ef.AutoscaleConfig, ...]:
 
 
 def steer(job: ef.Job) -> ef.JobState:
-    """What a job can be asked."""
+    """Call every method of a job."""
     assert_type(job.status(), ef.JobStatus)
     assert_type(job.metrics(), list[ef.WorkerFigures])
     assert_type(job.load("count"), ef.OperatorLoad)
@@ -240,7 +238,7 @@ def steer(job: ef.Job) -> ef.JobState:
 
 
 def handled(job: ef.Job) -> str:
-    """Every error."""
+    """Handle every error."""
     try:
         job.wait("1h")
     except ef.RecordError as error:

@@ -169,4 +169,4 @@ PROGRESS: Final[dict[str, str]] = {
     "q18": _WITH_SEQ.format(time='"dateTime"', extra="extra", key="auction, bidder", best='"dateTime" DESC, seq DESC'),
     "q19": _WITH_SEQ.format(time='"dateTime"', extra="extra", key="auction, rank_number", best='price DESC, "dateTime", seq'),
 }
-"""For queries that update their results: the final rows of the query `{found}` in any order, by columns that only grow."""
+"""SQL for the final rows of a query `{found}` that updates its results, in any order; columns that only grow tell the final ones."""

@@ -33,7 +33,7 @@ def linear(lines: Sequence[ef.Stream], load: Load) -> Sinks:
 
 
 def star(lines: Sequence[ef.Stream], load: Load) -> Sinks:
-    """Two spouts into one operator, and from there all rows into two sinks."""
+    """Add two spouts that feed one operator, whose rows all go to two sinks."""
     left = load.map(lines[0], "left", 2, 20, parsed)
     right = load.map(lines[1], "right", 2, 20, parsed)
     middle = load.merge([left, right], "middle", 4, 100)
@@ -41,7 +41,7 @@ def star(lines: Sequence[ef.Stream], load: Load) -> Sinks:
 
 
 def diamond(lines: Sequence[ef.Stream], load: Load) -> Sinks:
-    """A spout whose rows all go through each of four operators, and from there into one sink."""
+    """Add a spout whose rows all go to each of four operators, and from there to one sink."""
     spout = load.map(lines[0], "spout", 3, 20, parsed)
     waits = {"m1": 15.0, "m2": 40.0, "m3": 25.0, "m4": 15.0}
     middle = [load.map(spout, name, 2, wait_ms) for name, wait_ms in waits.items()]

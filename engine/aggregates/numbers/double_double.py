@@ -51,20 +51,20 @@ class DoubleDouble:
 
 
 def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """a + b, and its rounding error."""
+    """Return a + b and its rounding error."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
 def _quick_two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """As `_two_sum`, where |a| >= |b|."""
+    """Return the same as `two_sum` for |a| >= |b|, in fewer operations."""
     total = a + b
     return total, b - (total - a)
 
 
 def _two_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """a * b, and its rounding error."""
+    """Return a * b and its rounding error."""
     (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
     product = a * b
     return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low

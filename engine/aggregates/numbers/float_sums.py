@@ -115,7 +115,7 @@ def _split(values: Floats, constant: np.float64, codes: Codes, groups: int) -> P
 
 
 def _none(groups: int) -> Floats:
-    """No errors: zeros that take no memory."""
+    """Return errors of zero, in an array that takes no memory."""
     return np.broadcast_to(np.float64(0.0), groups)
 
 
@@ -127,7 +127,7 @@ def _added(values: Floats, codes: Codes, groups: int) -> Floats:
 
 
 def _normal(high: Floats, error: Floats) -> tuple[Floats, Floats]:
-    """The same sums, `high` rounded to nearest; one that is not finite has no error."""
+    """Return the same sums with `high` rounded to nearest; a sum that is not finite gets an error of zero."""
     total, low = two_sum(high, error)
     finite = np.isfinite(high)
     return (total, low) if finite.all() else (np.where(finite, total, high), np.where(finite, low, 0.0))

@@ -20,7 +20,7 @@ LEAST = 256
 """The number of parts of a batch's states that are always checked, at each depth."""
 
 ONE_IN = 64
-"""In a large batch, one part is checked for this many states."""
+"""The number of states of a large batch for which one part is checked."""
 
 
 class StateCheck:

@@ -1,8 +1,8 @@
 """The combiner before the exchange: a batch becomes a row of partial aggregates per key (and pane).
 
-It relieves hot keys: one row per key crosses the network, however many records the key has in a batch. Where nearly every record has a
-key of its own it relieves nobody, and would cost most of what a small batch costs: such batches pass as they are, without the columns that
-no aggregate reads. One in `EVERY` is combined to see whether that still holds.
+It relieves hot keys: one row per key crosses the network, however many records the key has in a batch. Where nearly every record
+has a key of its own, combining saves nothing, and would take most of the time of a small batch: such batches pass uncombined,
+without the columns that no aggregate reads. One in `EVERY` is combined to check if that still holds.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ SUFFIX = ".combine"
 """The suffix of the combiner's name. Errors name the aggregate, which the user knows."""
 
 WORTH = 0.5
-"""The most rows that combining may leave of a row to be worth its time."""
+"""The largest fraction of a batch's rows that combining may leave to be worth its time."""
 
 EVERY = 32
-"""Of this many batches that may pass one is combined."""
+"""One in this many batches is combined while batches pass uncombined."""
 
 
 class BatchAggregator:
-    """A batch in, its partial aggregates out: by key, and by pane if there are windows."""
+    """Computes the partial aggregates of a batch: by key, and by pane if there are windows."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class BatchAggregator:
         self._seen, self._coded = pa.schema([]), False
 
     def __call__(self, batch: Batch) -> tuple[PartialAggregates, npt.NDArray[Any], npt.NDArray[np.int64] | None]:
-        """The partial aggregates; the row of each record in them, shape (records,); with windows, the pane of each row (microseconds)."""
+        """Return partial aggregates, each record's row in them, shape (records,), and with windows each row's pane (microseconds)."""
         keys = encode_keys(batch.rows, self.keys, self.operator)
         if self.windows is None:
             return self.aggregator.aggregate(batch, keys.codes, keys.columns, keys.count), keys.codes, None
@@ -68,9 +68,9 @@ class BatchAggregator:
         return partial, codes, starts[present // keys.count]
 
     def combined(self, batch: Batch) -> tuple[PartialAggregates, Times | None, npt.NDArray[np.int64] | None]:
-        """The partial aggregates, their newest event times, and their panes, as a combiner sends them.
+        """Return the partial aggregates, their newest event times, and their panes, as a combiner sends them.
 
-        Those of windows have no event times: nobody reads them, and the panes tell the time.
+        Partial aggregates of windows have no event times: they are not read, and the panes tell the time.
         """
         direct = self._direct(batch)
         if direct is not None:
@@ -79,7 +79,7 @@ class BatchAggregator:
         return partial, latest(batch, codes, len(partial)) if self.windows is None else None, panes
 
     def _direct(self, batch: Batch) -> tuple[PartialAggregates, Times | None, npt.NDArray[np.int64] | None] | None:
-        """As `combined`, by way of a direct-address table; None if that would not pay off."""
+        """Return the same as `combined`, found by a direct-address table; None if that would not pay off."""
         keys = direct_keys(batch.rows, self.keys, self.operator)
         if keys is None or not self.aggregator.fixed_width(batch.rows.schema):
             return None
@@ -99,14 +99,14 @@ class BatchAggregator:
         return partial, None if batch.times is None else _newest(batch.times, codes, size)[present], None
 
     def received(self, batch: Batch) -> tuple[PartialAggregates, npt.NDArray[Any] | None, npt.NDArray[np.int64] | None]:
-        """As for any batch, for one that may have been combined: then rows may share a key (and pane), and there are no codes."""
+        """Return the same as a call, also for a combined batch: its rows may share a key (and pane), and there are no codes."""
         if is_partial(batch.rows):
             partial, panes = self.aggregator.from_batch(batch)
             return partial, None, panes
         return self(batch)
 
     def needed(self, batch: Batch) -> Batch:
-        """The batch without the columns that neither an aggregate nor a key needs, and without dictionaries of texts."""
+        """Return the batch without columns that neither an aggregate nor a key needs, and with dictionaries of texts decoded."""
         schema = batch.rows.schema
         if not schema.equals(self._seen):
             self._seen, self._coded = schema, any(map(is_coded, schema.types))
@@ -118,7 +118,7 @@ class BatchAggregator:
 
 @dataclass(frozen=True, eq=False)
 class Combine(Operator):
-    """Runs before the exchange of an aggregate."""
+    """The operator before the exchange of an aggregate."""
 
     keys: tuple[str, ...]
     functions: Mapping[str, AggregateFunction]
@@ -132,7 +132,7 @@ class Combine(Operator):
 
 
 class CombineInstance(OperatorInstance):
-    """Keeps no records, only the types seen so far, and how many batches are to pass before one is combined."""
+    """An instance of `Combine`. It keeps no records, only the types seen so far and how many batches still pass uncombined."""
 
     def __init__(self, operator: Combine, context: Context) -> None:
         super().__init__(context)
@@ -151,7 +151,10 @@ class CombineInstance(OperatorInstance):
 
 
 def panes_of(times: Times, windows: Windows | SessionWindows) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
-    """The starts of the panes of `times`, rising, some perhaps without rows; the number of each row's, None if all are in one."""
+    """Return the panes of `times`: their starts, ascending, and the index of each row's pane, None if all rows are in one.
+
+    Panes without rows may be among them.
+    """
     first, newest = windows.pane_of(np.array([times.min(), times.max()])).tolist()
     if first == newest:
         return np.array([first]), None
@@ -169,7 +172,7 @@ def panes_of(times: Times, windows: Windows | SessionWindows) -> tuple[npt.NDArr
 
 
 def latest(batch: Batch, codes: npt.NDArray[Any], groups: int) -> npt.NDArray[np.int64] | None:
-    """The newest event time of each group, shape (groups,)."""
+    """Return the newest event time of each group, shape (groups,)."""
     if batch.times is None:
         return None
     if groups == len(codes):
@@ -180,7 +183,7 @@ def latest(batch: Batch, codes: npt.NDArray[Any], groups: int) -> npt.NDArray[np
 
 
 def _newest(times: Times, codes: npt.NDArray[Any], groups: int) -> Times:
-    """The newest time of each group, shape (groups,)."""
+    """Return the newest time of each group, shape (groups,)."""
     newest = np.full(groups, np.iinfo(np.int64).min)
     np.maximum.at(newest, codes, times)
     return newest

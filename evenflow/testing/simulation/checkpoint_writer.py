@@ -19,7 +19,7 @@ from ...state.files import StateFile
 from .storage import MemoryStorage
 
 BUSY = 0.7
-"""How likely a chunk keeps the writer busy, so that the task does something else before it makes the next."""
+"""The probability that a chunk keeps the writer busy, so that the task does something else before it makes the next."""
 
 
 class SimulatedWriter:

@@ -9,7 +9,7 @@ from evenflow.bench.kafka.chaos import run
 pytestmark = pytest.mark.timeout(600)  # a process of Ray's takes from one second to ten to start, by how busy the machine is
 
 
-def test_killed_processes_and_cut_connections_change_nothing_in_what_a_reader_of_the_topic_sees(tmp_path):
+def test_killed_processes_and_cut_connections_do_not_change_what_a_reader_of_the_topic_sees(tmp_path):
     said = []
     outcome = run(tmp_path, 15, kinds=("worker", "several workers", "coordinator"), seed=1, say=said.append)
     assert outcome.right, "\n".join(said)

@@ -58,7 +58,7 @@ class Writer:
 
 
 @pytest.mark.first
-def test_lost_workers_scaling_and_new_partitions_change_nothing_in_what_comes_out(bootstrap, tmp_path):
+def test_lost_workers_scaling_and_new_partitions_do_not_change_the_output(bootstrap, tmp_path):
     def number(state, row):
         n = (state or 0) + 1
         return n, {"k": row["k"], "n": row["n"], "count": n}

@@ -71,7 +71,7 @@ def test_a_spare_becomes_the_worker_that_joins_and_the_one_that_was_lost(seen):
     assert seen["spread"]["recovered"]["numbered-0"] == "spare-1"
 
 
-def test_a_node_that_is_given_back_has_no_worker_any_more_and_the_results_are_those_of_the_rows(seen):
+def test_a_released_node_has_no_worker_any_more_and_the_results_are_those_of_the_rows(seen):
     spread = seen["spread"]
     assert spread["removed"] in spread["before"].values()
     assert spread["removed"] not in spread["after"].values()

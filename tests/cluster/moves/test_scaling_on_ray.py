@@ -89,7 +89,7 @@ def test_keyed_operators_source_and_sink_are_scaled_in_mid_stream_and_the_result
         stop_and_check(job, results)
 
 
-def test_workers_for_which_there_is_no_room_leave_the_job_running_and_a_smaller_scaling_right_after_works():
+def test_job_runs_on_without_room_for_new_workers_and_a_smaller_scaling_right_after_works():
     with endless("crowded", ("numbered",), worker={"cpus": 0.3}) as (job, results):
         there = len(job.status().workers)
         room = int((2 - there * 0.3) / 0.3)

@@ -30,7 +30,7 @@ def titles():
     return sorted(psutil.Process(pid).cmdline()[0] for pid in pids)
 
 
-def test_every_process_of_a_job_is_titled_by_the_job_and_its_worker_also_one_that_gets_another_task(cluster, job):
+def test_processes_are_titled_by_job_and_worker_also_one_that_gets_another_task(cluster, job):
     workers = ["aggregate-0", "aggregate-1", "generate-0", "generate-1"]
     until(lambda: job.status().workers == ("generate-0", "generate-1", "aggregate-0", "aggregate-1"), "the job has its workers")
     expected = [f"{ACTORS}titled {role}" for role in (*workers[:2], "coordinator", *workers[2:], "spare")]

@@ -72,7 +72,7 @@ def connected(name, process):
     return job
 
 
-def test_a_cluster_of_our_own_runs_workers_at_normal_priority_and_ctrl_c_ends_the_job_and_leaves_nothing_behind(cluster, folder, tmp_path):
+def test_own_cluster_runs_workers_at_normal_priority_and_ctrl_c_leaves_nothing_behind(cluster, folder, tmp_path):
     own, log = folder / "own", tmp_path / "log"
     own.mkdir()
 

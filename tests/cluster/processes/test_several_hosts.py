@@ -38,7 +38,7 @@ def seen():
     return run(3)
 
 
-def test_a_host_that_dies_and_then_the_cut_network_of_the_coordinators_change_nothing_in_what_comes_out(seen):
+def test_a_dead_host_and_then_the_cut_network_of_the_coordinators_do_not_change_the_output(seen):
     lost = {seen["killed"], seen["disconnected"]}
     assert len(lost) == 2
     assert lost < set(seen["before"].values())

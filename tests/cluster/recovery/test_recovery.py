@@ -116,7 +116,7 @@ def send(job, sign, *workers):
 
 
 @pytest.mark.first
-def test_lost_workers_change_nothing_in_what_comes_out(tmp_path):
+def test_lost_workers_do_not_change_the_output(tmp_path):
     job, results = endless("bereaved", tmp_path, ("numbered", "updates", "windows"), worker={"heartbeat_timeout": "2s"})
     goes_on(job, results)
     for workers in (["numbered-0"], ["generate-1", "updates-0", "windows-1"]):
@@ -134,7 +134,7 @@ def test_lost_workers_change_nothing_in_what_comes_out(tmp_path):
     stop_and_check(job, results, tmp_path)
 
 
-def test_worker_lost_during_a_migration_and_the_strategy_restart_change_nothing_in_what_comes_out(tmp_path):
+def test_worker_lost_during_a_migration_and_the_strategy_restart_do_not_change_the_output(tmp_path):
     job, results = endless("moving", tmp_path, ("numbered", "windows"))
     goes_on(job, results)
     report = job.migrate("numbered", groups=range(16), to=1, strategy="restart")
@@ -151,7 +151,7 @@ def test_worker_lost_during_a_migration_and_the_strategy_restart_change_nothing_
     stop_and_check(job, results, tmp_path)
 
 
-def test_worker_lost_during_a_scaling_changes_nothing_in_what_comes_out(tmp_path):
+def test_worker_lost_during_a_scaling_does_not_change_the_output(tmp_path):
     job, results = endless("growing", tmp_path, ("numbered", "windows"))
     goes_on(job, results)
     for workers, victim in ((3, "numbered-0"), (1, "windows-1")):
@@ -319,7 +319,7 @@ def test_job_goes_on_from_a_savepoint_with_other_workers_and_on_another_runtime(
         check("second", both, tmp_path / runtime, sources=1)
 
 
-def test_job_without_room_for_its_checkpoints_says_so_and_goes_on_until_there_is_or_too_many_have_failed(tmp_path):
+def test_job_without_room_for_checkpoints_says_so_and_continues_until_too_many_have_failed(tmp_path):
     job, results = endless("crowded", tmp_path, ("numbered",), checkpoint={"tolerable_failures": 1_000, "interval": "100ms"})
     goes_on(job, results)
     in_the_way, moved = tmp_path / "checkpoints" / "crowded", tmp_path / "moved"
@@ -352,7 +352,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def test_disk_that_is_full_when_a_worker_or_the_coordinator_dies_and_then_has_room_again_changes_nothing(folder, tmp_path, small_disk):
+def test_disk_that_is_full_for_a_while_when_a_worker_or_the_coordinator_dies_changes_nothing(folder, tmp_path, small_disk):
     job, results = endless("full", tmp_path, ("numbered",), checkpoint={"tolerable_failures": 1_000, "interval": "100ms"})
     goes_on(job, results)
     filler = small_disk / "filler"

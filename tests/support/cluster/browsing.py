@@ -17,7 +17,7 @@ def chromium() -> str:
     """Return the path of Chromium; the test fails, and says what to install, if there is none."""
     found = next(filter(None, (os.environ.get("CHROMIUM"), *map(shutil.which, NAMES))), None)
     if found is None:
-        pytest.fail("no Chromium: install it (Debian and Ubuntu: sudo apt-get install chromium), or let CHROMIUM name its program")
+        pytest.fail("no Chromium: install it (Debian and Ubuntu: sudo apt-get install chromium), or set CHROMIUM to its path")
     return found
 
 

@@ -100,7 +100,7 @@ def join_then_windows() -> ef.Dataflow:
 
 
 class Meetings(ef.CoKeyedFunction):
-    """Rows of each side, per key and second; a row of poison fails after it has changed everything."""
+    """Collects the rows of each side per key and second; a row of poison fails after it has changed everything."""
 
     lefts = ef.map_state()
     rights = ef.map_state()
@@ -180,7 +180,7 @@ def _last(row: dict[str, Any]) -> bool:
 
 
 def late_sides(flow: ef.Dataflow) -> tuple[ef.KeyedStream, ef.KeyedStream]:
-    """The columns of right are known from its first row, which comes late."""
+    """Return two sides; the columns of right are known from its first row, which arrives late."""
     left, right = sides(flow)
     late = right.filter(_last).map(lambda row: {"key": row["key"], "ts": row["ts"], "r": row["r"]})
     return left.key_by("key"), late.key_by("key")

@@ -33,7 +33,7 @@ def test_who_watches_a_job_gives_a_lost_coordinator_as_long_to_come_back_as_who_
 
 
 @pytest.mark.parametrize("problem", [AttributeError("no attribute 'pool'"), ef.JobLostError("it is gone"), KeyboardInterrupt()])
-def test_a_job_that_is_closed_ends_its_coordinator_and_gives_its_processes_back_whatever_goes_wrong(problem, monkeypatch):
+def test_closing_a_job_ends_its_coordinator_and_releases_its_processes_whatever_goes_wrong(problem, monkeypatch):
     ended = []
     monkeypatch.setattr(ray, "kill", ended.append)
 

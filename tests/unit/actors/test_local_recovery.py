@@ -282,7 +282,7 @@ class Wrecking(ListSink):
         return committed
 
 
-def test_job_of_which_no_checkpoint_is_left_begins_anew_and_takes_back_all_that_it_has_committed(tmp_path, expected, caplog):
+def test_job_that_lost_all_checkpoints_starts_over_and_retracts_all_that_it_has_committed(tmp_path, expected, caplog):
     rows = []
     sink = Wrecking(rows, "to_list")
     sink.folder = tmp_path / "f"
@@ -304,7 +304,7 @@ def saved(folder, rows):
     return folder / "savepoint"
 
 
-def test_job_of_which_no_checkpoint_is_left_begins_anew_from_its_savepoint(tmp_path, expected, caplog):
+def test_job_that_lost_all_checkpoints_starts_over_from_its_savepoint(tmp_path, expected, caplog):
     before, rows = [], []
     savepoint = saved(tmp_path, before)
     sink = Wrecking(rows, "to_list")

@@ -152,7 +152,7 @@ def test_server_that_goes_away_and_comes_back_empty_costs_restarts_and_no_row(tm
     [([FLUSH], "has lost writes"), ([CUT_OFF], "is gone")],
     ids=["flushed", "cut off"],
 )
-def test_job_without_checkpoints_ends_with_operator_and_address_of_a_server_that_lost_its_state(commands, problem):
+def test_job_without_checkpoints_ends_with_the_address_of_a_server_that_lost_its_state(commands, problem):
     with valkey_server() as address, pytest.raises(ef.StateBackendError) as failed:
         count_with_an_accident(lambda: tell(address, *commands), [], state={"backend": address})
     server = address.removeprefix("redis://").removesuffix("/0")
@@ -160,7 +160,7 @@ def test_job_without_checkpoints_ends_with_operator_and_address_of_a_server_that
     assert "Traceback" not in str(failed.value)
 
 
-def test_job_whose_server_is_gone_when_it_is_asked_how_large_its_state_is_ends_with_operator_and_address():
+def test_job_whose_server_is_gone_when_its_state_is_measured_ends_with_operator_and_address():
     flow, begun = ef.Dataflow("measured"), threading.Event()
 
     def noted(state, row):

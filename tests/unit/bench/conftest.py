@@ -11,5 +11,5 @@ SLEEP = time.sleep
 
 @pytest.fixture
 def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """A job's handle polls 20 times a second: it sleeps, not the test."""
+    """Let a job's handle sleep between its polls, 20 times a second."""
     monkeypatch.setattr(time, "sleep", SLEEP)

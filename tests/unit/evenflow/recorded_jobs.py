@@ -1,4 +1,4 @@
-"""Recordings for tests: a real job's views, and views that are made up second by second."""
+"""Recordings for tests: a real job's views, and constructed views, one per second."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GROUPS = 8
 
 
 def finished_job():
-    """A job of two workers with skewed keys, which has ended, and a view of it."""
+    """Run a job of two workers with skewed keys to its end; return it and a view of it."""
     flow = ef.Dataflow("clicks")
     rows = flow.read(ef.generate(total=200_000, keys=50, zipf=1.0, string_keys=True))
     rows.key_by("key").aggregate(n=ef.count()).named("count").write(ef.to_list([]))
@@ -34,7 +34,7 @@ def finished_job():
 
 
 def view_at(second: int, loads=(0.9, 0.1), table: RoutingTable | None = None, **parts) -> JobView:
-    """A source and a keyed operator with two workers, whose loads were these in the second before."""
+    """Return a view of a source and a keyed operator with two workers, which had these loads in the second before."""
     now, table = BEGIN + second, even_table(GROUPS, 2) if table is None else table
     windows = [WorkerWindow("read-0", now - 1, 1.0, rows_in=1000, rows_out=1000, useful=0.1)]
     for worker, load in enumerate(loads):
@@ -51,7 +51,7 @@ def view_at(second: int, loads=(0.9, 0.1), table: RoutingTable | None = None, **
 
 
 def recorded(path: Path, views: Iterable[JobView]) -> Path:
-    """The views in a file."""
+    """Write the views to a file."""
     with RecordingWriter(path, "clicks", BEGIN) as writer:
         for view in views:
             writer.add(view)

@@ -1,4 +1,4 @@
-"""What an error advises to write is there: every option that a message names is one of a public function or group of settings."""
+"""Errors advise only what exists: every option that a message names is one of a public function or group of settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPTION = re.compile(r"(?<![\w.\"'`])([a-z_]+)=(?!=)")
 
 @cache
 def messages() -> list[tuple[str, str]]:
-    """The literal text of each message of an error, with its file and line; what is put in is left out."""
+    """Return the literal text of each error message without its placeholders, with its file and line."""
     found = []
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
@@ -44,7 +44,7 @@ def messages() -> list[tuple[str, str]]:
 
 
 def options() -> set[str]:
-    """The parameters of everything that a user calls."""
+    """Return the parameters of everything that a user calls."""
     called = [getattr(ef, name) for name in ef.__all__]
     classes = [*(thing for thing in called if inspect.isclass(thing)), WindowedStream, WindowResults]
     called += [method for each in classes for _, method in inspect.getmembers(each, inspect.isfunction)]

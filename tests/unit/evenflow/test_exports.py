@@ -1,4 +1,4 @@
-"""What a user needs to name, to annotate a function of theirs or to write a connector, is exported from `evenflow`."""
+"""All names that a user needs to annotate a function or to write a connector are exported from `evenflow`."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ WRONG = {
     "no columns": (lambda s: s.select(), "select(): give the names of columns"),
     "a map that takes the key away": (lambda s: s.map(lambda row: row["v"]).aggregate(n=ef.count()), "no key column `k`; there are: item"),
     "a branch by text": (lambda s: s.branch("v > 1"), "branch('v > 1'): expected a function of (row)"),
-    "a branch that nobody reads": (
+    "an unread branch": (
         lambda s: s.branch(lambda row: True)[0].write(ef.to_list([])), "operator `branch` on its port `false` go nowhere: write both",
     ),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a process loads: a start takes as long as its modules. The lists are read in processes of their own."""
+"""Processes load few modules, because these decide how long a start takes. Each list is read in a process of its own."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ print(json.dumps(found))
 
 
 def loaded(*codes: str) -> list[set[str]]:
-    """The modules that each of these loads after those before it, in one process."""
+    """Return the modules that each of these loads after those before it, in one process."""
     command = [sys.executable, "-c", IN_TURN, "0", *codes]
     _, *found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     return [set(modules) for modules in found]
@@ -50,7 +50,7 @@ def test_the_package_alone_loads_nothing_and_writing_a_flow_needs_numpy_and_arro
     assert "evenflow.job" not in writing, "only a flow that runs has a handle of its job"
 
 
-def test_beside_what_ray_has_loaded_a_worker_needs_numpy_arrow_and_zeromq_and_nobody_an_autoscaler_of_rays():
+def test_worker_adds_only_numpy_arrow_and_zeromq_to_ray_and_no_process_loads_its_autoscaler():
     worker_modules = "import evenflow.actors.processes.worker, evenflow.actors.task.task_run"
     _, worker, *others = loaded(
         "import ray", worker_modules, *(f"import evenflow.actors.processes.{name}" for name in ("coordinator", "driver_workers"))

@@ -1,4 +1,4 @@
-"""What notebooks show, and the example notebook, whose cells run in their order."""
+"""Notebooks show jobs, and the cells of the example notebook run in their order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def waits(no_waiting_and_no_cluster, monkeypatch):
 
 @pytest.fixture
 def cell(monkeypatch):
-    """What a notebook's cell has shown: IPython, as far as it is asked."""
+    """Replace the parts of IPython that are called, and return the list of what a cell shows."""
     shown = []
     display = ModuleType("IPython.display")
     display.display = lambda picture, display_id: shown.append(picture) or SimpleNamespace(update=shown.append)

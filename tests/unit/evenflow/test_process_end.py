@@ -58,7 +58,7 @@ def start(folder, function=lambda row: row):
 
 
 def program(code: str, folder: Path, *flags: str) -> subprocess.Popen[str]:
-    """The program, whose folder is `sys.argv[1]`, under way."""
+    """Start the program, with its folder as `sys.argv[1]`."""
     path = folder / "program.py"
     path.write_text(textwrap.dedent(code))
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONSTARTUP"}
@@ -67,14 +67,14 @@ def program(code: str, folder: Path, *flags: str) -> subprocess.Popen[str]:
 
 
 def ended(code: str, folder: Path, *flags: str) -> tuple[int, str, str]:
-    """The exit code of the program, and what it has printed on either stream."""
+    """Run the program; return its exit code and its output on both streams."""
     with program(code, folder, *flags) as process:
         out, err = process.communicate(timeout=patience(SECONDS))
     return process.returncode, out, err
 
 
 def interrupted(code: str, folder: Path, number: int) -> tuple[int, str, str]:
-    """The exit code of the program that gets a signal once it has printed "ready", and what it has printed on either stream since."""
+    """Send a signal to the program once it has printed "ready"; return its exit code and its later output on both streams."""
     with program(code, folder) as process:
         assert process.stdout is not None
         assert process.stdout.readline().strip() == "ready"

@@ -37,7 +37,7 @@ def running(state, rows):
 
 @pytest.fixture
 def job(no_waiting_and_no_cluster, monkeypatch, tmp_path):
-    """It has read 300 rows of 3 keys, and waits for more; its handle asks for news 20 times a second: it is it that sleeps."""
+    """Start a job that has read 300 rows of 3 keys and waits for more. Its handle sleeps between polls, not the test."""
     monkeypatch.setattr(time, "sleep", SLEEP)
     flow = ef.Dataflow("shop")
     times = chain((0.0,), repeat(100.0))

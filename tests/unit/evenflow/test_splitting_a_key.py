@@ -13,9 +13,9 @@ WORKERS = 3
 
 
 def joining(how, folder):
-    """A job without end that joins two streams of a few keys, `joined`, once rows have come out of it.
+    """Start an unbounded job with the join `joined` of two streams of a few keys, and wait for its first rows.
 
-    Few rows a second: all pairs are joined, so that the work of a second grows with the job's age.
+    The rates are low: all pairs are joined, so that the work of a second grows with the job's age.
     """
     flow, flowing = ef.Dataflow("hot"), threading.Event()
     left, right = (flow.read(ef.generate(keys=2, rate=20)) for _ in range(2))

@@ -62,7 +62,7 @@ def generate_rows(partition, position):
 
 
 def on_left(method: str, *given: Any) -> Callable[..., Any]:
-    """A call of a join's method: the first argument is right."""
+    """Return a function that calls `method` of left; `RIGHT` stands for the stream right."""
 
     def call(*arguments: Any, **named: Any) -> Any:
         left, right = two()

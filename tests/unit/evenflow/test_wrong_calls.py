@@ -12,7 +12,7 @@ import evenflow as ef
 
 @pytest.fixture
 def running(refused):
-    """A job without end, of one operator with keyed state, `counts`."""
+    """Start an unbounded job with one operator with keyed state, `counts`."""
     flow, flowing = ef.Dataflow("shop"), threading.Event()
     counts = flow.read(ef.generate(keys=10, rate=2_000)).key_by("key").aggregate(n=ef.count()).named("counts")
     counts.write(ef.to_callback(lambda row: flowing.set()))

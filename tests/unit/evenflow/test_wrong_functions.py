@@ -194,7 +194,7 @@ WRONG = {
     "stateful_map_columns calls sys.exit": (columns(lambda state, rows: sys.exit()), "`stateful_map_columns`", "raised SystemExit"),
     "an aggregate calls sys.exit": (aggregate(Exiting()), "`aggregate`", "Exiting.add raised SystemExit: 2"),
     "sys.exit is no refused record": (lambda s: s.map(lambda row: sys.exit(), on_error="skip"), "`map`", "raised SystemExit"),
-    # What a function raises reaches whoever waits, whatever it is.
+    # Any error that a function raises reaches the caller that waits.
     "an error has no text": (lambda s: s.map(raises(Awkward())), "`map`", "raised Awkward: (no text: its __str__ raises", "RuntimeError"),
     "an error of ours from a user's class": (lambda s: s.map(raises(Demanding(1, "code 1"))), "`map`", "raised Demanding: code 1"),
     "an error of ours": (lambda s: s.map(raises(ef.FlowError("mine"))), "`map`", "raised FlowError: mine", "'v': 1"),

@@ -156,7 +156,7 @@ def test_join_by_time_over_rows_without_event_time_is_refused_before_anything_ru
 
 
 def joined(left, right, within=None, **options):
-    """The error of a job that joins these rows, whose columns aren't known before they come."""
+    """Return the error of a job that joins these rows, whose columns aren't known before they arrive."""
 
     def build(refused):
         flow = ef.Dataflow("wrong")
@@ -205,17 +205,17 @@ WAYS = {
     "of two streams": lambda stream: stream.union(stream),
     "with a time of its own": lambda stream: stream.with_time("t"),
     "typed by a map": lambda stream: stream.map(dict, schema={"k": "int64", "t": "int64"}),
-    "beside columns of a table": lambda stream: stream.lookup(pa.table({"k": [1], "name": ["one"]}), on="k"),
+    "with columns of a table": lambda stream: stream.lookup(pa.table({"k": [1], "name": ["one"]}), on="k"),
     "of a table": lambda stream: stream.drop("k").lookup(pa.table({"t": [0], "k": [1]}), on="t"),
     "once": lambda stream: stream.deduplicate("k"),
     "aggregated": lambda stream: stream.key_by("k").window(ef.tumbling("1s")).aggregate(n=ef.count()),
     "joined": lambda stream: stream.key_by("k").join(stream.key_by("k"), ef.always()),
 }
-"""Streams of which the type of a column is known without running them."""
+"""Streams with a column whose type is known without running them."""
 
 
 def planned(stream):
-    """The error of planning a flow with this stream, for which no source was started."""
+    """Return the error of planning a flow with this stream; no source is started."""
     with pytest.raises(ef.FlowError) as caught:
         check_columns(stream.flow.graph)
     return str(caught.value)

@@ -32,7 +32,7 @@ def proxy() -> Iterator[Proxy]:
 
 @pytest.fixture
 def s3(proxy, monkeypatch, request) -> Iterator[Proxy]:
-    """`s3://bucket/...` goes through the proxy, and its clients give up soon. It is a job's handle that sleeps."""
+    """Send `s3://bucket/...` through the proxy, with clients that give up soon. Only a job's handle may sleep."""
     monkeypatch.setattr(time, "sleep", SLEEP)
     proxy.fault = Fault("none", times=0)
     retries = {"retries": {"max_attempts": 1, "mode": "standard"}, "connect_timeout": 5, "read_timeout": 5}

@@ -49,7 +49,7 @@ class Proxy(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
     def handle_error(self, request, client_address) -> None:
-        """A client that hangs up is none."""
+        """Ignore errors: a client that hangs up is not one."""
 
 
 class _Handler(BaseHTTPRequestHandler):

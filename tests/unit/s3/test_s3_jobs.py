@@ -15,7 +15,7 @@ TOTAL = 60
 
 
 class Gate:
-    """Numbers, of which those from `until` on wait until it is open."""
+    """A source of numbers: those from `until` on wait until the gate is open."""
 
     def __init__(self, until=TOTAL // 2):
         self.until, self.open, self.reached = until, threading.Event(), threading.Event()

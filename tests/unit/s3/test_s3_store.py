@@ -1,4 +1,4 @@
-"""The store of checkpoints on S3: what is created once, whose reply is lost, and which faults are "try again" and which "give up"."""
+"""The checkpoint store on S3: exclusive creation, lost replies, and which faults are retried."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def test_a_little_credit_comes_back_when_the_receiver_is_idle(make):
     assert until(bool, up, down) == [(7, 1)]
 
 
-def test_a_socket_stays_while_another_channel_uses_it_and_late_credit_for_a_retired_one_is_no_offence(pair):
+def test_a_socket_stays_while_another_channel_uses_it_and_late_credit_is_not_refused(pair):
     up, down = pair
     down.accept(8, "up")
     up.connect(8, down.address)

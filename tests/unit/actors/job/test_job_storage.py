@@ -314,7 +314,7 @@ class RecordingStorage:
         return Committed(effect.checkpoint) if isinstance(effect, Commit) else None
 
 
-def test_the_storage_thread_carries_out_one_effect_after_the_other_and_answers_when_each_is_done():
+def test_the_storage_thread_carries_out_effects_in_turn_and_answers_when_each_is_done():
     storage, answers = RecordingStorage(), SimpleQueue()
     thread = StorageThread("f", storage, answers.put)
     effects = [Commit(1, {}), Discard(2), Commit(3, {})]

@@ -133,7 +133,7 @@ def test_coordinator_that_comes_back_knows_of_committed_checkpoints_that_it_does
     assert run.sink.calls[-2:] == [("commit", 4), ("commit", 4)], "what was taken back is not taken back again"
 
 
-def test_coordinator_that_comes_back_stops_if_rows_of_a_checkpoint_that_is_gone_can_not_be_taken_back(tmp_path):
+def test_coordinator_that_comes_back_stops_if_rows_of_a_lost_checkpoint_can_not_be_retracted(tmp_path):
     run = Run(tmp_path, retractable=False).start()
     for _ in range(2):
         run.checkpoint()
@@ -183,7 +183,7 @@ def plan_of(sink, **config):
     return flow.plan(config=settings), settings
 
 
-def test_coordinator_that_comes_back_goes_on_with_the_workers_and_tables_of_the_newest_checkpoint_and_a_later_attempt(tmp_path):
+def test_recovered_coordinator_has_the_checkpoints_workers_and_tables_and_a_later_attempt(tmp_path):
     plan, config = plan_of(ef.to_list([], name="out"), checkpoint={"dir": str(tmp_path)})
     wider = rescale(plan, plan.stage_of("count"), 3, plan.tables).plan
     groups = [2, 2, 0, 1]

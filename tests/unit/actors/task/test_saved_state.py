@@ -234,7 +234,7 @@ def test_coordinator_that_was_taken_for_lost_saves_nothing_more(url):
     assert (third.take_over().attempt, third.term) == (first_attempt(1), 2)
 
 
-def test_what_a_coordinator_saves_while_another_begins_counts_for_nothing_and_is_not_written_over(url, monkeypatch):
+def test_checkpoint_saved_while_another_coordinator_begins_is_void_and_not_overwritten(url, monkeypatch):
     first, second, third = (SavedState(url, 3, RunClaim("run")) for _ in range(3))
     assert first.complete(manifest(1)) is None
     write = CheckpointStore.complete

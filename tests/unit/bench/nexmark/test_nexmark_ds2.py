@@ -21,7 +21,7 @@ EVENTS = 60_000
 
 @pytest.fixture
 def slept(monkeypatch):
-    """The sleeps of operators. A job's handle polls 20 times a second, and only it really sleeps."""
+    """Note the sleeps of operators. Only a job's handle really sleeps, between its polls, 20 times a second."""
     times = []
 
     def sleep(seconds):

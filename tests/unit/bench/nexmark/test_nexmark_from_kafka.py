@@ -29,7 +29,7 @@ def bootstrap():
 
 @pytest.fixture(scope="module")
 def names(bootstrap):
-    """A topic for each stream. A partition has every other block of events, in order."""
+    """Create a topic for each stream. A partition has every other block of events, in order."""
     with topics(bootstrap, STREAMS) as names:
         for stream in STREAMS:
             rows = pa.Table.from_batches(pieces(stream, 0, Numbering(stream).rows_before(EVENTS))).cast(CSV_SCHEMAS[stream])

@@ -51,7 +51,7 @@ def test_events_are_emitted_when_they_are_due(clock):
     reader = source.reader(0, 1)
     clock.now = 990.0
     assert (given(reader), reader.backlog(), source.rate) == ([], 0, 46.0)
-    clock.now = 1000.1  # five events, of which the first bid is the fifth
+    clock.now = 1000.1  # five events; the fifth is the first bid
     assert (reader.backlog(), given(reader), given(reader), reader.finished) == (1, [4], [], False)
     clock.now = 2000.0
     assert reader.backlog() == 91

@@ -24,7 +24,7 @@ def flows():
 
 @pytest.fixture(params=TOPOLOGIES)
 def finished(request, flows):
-    """The topology's flow, run once for all tests."""
+    """Run the topology's flow, once for all tests."""
     if request.param not in flows:
         flow = TopologyFlow.of(request.param, load=Load(pace=0.0), total=LINES)
         flow.flow.run(runtime="local", config=ef.JobConfig(checkpoint=ef.CheckpointConfig(interval=None))).wait()

@@ -32,7 +32,7 @@ def test_text_values(bootstrap):
     assert read(bootstrap, topic, format="text") == [{"value": "süß"}, {"value": None}]
 
 
-def test_json_with_a_schema_leaves_other_fields_out_and_has_nulls_for_missing_ones_and_tombstones(bootstrap):
+def test_json_with_a_schema_drops_other_fields_and_has_nulls_for_missing_ones_and_tombstones(bootstrap):
     topic = make_topic(bootstrap)
     fill(bootstrap, topic, {0: [(None, b'{"a": 1, "x": {}}'), (None, b"{}"), (None, None), (None, b' {\n "a":\n 4}\n')]})
 

@@ -20,7 +20,7 @@ def parts_of(values, codes, groups):
 
 
 def error_bound(values):
-    """A unit in the last place of the sum, and what `n` roundings of the lower parts may lose."""
+    """Return a unit in the last place of the sum, plus what `n` roundings of the lower parts may lose."""
     n, largest = len(values), max(map(abs, values), default=0.0)
     return math.ulp(math.fsum(values)) + n**3 * largest * 2.0**-104
 

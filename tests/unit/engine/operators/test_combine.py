@@ -36,7 +36,7 @@ def sent_by_combiner(drive):
     return sent
 
 
-def test_batches_of_distinct_keys_pass_without_the_columns_that_nobody_reads_and_one_in_some_is_combined(sent_by_combiner):
+def test_batches_of_distinct_keys_pass_without_unread_columns_and_one_in_some_is_combined(sent_by_combiner):
     sent = sent_by_combiner(DISTINCT, EVERY + 1)
     assert [is_partial(batch.rows) for batch in sent] == [True] + [False] * (EVERY - 1) + [True]
     assert sent[1].rows.schema.names == ["k", "x"]

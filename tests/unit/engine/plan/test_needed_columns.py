@@ -94,7 +94,7 @@ def test_columns_that_the_operators_name_are_needed(build, expected):
 
 UNKNOWN = {
     "sink": lambda s: s,
-    "a sink beside a select": lambda s: (s, s.select("a")),
+    "a sink and a select": lambda s: (s, s.select("a")),
     "filter": lambda s: s.filter(PRICE > 5),
     "drop": lambda s: s.drop("a"),
     "rename": lambda s: s.rename(a="b"),

@@ -117,8 +117,8 @@ def test_more_workers_than_key_groups_are_refused():
 def test_unknown_operator_is_answered_with_those_there_are():
     flow = ef.Dataflow("f")
     read(flow).write(ef.to_list([]))
-    with pytest.raises(RequestError, match="no operator `nobody`; there are: from_items, to_list"):
-        flow.plan().stage_of("nobody")
+    with pytest.raises(RequestError, match="no operator `absent`; there are: from_items, to_list"):
+        flow.plan().stage_of("absent")
 
 
 def test_explain_shows_both_plans_and_the_guarantees():

@@ -101,7 +101,7 @@ def test_every_worker_restores_what_it_saved_of_a_key_that_is_still_split():
     assert not keys.of(2, 2, HASHES[:1], "left")[0]
 
 
-def test_dealt_rows_of_all_workers_and_copied_rows_of_the_home_are_restored_where_the_key_is_now():
+def test_dealt_rows_of_all_and_copied_rows_of_the_home_are_restored_where_the_key_is_now():
     keys = RestoredKeys(RoutingTable(EVEN, {HOT: 2}), SPLIT)
     assert [taken(keys, side, saved_by) for side in ("left", "right") for saved_by in (1, 0)] == [[2], [2], [2], []]
 

@@ -16,7 +16,7 @@ from evenflow.engine.task.time_domains import TASK
 
 
 def outputs() -> Outputs:
-    """One hash exchange to two workers."""
+    """Return the outputs of a task with a hash exchange to two workers."""
     flow = ef.Dataflow("f")
     items = flow.read(ef.from_items([])).named("items").parallelism(1)
     items.key_by("item").aggregate(n=ef.count()).named("count").parallelism(2).write(ef.to_list([]))
@@ -77,7 +77,7 @@ def test_switch_leaves_markers_behind_the_rows_and_pauses_if_the_step_says_so():
     assert left(out) == ["rows"]
 
 
-def test_channel_to_a_worker_that_joins_is_told_the_event_time_and_one_to_a_worker_that_leaves_ends():
+def test_channel_to_a_new_worker_gets_the_event_time_and_one_to_a_leaving_worker_ends():
     out = outputs()
     out.advance(7)
     out.flush()

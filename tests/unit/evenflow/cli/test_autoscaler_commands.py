@@ -17,7 +17,7 @@ SLEEP = time.sleep
 
 @pytest.fixture
 def job(no_waiting_and_no_cluster, monkeypatch):
-    """Four workers for 1,000 rows a second, of which one is enough; its handle asks for news 20 times a second: it is it that sleeps."""
+    """Start a job with four workers for 1,000 rows a second, where one is enough. Its handle sleeps between polls, not the test."""
     monkeypatch.setattr(time, "sleep", SLEEP)
     flow = ef.Dataflow("shop")
     rows = flow.read(ef.generate(keys=100, rate=1000.0)).key_by("key")
@@ -34,7 +34,7 @@ def job(no_waiting_and_no_cluster, monkeypatch):
 
 
 def about_the_aggregate(job):
-    """The decisions that change its workers: what the other operator's first batches cost may make for some that don't."""
+    """Return the decisions that change the aggregate's workers; slow first batches of the other operator may cause others."""
     return [(number, record) for number, record in enumerate(job.decisions()) if "aggregate" in record.decided.parallelism]
 
 

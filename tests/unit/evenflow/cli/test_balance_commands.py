@@ -23,7 +23,7 @@ def count(state, row):
 
 @pytest.fixture
 def job(no_waiting_and_no_cluster, monkeypatch):
-    """A job without end whose hottest key is 0; its handle asks for news 20 times a second: it is it that sleeps, not the test."""
+    """Start an unbounded job whose hottest key is 0. Its handle sleeps between polls, not the test."""
     monkeypatch.setattr(time, "sleep", SLEEP)
     flow = ef.Dataflow("shop")
     rows = flow.read(ef.generate(keys=100, zipf=1.2, rows_per_batch=1024))

@@ -85,7 +85,7 @@ print(json.dumps(told))
 
 @pytest.fixture(scope="module")
 def told():
-    """For each command line, and then for each command whose parser is made, the exit code, and the modules that are loaded then."""
+    """Return the exit code and the loaded modules for each command line, then for each command whose parser is made."""
     parsers = [name for name in COMMANDS if name != "bench"]
     command = [sys.executable, "-c", IN_TURN, json.dumps(AT_ONCE), json.dumps(parsers)]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()

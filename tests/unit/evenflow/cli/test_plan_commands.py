@@ -57,7 +57,7 @@ JOIN = {
 
 
 def assert_one_line(shown, message: str = "") -> None:
-    """That an error, and nothing else, was said."""
+    """Assert that one error, and nothing else, was printed."""
     assert shown.out == ""
     assert message in shown.err
     assert shown.err.startswith("error: ")
@@ -303,7 +303,7 @@ def test_wrong_setting_is_one_line_that_names_it(policy, setting, message, dataf
 
 
 def places(document):
-    """Every place in a document that could hold something else: its object or list, and the key or index in it."""
+    """Yield every place in a document that could hold another value: its object or list, and the key or index in it."""
     for at in document if isinstance(document, dict) else range(len(document)):
         yield document, at
         if isinstance(document[at], (dict, list)):
@@ -311,7 +311,7 @@ def places(document):
 
 
 def not_json(text: str) -> None:
-    raise AssertionError(f"{text} is no JSON")
+    raise AssertionError(f"{text} is not JSON")
 
 
 @pytest.mark.few(1)

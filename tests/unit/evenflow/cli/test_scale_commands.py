@@ -17,7 +17,7 @@ PATIENCE = patience(60)
 
 @pytest.fixture
 def job(no_waiting_and_no_cluster, monkeypatch):
-    """A job without end; its handle asks for news 20 times a second: it is it that sleeps, not the test."""
+    """Start an unbounded job. Its handle sleeps between polls, not the test."""
     monkeypatch.setattr(time, "sleep", SLEEP)
     flow, flowing = ef.Dataflow("shop"), threading.Event()
     rows = flow.read(ef.generate(keys=100, rate=2_000))

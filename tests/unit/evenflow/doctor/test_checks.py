@@ -1,4 +1,4 @@
-"""What each fact about a machine means, and what `evenflow doctor` says to do."""
+"""`evenflow doctor` judges each fact about a machine, and says what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the queries of dashboards ask for, and whether a scrape has it."""
+"""Finds the metrics and labels that the queries of dashboards need, and those that a scrape lacks."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def metrics_of(expression: str) -> set[str]:
 
 
 def labels_of(expression: str, legend: str = "") -> set[str]:
-    """The labels by which it selects, groups and names its series."""
+    """Return the labels by which a query selects, groups and names its series."""
     selected = {part.split("=")[0].rstrip("!").strip() for _, inside in SELECTOR.findall(expression) for part in inside.split(",") if part}
     grouped = {label.strip() for inside in GROUPING.findall(expression) for label in inside.split(",")}
     return selected | grouped | set(LEGEND.findall(legend))
 
 
 def missing(expression: str, legend: str, scraped: Mapping[str, Iterable[str]]) -> list[str]:
-    """What the query asks for and `scraped` (labels by name of the sample) doesn't have."""
+    """Return the metrics and labels of the query that `scraped` (labels by name of the sample) lacks."""
     names = metrics_of(expression)
     absent = [name for name in names if name not in scraped]
     wanted = labels_of(expression, legend)

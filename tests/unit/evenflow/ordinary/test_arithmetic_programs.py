@@ -21,12 +21,12 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @pytest.fixture(autouse=True)
 def handle_may_wait(no_waiting_and_no_cluster, monkeypatch):
-    """The handle of a local job sleeps between two looks at it."""
+    """Let the handle of a local job sleep between two polls."""
     monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 def run(build, config=None):
-    """The rows of a program; `build` gives its last stream."""
+    """Return the rows of a program; `build` returns its last stream."""
     flow, rows = ef.Dataflow("program"), []
     build(flow).write(ef.to_list(rows))
     flow.run(runtime="local", config=config).wait()
@@ -34,7 +34,7 @@ def run(build, config=None):
 
 
 def aggregated(values, function, config=None):
-    """One aggregate of a column."""
+    """Compute one aggregate of a column."""
 
     def program(flow):
         return flow.read(ef.from_items([{"k": 1, "x": value} for value in values])).key_by("k").aggregate(emit="final", it=function)
@@ -94,7 +94,7 @@ def test_sum_of_infinities_follows_ieee(values, expected, config):
 
 
 def windows_of(stream):
-    """The starts of the windows of a microsecond, in microseconds."""
+    """Count the rows in windows of a microsecond."""
     return stream.window(ef.tumbling("1us")).aggregate(n=ef.count())
 
 

@@ -19,12 +19,12 @@ ORDERS = [{"k": 1, "t": 1, "a": 10}, {"k": 2, "t": 2, "a": 20}, {"k": 3, "t": 3,
 
 @pytest.fixture(autouse=True)
 def handle_may_wait(no_waiting_and_no_cluster, monkeypatch):
-    """The handle of a local job sleeps between two looks at it."""
+    """Let the handle of a local job sleep between two polls."""
     monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 def run(build, parallelism=1, network=None):
-    """The rows of a program, in no order; `build` gives its last stream."""
+    """Return the rows of a program, in any order; `build` returns its last stream."""
     flow, rows = ef.Dataflow("program"), []
     build(flow).write(ef.to_list(rows))
     flow.run(runtime="local", config=ef.JobConfig(parallelism=parallelism, network=network or ef.NetworkConfig())).wait()
@@ -40,7 +40,7 @@ def orders(flow):
 
 
 def no_payments(flow):
-    """A stream with known columns of which no row is left."""
+    """Return a stream with known columns and no rows."""
     payments = flow.read(ef.from_items([{"k": 1, "t": 1, "b": "x"}], event_time="t", name="payments"))
     return payments.filter(pc.field("b") == "nothing")
 
@@ -117,7 +117,7 @@ def test_first_orders_wait_for_the_columns_of_payments_that_a_function_makes_lat
 
 
 def table(flow, columns, name, tmp_path, **options):
-    """A stream of the rows of a Parquet file, which keeps every type."""
+    """Read a table through a Parquet file, which keeps every type."""
     folder = tmp_path / name
     folder.mkdir()
     pq.write_table(pa.table(columns), folder / "rows.parquet")
@@ -129,7 +129,7 @@ LONG = pa.array([2**62, 2**62, -(2**62), None], pa.duration("s"))
 
 
 def counts_of(rows, kind):
-    """The counts by the key's integer; Python has no value for such keys, so a function would not see them."""
+    """Return the counts by the key's integer; Python has no value for such keys, so a function would not see them."""
     return sorted(((row["k"], row["n"]) for row in rows), key=repr)
 
 

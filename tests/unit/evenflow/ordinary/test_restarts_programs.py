@@ -46,17 +46,17 @@ job = flow.run(runtime="local", config=config)
 print(job.checkpoint().number, flush=True)
 job.wait()
 """
-"""A service without an end, which is killed."""
+"""An unbounded job, which is killed."""
 
 
 @pytest.fixture(autouse=True)
 def handles_that_ask_for_news(no_waiting_and_no_cluster, monkeypatch):
-    """It is a job's handle that sleeps."""
+    """Let a job's handle sleep between two polls."""
     monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 class Gate:
-    """Numbers, of which those below `until` come at once, and the others once it is open."""
+    """A source of numbers: those below `until` come at once, the others once the gate is open."""
 
     def __init__(self, until=TOTAL // 2):
         self.until, self.open, self.reached = until, threading.Event(), threading.Event()
@@ -91,7 +91,7 @@ def flow_of(numbers, sink, name=NAME):
 
 
 def counting(numbers, sink):
-    """A running count for each key, which is state."""
+    """Build a flow that keeps a running count for each key."""
     flow = ef.Dataflow(NAME)
     rows = flow.read(source(numbers)).key_by("key")
     rows.stateful_map(lambda seen, row: ((seen or 0) + 1, {"n": row["n"], "seen": (seen or 0) + 1})).named("seen").write(sink)
@@ -111,7 +111,7 @@ def checkpoints(folder, name=NAME):
 
 
 def midway(made, sink, folder, gate=None, **options):
-    """A job that has committed the numbers below its gate, and waits there."""
+    """Start a job that has committed the numbers below its gate, and waits there."""
     gate = gate if gate is not None else Gate()
     job = run(made(gate, sink), folder, **options)
     assert gate.reached.wait(30)
@@ -405,7 +405,7 @@ def test_two_starts_in_one_moment_are_one_run(tmp_path):
 
 
 def as_on_another_host(folder, **owner):
-    """Make the newest claim that of a process of another host, which has not said that it ended."""
+    """Change the newest claim into one of a process on another host, which has not said that it ended."""
     store = CheckpointStore(str(folder / NAME))
     term = store.claims()[-1]
     claim = json.loads(store.claim_of(term))
@@ -437,7 +437,7 @@ def test_run_of_another_host_that_gives_a_sign_is_refused(tmp_path, monkeypatch)
 
 
 def quick(looks, happens=lambda: None):
-    """Waiting for a sign of life takes no time."""
+    """Return a wait for events that skips the wait for a sign of life, and notes it in `looks`."""
     wait = threading.Event.wait
 
     def waited(event, timeout=None):

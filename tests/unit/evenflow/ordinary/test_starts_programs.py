@@ -18,7 +18,7 @@ SLEEP = time.sleep
 
 @pytest.fixture(autouse=True)
 def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """A job's handle asks for news 20 times a second: it is it that sleeps, not the test."""
+    """Let a job's handle sleep between two polls."""
     monkeypatch.setattr(time, "sleep", SLEEP)
 
 
@@ -163,7 +163,7 @@ def test_a_module_that_is_missing_where_the_job_runs_ends_it_with_the_modules_na
     assert job.status().restarts == 0
 
 
-def test_a_record_that_a_function_refuses_ends_the_job_at_once_and_says_why_it_does_not_start_again(tmp_path):
+def test_a_record_that_a_function_refuses_ends_the_job_which_says_why_it_does_not_restart(tmp_path):
     flow = ef.Dataflow("refused")
     flow.read(ef.from_items(["1", "x"])).map(lambda row: {"n": int(row["item"])}).named("parse").write(ef.to_list([]))
     job = flow.run(runtime="local", config=saving(tmp_path))

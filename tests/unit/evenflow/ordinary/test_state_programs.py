@@ -84,7 +84,7 @@ def settings(tmp_path, backend="memory") -> ef.JobConfig:
 
 
 def saved(build, tmp_path, backend="memory", path="savepoint") -> str:
-    """A savepoint of a job that has read the first rows."""
+    """Take a savepoint of a job that has read the first rows."""
     FEED.update(until=FIRST, reached=threading.Event())
     job = program(build, []).run(runtime="local", config=settings(tmp_path, backend))
     assert FEED["reached"].wait(60)
@@ -96,21 +96,21 @@ def saved(build, tmp_path, backend="memory", path="savepoint") -> str:
 
 
 def restored(build, url, tmp_path, backend="memory", **allowed) -> list[dict[str, Any]]:
-    """The rows of a job that begins from a savepoint."""
+    """Return the rows of a job that begins from a savepoint."""
     out: list[dict[str, Any]] = []
     program(build, out).run(runtime="local", config=settings(tmp_path, backend), from_savepoint=url, **allowed).wait("60s")
     return out
 
 
 def whole(build, tmp_path) -> list[dict[str, Any]]:
-    """The rows of a job that reads everything without a stop."""
+    """Return the rows of a job that reads everything without a stop."""
     out: list[dict[str, Any]] = []
     program(build, out).run(runtime="local", config=settings(tmp_path)).wait("60s")
     return out
 
 
 def functions(since: int | None = None) -> dict[str, ef.AggregateFunction]:
-    """Every aggregate function, over the rows from `since` on."""
+    """Return every aggregate function, over the rows from `since` on."""
     where = {} if since is None else {"where": pc.field("seq") >= since}
     return {
         "n": ef.count(**where),
@@ -149,7 +149,7 @@ KINDS = {
 
 
 def newest(rows: list[dict[str, Any]]) -> dict[Any, dict[str, Any]]:
-    """The last row of each key and window."""
+    """Return the last row of each key and window."""
     bounds = ("k", "window_start", "window_end", "window_end_row")
     return {tuple(row.get(name) for name in bounds): row for row in rows}
 
@@ -383,7 +383,7 @@ class Point(NamedTuple):
 
 
 def kept(value):
-    """A program that keeps `value` for each key, and emits the type of what it finds again."""
+    """Return a program that keeps `value` for each key, and emits the type of the state that it reads."""
     return lambda rows: (
         rows.key_by("k").stateful_map(lambda state, row: (value, {"k": row["k"], "type": type(state).__name__})).named("shop")
     )

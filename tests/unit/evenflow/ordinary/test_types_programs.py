@@ -23,17 +23,17 @@ CUTS = pytest.mark.parametrize("network", [ROW_BY_ROW, WHOLE], ids=["row by row"
 
 @pytest.fixture(autouse=True)
 def handles_may_sleep(no_waiting_and_no_cluster, monkeypatch):
-    """The handle of a job asks for news now and then."""
+    """Let a job's handle sleep between two polls."""
     monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 def given(values: Any, **options: Any) -> Any:
-    """A program that maps each number to the value at its place."""
+    """Return a program that maps each number to the value at its index."""
     return lambda stream: stream.map(lambda row: {"v": values[row["item"]]}, **options)
 
 
 def results(build: Any, source: Any, network: ef.NetworkConfig = ROW_BY_ROW, **config: Any) -> list[dict[str, Any]]:
-    """The rows of a flow: those of `source` (or of its items), through `build`."""
+    """Return the rows of `source` (or of its items) after the operators of `build`."""
     rows: list[dict[str, Any]] = []
     flow = ef.Dataflow("program")
     build(flow.read(source if isinstance(source, ef.Source) else ef.from_items(source))).write(ef.to_list(rows))
@@ -42,7 +42,7 @@ def results(build: Any, source: Any, network: ef.NetworkConfig = ROW_BY_ROW, **c
 
 
 def refusal(build: Any, source: Any, network: ef.NetworkConfig = ROW_BY_ROW, kind: type[ef.EvenflowError] = ef.RecordError) -> str:
-    """The first line of the error that ends the flow."""
+    """Return the first line of the error that ends the flow."""
     with pytest.raises(kind) as caught:
         results(build, source, network)
     return str(caught.value).splitlines()[0]
@@ -162,7 +162,7 @@ def test_decimals_of_any_scale_arrive_as_they_are(network: ef.NetworkConfig) -> 
 
 @pytest.fixture
 def orders(tmp_path: Any) -> Any:
-    """A Parquet file of orders, with columns of narrow types."""
+    """Write a Parquet file of orders, with columns of narrow types."""
     columns = {
         "price": pa.array([Decimal("9.99"), Decimal("368.89"), None], pa.decimal128(10, 2)),
         "n": pa.array([1, 2, 3], pa.int32()),

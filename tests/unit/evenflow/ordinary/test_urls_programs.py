@@ -18,7 +18,7 @@ ROWS = [{"a": 1}, {"a": 2}]
 
 @pytest.fixture(autouse=True)
 def program(no_waiting_and_no_cluster, monkeypatch, tmp_path):
-    """It is a job's handle that sleeps. Relative paths of a program are in its own folder."""
+    """Let a job's handle sleep between two polls, and give the program a folder of its own for relative paths."""
     monkeypatch.setattr(time, "sleep", SLEEP)
     monkeypatch.chdir(tmp_path)
 

@@ -19,7 +19,7 @@ PATIENCE = patience(30)
 
 
 class Browser:
-    """Has the cookie, as after the start address, unless it is a stranger."""
+    """A browser, with the cookie that the start address sets, unless it is a stranger."""
 
     def __init__(self, session: aiohttp.ClientSession, guard: Guard) -> None:
         self.session, self.guard = session, guard
@@ -36,7 +36,7 @@ class Browser:
         return self.answers[-1]
 
     async def act(self, path: str, body: Any, **headers: str) -> aiohttp.ClientResponse:
-        """As the page does."""
+        """Send an action as the page does."""
         return await self.ask(path, "POST", body=body, **{PROOF: self.guard.action_token or "", **headers})
 
     async def events(self, path: str = "/events") -> aiohttp.StreamReader:
@@ -44,7 +44,7 @@ class Browser:
 
 
 async def message(events: aiohttp.StreamReader) -> dict[str, Any]:
-    """The next one."""
+    """Return the next message."""
     line = await events.readline()
     assert line.startswith(b"data: ")
     assert await events.readline() == b"\n"
@@ -53,7 +53,7 @@ async def message(events: aiohttp.StreamReader) -> dict[str, Any]:
 
 
 def with_server(shown: Hub | Pages, test: Callable[[Browser], Awaitable[None]], guard: Guard | None = None) -> None:
-    """Run a test against a server of what a hub knows, or of other pages."""
+    """Run a test against a server of a hub's jobs, or of other pages."""
     pages = Live(shown) if isinstance(shown, Hub) else shown
 
     async def run() -> None:

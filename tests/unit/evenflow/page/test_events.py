@@ -1,4 +1,4 @@
-"""What browsers are sent of a real job: first the whole history, then what is new."""
+"""Browsers get the whole history of a real job first, then what is new."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evenflow.scheduler.protocol.requests import ShowView
 
 @pytest.fixture(scope="module")
 def view():
-    """Of a job with its windows, as if it still ran."""
+    """Return the view of a finished job with its windows, as if it still ran."""
     flow = ef.Dataflow("clicks")
     rows = flow.read(ef.generate(total=200_000, keys=50, zipf=1.0, string_keys=True))
     rows.key_by("key").aggregate(n=ef.count()).named("count").write(ef.to_list([]))

@@ -1,4 +1,4 @@
-"""What pages may do to jobs, who is refused, and what is shown before it is done."""
+"""Pages act on jobs: actions are previewed before they run, and strangers are refused."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ REBALANCE = {"job": "clicks", "action": "rebalance", "operator": "count", "polic
 
 @pytest.fixture
 def view():
-    """A source and an operator of two workers, of which the first has nearly all the load."""
+    """Return a view of a source and an operator of two workers; the first has most of the load."""
     table, windows = even_table(8, 2), [WorkerWindow("read-0", 9.0, 1.0, rows_in=100, useful=0.1)]
     for worker, load in enumerate((0.8, 0.2)):
         groups = np.flatnonzero(table.groups == worker).astype(np.int32)

@@ -16,7 +16,7 @@ PATHS = ("/", "/events", "/static/page.js", "/static/vendor/htm-preact.module.js
 
 
 def answers(path, method="GET", **headers):
-    """The status and the headers of one answer."""
+    """Return the status and the headers of one response."""
     found = []
 
     async def test(browser):

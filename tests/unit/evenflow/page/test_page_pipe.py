@@ -20,7 +20,7 @@ from evenflow.scheduler.protocol.requests import Stop
 
 @pytest.fixture
 def pipe():
-    """The two ends of a pipe, to read and to write."""
+    """Open a pipe, and return its two ends, to read and to write."""
     ends = os.pipe()
     yield ends
     for end in ends:

@@ -20,7 +20,7 @@ VIEWS = 90
 
 
 def views():
-    """A job of 90 s, in which somebody moves keys in second 40."""
+    """Return the views of a job of 90 s, where a user moves keys in second 40."""
     move = MigrationReport(
         number=0, state=MigrationState.DONE, reason="by hand", began_at=BEGIN + 40, seconds=0.5, operator="count", strategy="fluid",
         plan=None, groups=1, routed_keys=0, steps=1, steps_done=1, keys_moved=0, state_bytes=0,
@@ -34,7 +34,7 @@ def recording(tmp_path_factory):
 
 
 def live(last):
-    """What a page that was open all the time had shown after view `last`."""
+    """Return what a page that was open all the time shows after view `last`."""
     history = History("clicks")
     for view in views()[: last + 1]:
         history.add(view)
@@ -42,7 +42,7 @@ def live(last):
 
 
 def shown(told):
-    """What of a message does not depend on when it was made."""
+    """Return the parts of a message that do not depend on when it was made."""
     return json.loads(json.dumps({name: told[name] for name in ("now", "until", "status", "graph", "loads", "seconds", "decisions")}))
 
 

@@ -54,7 +54,7 @@ def finished():
 
 
 def same(one, other):
-    """Whether two views have the same, with loads rounded to 32 bits."""
+    """Return True if two views are equal, with loads rounded to 32 bits."""
     assert len(one.windows) == len(other.windows)
     for window, found in zip(one.windows, other.windows, strict=True):
         assert np.array_equal(window.groups, found.groups)
@@ -64,7 +64,7 @@ def same(one, other):
 
 
 def full_view():
-    """A view that has something of every kind."""
+    """Return a view that has something of every kind."""
     plan = BalancePlan((BalanceMove(0, 1, group=3), BalanceMove(0, 1, key=("JFK", 7))), 1.8, 1.1, 1.0, 4096, "worker 0 is hot",
                        (KeySplit("ATL", 0, (1,), "left"),), ("LAX",))  # fmt: skip
     migration = MigrationReport(
@@ -162,7 +162,7 @@ def whole_file(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def frames(whole_file):
-    """Where each frame ends: that of the header, then those of the views."""
+    """Return the offset at which each frame ends: that of the header, then those of the views."""
     ends, at = [], len(BEGINNING)
     while at < len(whole_file):
         at += FRAME.size + FRAME.unpack_from(whole_file, at)[0]

@@ -1,4 +1,4 @@
-"""What is drawn is data, whatever it looks like."""
+"""Text is drawn as data, even if it looks like markup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user prints from a shell can be read at 80 columns."""
+"""Output that a user prints from a shell fits 80 columns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def eighty_columns(monkeypatch):
 
 @pytest.fixture
 def job(no_waiting_and_no_cluster, monkeypatch):
-    """A job of this process, which doesn't end by itself."""
+    """Start an unbounded job in this process."""
     monkeypatch.setattr("time.sleep", threading.Event().wait)
     flow = ef.Dataflow("shop")
     numbers = flow.read(ef.generate(rate=5000, keys=50))
@@ -81,7 +81,7 @@ def test_commands_are_readable_at_eighty_columns(words, job, capsys):
 
 
 def busy(worker: str, operator: str) -> WorkerFigures:
-    """A worker whose figures are as wide as they get."""
+    """Return a worker's figures, each as wide as it gets."""
     return WorkerFigures(
         worker, operator, 123_456_789_012, 123_456_789_012, 123_456_789.0, 99_950.0, 1.0, 1.0, 1.0, 12_345, 1_370_001_600_000_000,
         999 * 2**30 + 2**29, 123_456, 123_456, 123_456, (1234.5, 12_345.6),

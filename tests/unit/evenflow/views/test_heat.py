@@ -1,4 +1,4 @@
-"""A column of the heat map shows what the workers measured, whoever owns it and however many key groups there are."""
+"""A column of the heat map shows the workers' measurements, whichever worker owns it and however many key groups there are."""
 
 from __future__ import annotations
 

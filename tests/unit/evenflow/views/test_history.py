@@ -1,4 +1,4 @@
-"""The history of a job that is followed, second by second: moves, late windows, what is forgotten, what came of a decision."""
+"""The history of a followed job, second by second: moves, late windows, discarded seconds, outcomes of decisions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GROUPS = 8
 
 
 class Followed:
-    """A job of a source and a keyed stage with two workers, whose coordinator is asked once a second."""
+    """A job of a source and a keyed stage with two workers, whose coordinator gets a request once a second."""
 
     def __init__(self, history=None):
         self.history = history or History("clicks", hash_of=lambda key: key)
@@ -55,7 +55,7 @@ class Followed:
         return message
 
     def tick(self, load=(0.5, 0.5), **parts):
-        """A second in which every worker has told its window."""
+        """Add a second in which every worker has reported its window."""
         windows = [self.window("read-0"), *(self.window(f"count-{worker}", useful=useful) for worker, useful in enumerate(load))]
         return self.tell(*windows, **parts)
 

@@ -1,4 +1,4 @@
-"""What policies see in a recording: what the coordinator's own snapshots had, at any time, and over the whole time."""
+"""Policies see in a recording what the coordinator's own snapshots had, at any time and over the whole time."""
 
 from __future__ import annotations
 

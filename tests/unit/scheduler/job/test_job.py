@@ -70,7 +70,7 @@ def test_first_deployment_that_fails_ends_the_job():
     assert str(job.core.error) == "no room"
 
 
-def test_what_the_first_workers_met_ends_a_job_before_all_have_begun_and_not_that_the_others_did_not():
+def test_error_of_a_first_worker_ends_a_job_that_still_deploys_and_later_ones_change_nothing():
     job = deployed_job()
     job.ready("from_items-0")
     assert job.failed(JobError("refused"))[-1] == Ended(JobState.FAILED)

@@ -183,7 +183,7 @@ def savepoint(groups=4):
 
 
 @pytest.mark.parametrize("groups", [4, 16])
-def test_worker_lost_before_the_first_checkpoint_takes_a_job_back_to_its_savepoint_whose_tables_may_not_fit(groups):
+def test_worker_lost_before_the_first_checkpoint_restores_a_savepoint_whose_tables_may_not_fit(groups):
     begin = RestorePoint(savepoint(groups), from_savepoint=True)
     job = saving_job(begin)
     job.lost("aggregate-0", now=1.0)
@@ -193,7 +193,7 @@ def test_worker_lost_before_the_first_checkpoint_takes_a_job_back_to_its_savepoi
 
 
 @pytest.mark.parametrize("answer", ["is written", "can not be written"])
-def test_job_that_is_to_go_back_while_a_manifest_is_written_waits_until_it_is_known_whether_that_counts(answer):
+def test_job_to_be_restored_while_a_manifest_is_written_waits_for_the_outcome_of_the_write(answer):
     job = saving_job()
     first, _ = job.take_checkpoint()
     job.tick(20.0)

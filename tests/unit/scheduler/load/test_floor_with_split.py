@@ -35,7 +35,7 @@ def test_metrics_add_up_what_came_from_the_left(windows):
     assert found.hot_left == (5 * windows, 0)
 
 
-@pytest.mark.parametrize("hot_keys", [(("JFK", 60),), (("JFK", 60), ("LAX", 10))], ids=["alone", "beside a cold one"])
+@pytest.mark.parametrize("hot_keys", [(("JFK", 60),), (("JFK", 60), ("LAX", 10))], ids=["alone", "with a cold one"])
 def test_without_another_hot_key_all_can_be_even(hot_keys):
     assert load(*hot_keys).floor_with_split == 1.0
 

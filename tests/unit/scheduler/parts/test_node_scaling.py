@@ -150,7 +150,7 @@ def test_workers_whose_number_stays_are_replaced_through_a_checkpoint(tmp_path):
     assert job.cluster.extra == 0
 
 
-def test_without_checkpoints_another_node_is_given_back_if_one_can_be_and_else_the_error_says_why():
+def test_without_checkpoints_another_node_is_released_if_possible_else_the_error_says_why():
     job = Job("abc", {"generate-0": "c", "work-0": "a", "work-1": "b", "work-2": "b", "out-0": "a"})
     job.measure()
     job.ask(ScaleIn())
@@ -204,7 +204,7 @@ def test_a_node_more_gets_workers_of_the_congested_operator_as_many_as_it_has_sl
     assert job.cluster.preferred == frozenset()
 
 
-def test_round_robin_gives_the_new_workers_to_the_operators_in_turn_though_only_one_is_congested():
+def test_round_robin_gives_new_workers_to_operators_in_turn_though_only_one_is_congested():
     job = Job("abc", {"generate-0": "a", "work-0": "a", "work-1": "b", "work-2": "b", "out-0": "a"})
     job.measure(work=1.0)
     job.ask(ScaleOut(1, "round_robin"))

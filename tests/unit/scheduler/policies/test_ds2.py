@@ -273,7 +273,7 @@ def test_what_workers_lose_for_want_of_a_cpu_is_not_corrected():
     assert decide(nexmark(aggregate, read=2377, backlog_growth=383, backpressure=1.62, starvation=0.33))[1].correction == 1.0
 
 
-def test_a_correction_is_no_larger_than_what_these_workers_show_when_they_get_all_of_it_through():
+def test_a_correction_is_no_larger_than_these_workers_show_when_they_keep_up():
     keeping_up = nexmark(
         OperatorFigures("aggregate", 4, true_processing_rate=3190, true_output_rate=0, observed_processing_rate=2950),
         read=3041, backlog_growth=-281, backpressure=1.95,
@@ -350,7 +350,7 @@ def test_more_demand_never_takes_fewer_workers_whatever_of_it_gets_through(snaps
     assert {name: (less[name], more[name]) for name in less if more[name] < less[name]} == {}
 
 
-def test_it_does_not_say_that_every_operator_has_its_workers_beside_one_of_which_that_is_not_known():
+def test_it_does_not_say_that_every_operator_has_its_workers_if_the_need_of_one_is_unknown():
     some = decide(dataflow(100, working("a", 2, 100), OperatorFigures("b", 1, true_processing_rate=5), OperatorFigures("c", 1)))[0]
     assert "b needs 20.00 workers and has 1" in some.reason
     assert "c stays unchanged" in some.reason
@@ -360,7 +360,7 @@ def test_it_does_not_say_that_every_operator_has_its_workers_beside_one_of_which
     assert "every operator" not in none.reason
 
 
-def test_it_does_not_say_that_every_operator_has_its_workers_where_something_keeps_them_from_it():
+def test_it_does_not_say_that_every_operator_has_its_workers_if_a_limit_prevents_that():
     at_most = decide(dataflow(1000, working("a", 2, 100, max_parallelism=2)))[0]
     assert at_most.reason == "a needs 10.00 workers and has 2; a: 10 workers are out of bounds, 2 are not"
     noise = decide(dataflow(250, working("a", 2, 100)), min_change=2)[0]

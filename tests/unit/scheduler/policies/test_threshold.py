@@ -130,7 +130,7 @@ def test_a_look_without_figures_does_not_make_it_forget_what_the_last_scale_out_
     assert decision.parallelism == {}
 
 
-def test_what_is_expected_of_workers_is_the_capacity_that_was_asked_for_and_not_what_rounding_up_adds():
+def test_capacity_expected_of_workers_is_the_one_asked_for_without_what_rounding_up_adds():
     """Check Flink's expectation: 101 for 100 are a hundredth more, although 2 workers could do twice as much."""
     assert decided((1, 101, 100), (2, 150, 105)) == [2, 3]
 

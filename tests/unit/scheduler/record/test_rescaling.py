@@ -96,7 +96,7 @@ def test_it_waits_for_its_turn_until_nothing_else_is_under_way():
     assert change.rescaling.exclusive
 
 
-def test_one_answer_that_is_missing_holds_it_back_and_one_of_an_earlier_question_does_not_count():
+def test_one_missing_answer_holds_it_back_and_one_to_an_earlier_request_does_not_count():
     change = Change("count", 3)
     commands = change.started()
     change.answer(commands[1:])
@@ -107,7 +107,7 @@ def test_one_answer_that_is_missing_holds_it_back_and_one_of_an_earlier_question
     assert change.go() is not None
 
 
-def test_a_worker_that_leaves_is_detached_upstream_and_forgotten_by_its_peers_once_it_has_finished():
+def test_leaving_worker_is_detached_upstream_and_forgotten_by_its_peers_once_it_has_finished():
     change = Change("count", 1)
     commands = change.go()
     assert change.rescaling.phase is RescalePhase.LEAVING
@@ -120,7 +120,7 @@ def test_a_worker_that_leaves_is_detached_upstream_and_forgotten_by_its_peers_on
     assert change.rescaling.state is RescaleState.DONE
 
 
-def test_a_source_is_paused_shared_out_anew_and_done_once_all_after_it_have_its_new_event_times():
+def test_a_source_is_paused_redistributed_and_done_once_all_after_it_have_its_event_times():
     change = Change("read", 3)
     change.answer(change.started())
     paused = change.go()
@@ -161,7 +161,7 @@ def test_a_source_that_shrinks_ends_those_that_leave_once_their_part_is_read_by_
     assert change.rescaling.state is RescaleState.DONE
 
 
-def test_a_source_of_which_a_worker_has_read_everything_goes_on_as_it_was_and_newcomers_read_nothing():
+def test_source_with_a_worker_that_has_read_everything_continues_and_new_ones_read_nothing():
     change = Change("read", 3)
     change.answer(change.started())
     change.answer(change.go(), finished=["read-1"])
@@ -171,7 +171,7 @@ def test_a_source_of_which_a_worker_has_read_everything_goes_on_as_it_was_and_ne
     assert change.rescaling.state is RescaleState.DONE
 
 
-def test_a_source_of_which_a_worker_has_read_everything_does_not_shrink():
+def test_source_with_a_worker_that_has_read_everything_does_not_shrink():
     change = Change("read", 1)
     change.answer(change.go(), finished=["read-0"])
     assert receivers_of(change.go(), ResumeSource) == ["read-1"]

@@ -1,4 +1,4 @@
-"""Whatever the chains of a job's workers are, one damaged file costs at most the checkpoints of its chain."""
+"""One damaged file costs at most the checkpoints of its chain, with any chains of a job's workers."""
 
 from __future__ import annotations
 
