@@ -35,8 +35,8 @@ function Detail({ store, detail, stage }) {
       <thead><tr><th>split</th><th>worker</th><th class="number">not read yet</th><th>newest event time</th><th>state</th></tr></thead>
       <tbody>${[...detail.splits].sort((a, b) => (b[2] ?? 0) - (a[2] ?? 0)).slice(0, MOST).map(([worker, split, lag, newest, idle]) => html`<tr key=${split}><td>${split}</td><td>${worker}</td>
         <td class="number">${count(lag)}</td><td>${newest == null ? "–" : time(newest)}</td><td>${idle ? "idle" : "read"}</td></tr>`)}</tbody></table></div>`}
-    ${told.droppedRecords.length > 0 && html`<h3>Most recently dropped or failed records</h3><div class="scroll"><table class="left">
+    ${detail.dropped.length > 0 && html`<h3>Most recently dropped or failed records</h3><div class="scroll"><table class="left">
       <thead><tr><th>at</th><th>operator</th><th>record</th></tr></thead>
-      <tbody>${[...told.droppedRecords].sort((a, b) => b.time - a.time).map((one) => html`<tr><td>${time(one.time)}<br /><span class="pill ${one.kind === "late" ? "warn" : "bad"}">${one.kind}</span></td>
+      <tbody>${[...detail.dropped].sort((a, b) => b.time - a.time).map((one) => html`<tr><td>${time(one.time)}<br /><span class="pill ${one.kind === "late" ? "warn" : "bad"}">${one.kind}</span></td>
         <td>${one.operator}<br />${one.worker}</td><td class="wide"><code>${one.record}</code><br />${one.key && html`key ${one.key}${one.error && ": "}`}${one.error}</td></tr>`)}</tbody></table></div>`}`;
 }

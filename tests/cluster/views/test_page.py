@@ -256,7 +256,7 @@ def go_through(cluster, file):
         page.locator("#replay button").click()
         expect(bars).to_have_text(["numbered-0", "numbered-1", "numbered-2"], timeout=PATIENCE)
         page.locator("#loads .whatif button").click()
-        expect(page.locator("#loads .plans tbody")).to_have_count(4, timeout=PATIENCE)
+        expect(page.locator("#loads .plans tbody")).to_have_count(2, timeout=PATIENCE)
         assert page.get_by_role("button", name="Rebalance…").count() == 0
         assert said == []
 
