@@ -126,7 +126,7 @@ def test_job_whose_sink_can_not_take_back_stops_and_says_which_checkpoint_is_gon
     DAMAGES["all manifests"](tmp_path / "checkpoints" / "unforgiving")
     kill(job, "coordinator")
     words = (
-        r"(?s)checkpoint 2, its newest, is damaged or missing, and it would continue from the beginning, but sink `to_log` can't take back"
+        r"(?s)checkpoint 2, its newest, is damaged or missing, and it would continue from the beginning, but sink `to_log` can't retract"
     )
     with pytest.raises(ef.JobError, match=words):
         job.wait("60s")
@@ -240,7 +240,7 @@ def test_rows_are_right_whatever_is_damaged_and_whoever_is_killed(driver, folder
 @pytest.mark.parametrize(
     ("files", "damage", "victim", "words"),
     [
-        pytest.param("the newest part", remove, "count-0", r"`write_parquet`: .*prepared is gone", id="a part is deleted"),
+        pytest.param("the newest part", remove, "count-0", r"`write_parquet`: .*prepared is missing", id="a part is deleted"),
         pytest.param("the newest part", cut, "coordinator", r"`write_parquet`: .* bytes, and .* were written", id="a part is cut"),
         pytest.param("the newest log file", cut, "count-0", r"_spark_metadata/0, line 2: not an entry", id="a log file is cut"),
     ],
