@@ -1,12 +1,11 @@
-"""Measures how long a job takes to recover, by its state at every tick.
+"""Measures how long a job takes to recover, by the changes of its state.
 
 >>> downtime = Downtime()
->>> for now, state in enumerate([JobState.RUNNING, JobState.RESTARTING, JobState.RESTARTING, JobState.RUNNING]):
+>>> for now, state in enumerate([JobState.RUNNING, JobState.RESTARTING, JobState.RUNNING]):
 ...     print(downtime.note_state(state, float(now)))
 None
 None
-None
-(1.0, 3.0)
+(1.0, 2.0)
 """
 
 from __future__ import annotations
@@ -21,10 +20,7 @@ class Downtime:
         self._since: float | None = None
 
     def note_state(self, state: JobState, now: float) -> tuple[float, float] | None:
-        """Note the job's state at time `now`; return begin and end of a recovery that ends with it.
-
-        Call this often enough to see every restart.
-        """
+        """Note that the job's state has changed at time `now`; return begin and end of a recovery that ends with it."""
         since = self._since
         if state is JobState.RESTARTING and since is None:
             self._since = now

@@ -24,6 +24,7 @@ from ...scheduler.protocol.effects import (
     Effect,
     Ended,
     FindOlder,
+    JobState,
     RememberStart,
     RememberStop,
     Reserve,
@@ -54,6 +55,12 @@ class JobInterpreter:
         self.core, self._workers, self._storage, self._clock = core, workers, storage, clock
         self.lock = FairLock()
         self._busy = False
+        self._observer: Callable[[JobState, float], None] | None = None
+        self._observed: JobState | None = None
+
+    def observe(self, observer: Callable[[JobState, float], None]) -> None:
+        """Call `observer(state, now)` at each change of the job's state, under the lock."""
+        self._observer = observer
 
     def begin(self) -> None:
         """Start the job."""
@@ -98,12 +105,20 @@ class JobInterpreter:
             try:
                 return cast(A, self.core.answer(cast(AnyRequest, request), self._clock(), view))
             finally:
+                self._note_state()
                 self._carry_out_all()
 
     def _event(self, happens: Callable[..., None], *what: Any) -> None:
         with self.lock:
             happens(*what, self._clock())
+            self._note_state()
             self._carry_out_all()
+
+    def _note_state(self) -> None:
+        """Report the state to the observer if it has changed. Each event is followed by this, so no state is too short to be seen."""
+        if self._observer is not None and self.core.state is not self._observed:
+            self._observed = self.core.state
+            self._observer(self.core.state, self._clock())
 
     def _carry_out_all(self) -> None:
         """Carry out what is decided and not done yet."""

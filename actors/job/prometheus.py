@@ -73,7 +73,9 @@ class MetricsServer:
 
 
 class JobCollector(Collector):
-    """The metrics of a job. The job's clock calls `note_state`, scrapes call `collect`. `traces`: the destination of spans, if any."""
+    """The metrics of a job. Its interpreter calls `note_state`, its clock `update`, scrapes `collect`. `traces`: the destination of
+    spans, if any.
+    """
 
     def __init__(self, job: str, responder: Responder, traces: Tracing | None = None) -> None:
         self._job, self._responder, self._traces = job, responder, traces
@@ -82,10 +84,13 @@ class JobCollector(Collector):
         self._looked = 0.0
 
     def note_state(self, state: JobState, now: float) -> None:
-        """Note the job's state at time `now`, in seconds since the epoch."""
+        """Note that the job's state has changed at time `now`, in seconds since the epoch."""
         self._tally.note_state(state, now)
         if self._traces is not None:
             self._traces.note_state(state, now)
+
+    def update(self, now: float) -> None:
+        """Add the news of the job to the tally every few seconds: a job remembers only its newest."""
         if now - self._looked > LOOK_EVERY:
             self._look()
 

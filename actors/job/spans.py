@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -41,10 +42,10 @@ class Spans:
 
     def __init__(self) -> None:
         self._downtime = Downtime()
-        self._recoveries: list[tuple[float, float]] = []
+        self._recoveries: deque[tuple[float, float]] = deque()
 
     def note_state(self, state: JobState, now: float) -> None:
-        """Note the job's state at time `now`; call this often enough to see every restart."""
+        """Note that the job's state has changed at time `now`. Any thread may call this while another calls `add`."""
         recovery = self._downtime.note_state(state, now)
         if recovery is not None:
             self._recoveries.append(recovery)
@@ -54,7 +55,7 @@ class Spans:
         kinds: dict[str, tuple[OperationReport, ...]] = {
             "checkpoint": news.checkpoints, "move": news.migrations, "scaling": news.scalings, "node scaling": news.node_scalings,
         }  # fmt: skip
-        recoveries, self._recoveries = self._recoveries, []
+        recoveries = [self._recoveries.popleft() for _ in range(len(self._recoveries))]
         return [
             *(_span(kind, report) for kind, reports in kinds.items() for report in reports),
             *(_recovery(*times, view) for times in recoveries),

@@ -87,7 +87,7 @@ class Tally:
             self.decisions[decision.policy, OUTCOMES.get(decision.done.split(maxsplit=1)[0].rstrip(":"), "other")] += 1
 
     def note_state(self, state: JobState, now: float) -> None:
-        """Note the job's state at time `now`; call this often enough to see every restart."""
+        """Note that the job's state has changed at time `now`."""
         recovery = self._downtime.note_state(state, now)
         if recovery is not None:
             begin, end = recovery

@@ -46,7 +46,7 @@ class Tracing:
         self._spans = Spans()
 
     def note_state(self, state: JobState, now: float) -> None:
-        """Note the job's state at time `now`."""
+        """Note that the job's state has changed at time `now`."""
         self._spans.note_state(state, now)
 
     def add(self, view: JobView, news: ViewNews) -> None:

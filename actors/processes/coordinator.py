@@ -11,7 +11,7 @@ import threading
 import time
 import uuid
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -200,18 +200,22 @@ class Coordinator:
         try:
             self._metrics = MetricsServer(name, self._config.metrics.port, self._interpreter)
             problem = self._metrics.problem
+            self._interpreter.observe(self._note_state)
         except Exception as error:  # noqa: BLE001 -- the server is a library's, whatever it raises
             problem = f"metrics can't be served: {shown(error)}"
         if problem is not None:
             _LOG.warning("job `%s`: %s", name, problem)
             self._problems += (problem,)
 
-    def _note_state(self) -> None:
-        """Pass the job's state to metrics and traces; an error of theirs is recorded once."""
-        if self._metrics is None:
-            return
+    def _note_state(self, state: JobState, now: float) -> None:
+        """Pass a change of the job's state to metrics and traces."""
+        if self._metrics is not None:
+            self._optional(self._metrics.collector.note_state, state, now)
+
+    def _optional(self, report: Callable[..., None], *values: Any) -> None:
+        """Report to metrics and traces; an error of theirs is recorded once."""
         try:
-            self._metrics.collector.note_state(self._interpreter.core.state, self._clock())
+            report(*values)
         except Exception as error:  # noqa: BLE001 -- also what a library for traces raises
             problem = f"metrics or traces are incomplete: {shown(error)}"
             if problem not in self._problems:
@@ -305,7 +309,8 @@ class Coordinator:
             except Exception as error:  # noqa: BLE001 -- a job whose clock stands still would neither go on nor end
                 _LOG.exception("job `%s`: its coordinator met an unexpected error", self._plan.name)
                 self._interpreter.ask(Fail(JobFailedError(f"job `{self._plan.name}`: its coordinator failed: {shown(error)}")))
-            self._note_state()
+            if self._metrics is not None:
+                self._optional(self._metrics.collector.update, self._clock())
             time.sleep(TICK)
         self._close()
         if self._detached:

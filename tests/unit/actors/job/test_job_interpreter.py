@@ -110,6 +110,24 @@ def test_a_job_begins_at_its_storage_and_goes_on_at_its_workers(ports):
     assert ports.calls[2:] == [("put", RememberStart(100.0))]
 
 
+def test_an_observer_sees_every_state_however_short(tmp_path):
+    ports, seen = Ports(checkpoint={"dir": tmp_path, "interval": "1h"}), []
+    ports.job.observe(lambda state, now: seen.append((state, now)))
+    ports.start()
+    ports.now = 101.0
+    worker = ports.workers[0]
+    ports.job.lost(worker, "it was killed")
+    ports.now = 102.0
+    ports.job.tick()
+    ports.job.stored(SinksRestored(1))
+    for each in ports.workers:
+        ports.job.ready(each, 1)
+    ports.job.ask(Cancel())
+    states = [JobState.STARTING, JobState.RUNNING, JobState.RESTARTING, JobState.RUNNING, JobState.CANCELLED]
+    assert [state for state, _ in seen] == states
+    assert [now for _, now in seen] == [100.0, 100.0, 101.0, 102.0, 102.0]
+
+
 @pytest.mark.parametrize(
     ("effect", "call"),
     [
