@@ -17,7 +17,7 @@ import pyspark
 from driving import QUICK_START, start_spark
 from patience import patience
 
-TESTS, BUILD = str(Path(__file__).parents[1]), Path(__file__).parents[2] / "build"
+SUPPORT, BUILD = str(Path(__file__).parents[1] / "support"), Path(__file__).parents[2] / "build"
 
 
 def archive_option() -> str:
@@ -50,9 +50,11 @@ def _make(file: Path) -> None:
     file.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=file.parent) as folder:
         new = Path(folder, "new.jsa")
-        environment = os.environ | {"JAVA_TOOL_OPTIONS": f"{QUICK_START} -XX:ArchiveClassesAtExit={new}", "PYTHONPATH": TESTS}
+        environment = os.environ | {"JAVA_TOOL_OPTIONS": f"{QUICK_START} -XX:ArchiveClassesAtExit={new}", "PYTHONPATH": SUPPORT}
         program = [sys.executable, "-W", "ignore", __file__, folder]
-        subprocess.run(program, env=environment, check=True, capture_output=True, timeout=patience(300))
+        run = subprocess.run(program, env=environment, check=False, capture_output=True, text=True, timeout=patience(300))
+        if run.returncode:
+            raise RuntimeError(f"no archive of Spark's classes:\n{run.stderr}")
         if new.exists():
             new.replace(file)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from driving import batches_of, rows_of, wait_until
-from java_classes import TESTS
+from java_classes import SUPPORT
 from patience import patience
 from pyspark.sql import SparkSession
 
@@ -149,7 +149,7 @@ def test_a_stopped_and_restarted_query_neither_loses_nor_repeats_a_micro_batch(s
 def test_a_query_whose_process_was_killed_neither_loses_nor_repeats_a_micro_batch(spark, tmp_path):
     df = files(spark, tmp_path / "in", 10)
     program = [sys.executable, str(Path(__file__).with_name("killed_query.py")), tmp_path / "work", tmp_path / "in", tmp_path / "exchange"]
-    subprocess.run(program, env=os.environ | {"PYTHONPATH": TESTS}, check=True, timeout=patience(300), capture_output=True)
+    subprocess.run(program, env=os.environ | {"PYTHONPATH": SUPPORT}, check=True, timeout=patience(300), capture_output=True)
     killed_at = ExchangeFolder(tmp_path / "exchange").latest()
     assert 3 <= killed_at < 10
     for number in range(10, 40):

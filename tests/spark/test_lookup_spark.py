@@ -47,7 +47,8 @@ def test_function_gives_what_spark_has_each_time_that_the_table_is_read(spark):
     finally:
         job.cancel()
         job.wait("60s")
-    assert all("is being read for longer than refresh=" in problem for problem in job.status().problems)
+    problems = job.status().problems
+    assert all("reading the table takes longer than refresh=" in problem for problem in problems), problems
     assert seen[0] == 83
     assert seen == sorted(seen), "never back to an older table"
     assert {feet % 1000 for feet in seen} == {83}

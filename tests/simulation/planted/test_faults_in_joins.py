@@ -38,7 +38,7 @@ PLANTED = [
     ),
     (
         faults.worker_without_keys_counts_for_the_restored_event_time,
-        Runs(flows.windows_with_a_side_that_comes_late, 100, EARLY_CRASHES, (1, 2, 3), save_state=True, begin=16),
+        Runs(flows.windows_with_a_side_that_comes_late, 300, EARLY_CRASHES, (1, 2, 3), save_state=True, begin=205),
     ),
     (faults.nans_are_many_keys, Runs(flows.join_by_floats, 20)),
 ]
