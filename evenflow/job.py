@@ -50,7 +50,6 @@ from .scheduler.protocol.requests import (
     ShowHistory,
     ShowLoad,
     ShowProgress,
-    ShowSavepoint,
     ShowSnapshot,
     ShowStatus,
     SplitHotKey,
@@ -68,6 +67,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R", bound=OperationReport)
+N = TypeVar("N", bound=OperationReport | SavepointReport)
 
 POLL = 0.05
 
@@ -324,7 +324,7 @@ class Job:
         number = self._runtime.ask(TakeSavepoint(url))
 
         def done() -> SavepointReport | None:
-            found = self._runtime.ask(ShowSavepoint(number))
+            found = _numbered(self._runtime.ask(ShowHistory(SavepointReport)), number)
             return found if found.done else None
 
         problem = self._awaited(done, timeout, f"the savepoint {url}").problem
@@ -362,15 +362,34 @@ class Job:
         """The address at which Prometheus reads the job's metrics; None on the local runtime."""
         return self.status().metrics_url
 
-    def stop(self, *, drain: bool = False) -> None:
+    def stop(self, *, drain: bool = False, savepoint: str | Path | None = None, timeout: Duration = "10m") -> None:
         """Stop the job in order, and return at once: sources stop reading, and all records that they have read are processed and
         committed.
 
         Results that are not due are not emitted: open windows, pending timers, unmatched rows. With CheckpointConfig(dir=...) they stay in
         a last checkpoint, from which another run continues without losing or repeating a row; without it they are discarded. `drain=True`
         ends the stream instead: windows and timers fire, as at the end of a bounded source, and there is nothing to continue.
+
+        `savepoint` is a folder (or URL) to copy the last checkpoint to, for `flow.run(from_savepoint=...)`. `stop` then waits until the job
+        has ended, `timeout` at most. Raises JobTimeoutError; RequestError if the folder has files, the job has no
+        CheckpointConfig(dir=...), or the copy fails: the job has stopped then, and its own folder has the last checkpoint.
         """
-        self._runtime.ask(Stop(drain))
+        if savepoint is None:
+            self._runtime.ask(Stop(drain))
+            return
+        if drain:
+            raise RequestError("stop(drain=True) ends the stream, so that there is nothing to continue: leave out savepoint= or drain=")
+        url = folder_or_url(savepoint, "job.stop(savepoint=...)")
+        self._runtime.ask(Stop(savepoint=url))
+        if not self._ended.wait(seconds(timeout, "timeout")):
+            raise JobTimeoutError(f"job `{self.name}` has not stopped with the savepoint {url} within {timeout}")
+        report = next((one for one in reversed(self._runtime.ask(ShowHistory(SavepointReport))) if one.path == url and one.done), None)
+        if report is None:
+            status = self.status()
+            raise RequestError(f"the savepoint {url} was not taken: job `{self.name}` is {status.state} already") from status.error
+        if report.problem is not None:
+            problem = f"the savepoint {url} of job `{self.name}` has failed: {report.problem}"
+            raise RequestError(f"{problem}. The job has stopped, and its own folder has its last checkpoint")
 
     def cancel(self, *, discard: bool = False) -> None:
         """End the job without processing the rest, and return at once; uncommitted rows are discarded.
@@ -466,7 +485,7 @@ def monitor_of(job: Job) -> JobMonitor:
     return job._monitor  # noqa: SLF001 -- as above
 
 
-def _numbered(reports: Sequence[R], number: int) -> R:
+def _numbered(reports: Sequence[N], number: int) -> N:
     """Find the report of an operation. Raises RequestError if newer reports have displaced it."""
     found = next((report for report in reports if report.number == number), None)
     if found is None:

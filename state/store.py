@@ -41,6 +41,7 @@ VOID = "void"
 
 _PREFIX = "checkpoint-"
 _TERMS = "terms"
+_OWNER = "taken-by"
 """The folder with a file for each term, named by its number, and next to it the notes of its process: `NUMBER.KIND`."""
 
 
@@ -216,6 +217,23 @@ class CheckpointStore:
         """True if the store's own folder has any file. Raises OSError."""
         with self._reached(self._root):
             return bool(self._files.exists(self._root) and self._files.ls(self._root, detail=False, refresh=True))
+
+    def reserve(self, owner: bytes) -> bool:
+        """Empty the store's own folder for `owner`, whose name it then holds; return False if it has files of another.
+
+        Raises OSError.
+        """
+        path = posixpath.join(self._root, _OWNER)
+        if self.occupied:
+            if self._read(path) != owner:
+                return False
+            with self._reached(self._root):
+                for name in self._files.ls(self._root, detail=False):
+                    if posixpath.basename(name) != _OWNER:
+                        self._files.rm_file(name)
+        self._make(str(self._root))
+        self._put(path, owner)
+        return True
 
     def keep(self, checkpoints: Mapping[int, Iterable[str]], above: int, upto: int = 0) -> None:
         """Remove all checkpoints but these and the files that they need.

@@ -10,7 +10,7 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, NoReturn, assert_never
 
 from ...engine.errors import JobFailedError, shown
@@ -30,7 +30,7 @@ from ...scheduler.protocol.effects import (
     RememberStop,
     RestoreSinks,
     Save,
-    StopMode,
+    StopOrder,
     StorageEffect,
 )
 from ...scheduler.protocol.manifest import Manifest
@@ -107,7 +107,7 @@ class JobStorage:
             attempt=first_attempt(self._saved.term),
             completed=known.completed,
             running_since=known.running_since,
-            stop=StopMode(known.stop) if known.stop else None,
+            stop=StopOrder(**known.stop) if known.stop else None,
         )
 
     def restored(self, manifest: Manifest | None, plan: Plan) -> dict[WorkerId, RestoredTask]:
@@ -157,7 +157,7 @@ class JobStorage:
             case RememberStart():
                 self._remember("when it began to run", running_since=effect.since)
             case RememberStop():
-                self._remember("that it is to stop", stop=effect.mode.value)
+                self._remember("that it is to stop", stop=asdict(effect.order))
             case _:
                 assert_never(effect)
         return None
@@ -227,7 +227,7 @@ class JobStorage:
     def _copy(self, wanted: CopySavepoint, later: Callable[[StorageAnswer], None]) -> None:
         checkpoint = wanted.manifest.checkpoint
         try:
-            problem = self._saved.copy(wanted.manifest, wanted.path)
+            problem = self._saved.copy(wanted.manifest, wanted.path, again=wanted.last)
         finally:
             self._saved.let_go(checkpoint)
         later(SavepointCopied(checkpoint, problem))

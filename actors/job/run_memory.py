@@ -12,7 +12,9 @@ first sink commits it, and a restarted coordinator knows that rows of a missing 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +23,14 @@ class RunRecord:
 
     `term`: the term of the newest coordinator (`scheduler/record/restoring/terms.py`). `committed`: the newest checkpoint that sinks may
     have committed. `completed`: the number of complete checkpoints. `running_since`: seconds since the epoch when all workers had started,
-    None before that. `stop`: the requested stop mode, empty if no stop was requested.
+    None before that. `stop`: the fields of the order to stop, empty if there was none.
     """
 
     term: int = 0
     committed: int = 0
     completed: int = 0
     running_since: float | None = None
-    stop: str = ""
+    stop: Mapping[str, Any] = field(default_factory=dict)
 
 
 class RunMemory:

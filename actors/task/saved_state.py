@@ -349,12 +349,15 @@ class SavedState:
         """Release checkpoint `number`, which was copied."""
         self._copying.remove(number)
 
-    def copy(self, manifest: Manifest, path: str) -> str | None:
-        """Copy a held, complete checkpoint to a savepoint in the folder `path`; return why it fails, or None. For any thread."""
+    def copy(self, manifest: Manifest, path: str, *, again: bool = False) -> str | None:
+        """Copy a held, complete checkpoint to a savepoint in the folder `path`; return why it fails, or None. For any thread.
+
+        `again`: this start of the program may have begun the same savepoint already, and then replaces it.
+        """
         assert self._store is not None
         try:
             target = CheckpointStore(path)
-            if target.occupied:
+            if not (target.reserve(self._claim.start.encode()) if again else not target.occupied):
                 return f"{path} is not empty: give the savepoint its own folder"
             self._store.copy(manifest.checkpoint, manifest.files, target, SAVEPOINT)
             target.complete(SAVEPOINT, manifest.as_savepoint().to_bytes())

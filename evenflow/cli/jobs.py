@@ -19,6 +19,10 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
         parser.add_argument(
             "--drain", action="store_true", help="also fire open windows and timers: the job is then over, and no run continues it"
         )
+        parser.add_argument(
+            "--savepoint", metavar="URL", help="copy the last checkpoint to this folder, and wait until the job has stopped"
+        )
+        parser.add_argument("--timeout", default="10m", help="the longest wait for --savepoint; default: 10m")
     if name == "metrics":
         parser.add_argument("--totals", action="store_true", help="also each worker's totals, and the lag of its event time")
 
@@ -75,6 +79,10 @@ def stop(arguments: argparse.Namespace) -> None:
     from .. import connect
     from ..terminal.console import console
 
+    if arguments.savepoint is not None:
+        connect(arguments.job).stop(savepoint=arguments.savepoint, drain=arguments.drain, timeout=arguments.timeout)
+        console().print(f"{arguments.job} has stopped; its state is in {arguments.savepoint}", soft_wrap=True)
+        return
     connect(arguments.job).stop(drain=arguments.drain)
     rest = "open windows and timers fire" if arguments.drain else "open windows and timers stay in its last checkpoint, if it has a folder"
     console().print(f"{arguments.job} is stopping: records that were read are processed and committed; {rest}", soft_wrap=True)

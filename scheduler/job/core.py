@@ -14,7 +14,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, assert_never
 
-from ...engine.errors import JobFailedError, JobLostError, ProtocolError
+from ...engine.errors import JobFailedError, JobLostError, JobNotRunningError, ProtocolError
 from ...engine.plan.physical import Plan
 from ...engine.protocol.effects import Finished, OperatorProblem, Prepared
 from ...engine.protocol.ids import Attempt, CheckpointNumber, WorkerId
@@ -38,7 +38,7 @@ from ..protocol.effects import (
     RememberStart,
     RememberStop,
     RestoreSinks,
-    StopMode,
+    StopOrder,
     Tell,
     Warn,
 )
@@ -288,7 +288,7 @@ class JobCore:
             case StorageFailed():
                 self.abort(answer.error)
             case SavepointCopied():
-                self.checkpointing.savepoints.finish(answer.checkpoint, answer.problem)
+                self.checkpointing.copied(answer)
             case _:
                 assert_never(answer)
         self._advance()
@@ -318,21 +318,23 @@ class JobCore:
             self._job.now = now
         return self._answering.answer(request, cluster)
 
-    def stop(self, mode: StopMode) -> None:
+    def stop(self, order: StopOrder) -> None:
         """Stop now, or once all workers have started and no change, and for a barrier no checkpoint, is under way."""
         job = self._job
         if job.state.final or job.state is JobState.STOPPING:
+            if order.savepoint is not None:
+                raise JobNotRunningError(f"job `{job.name}` is {job.state} already: it makes no savepoint any more")
             return
-        if job.stop_asked is not mode:
-            job.stop_asked = mode
-            job.emit(RememberStop(mode))
+        if job.stop_asked != order:
+            job.stop_asked = order
+            job.emit(RememberStop(order))
         self._stop_if_it_can()
 
     def _stop_if_it_can(self) -> None:
         job = self._job
         if not job.stop_wanted or job.state is not JobState.RUNNING or job.in_step or self.reconfiguration.restarting:
             return
-        if job.stop_asked is StopMode.DRAIN or not job.reading:
+        if (job.stop_asked is not None and job.stop_asked.drain) or not job.reading:
             job.state = JobState.STOPPING
             job.emit(*(Tell(worker, StopSource()) for worker in sorted(job.reading)))
         elif self.checkpointing.begin_last():

@@ -22,8 +22,8 @@ from ..parts.operator_scaling import OperatorScaling
 from ..parts.reconfiguration import Reconfiguration
 from ..policies.controller import DecisionRecord
 from ..policies.nodes.placement import ClusterView
-from ..protocol.effects import JobState, StopMode
-from ..protocol.reports import CheckpointReport, MigrationReport, NodeScalingReport, ScalingReport
+from ..protocol.effects import JobState, StopOrder
+from ..protocol.reports import CheckpointReport, MigrationReport, NodeScalingReport, SavepointReport, ScalingReport
 from ..protocol.requests import (
     AnyRequest,
     Autoscale,
@@ -41,7 +41,6 @@ from ..protocol.requests import (
     ShowHistory,
     ShowLoad,
     ShowProgress,
-    ShowSavepoint,
     ShowSnapshot,
     ShowStatus,
     ShowView,
@@ -77,6 +76,7 @@ class RequestHandler:
         self._histories: Mapping[type[Any], Callable[[], list[Any]]] = {
             CheckpointReport: checkpointing.reports,
             MigrationReport: lambda: [self._with_latency(migration) for migration in job.migrations.history],
+            SavepointReport: checkpointing.savepoints.reports,
             ScalingReport: lambda: [scaling.report() for scaling in operators.operations],
             NodeScalingReport: lambda: [change.report() for change in nodes.operations],
             DecisionRecord: autoscaling.decisions,
@@ -91,8 +91,10 @@ class RequestHandler:
 
     def _change(self, request: ChangeRequest, cluster: ClusterView | None) -> int | None:  # noqa: C901, PLR0912 -- a line for each kind
         match request:
-            case Stop(drain):
-                self._lifecycle.stop(StopMode.DRAIN if drain else StopMode.BARRIER)
+            case Stop(drain, savepoint):
+                if savepoint is not None and not self._job.config.checkpoint.saves_state:
+                    raise RequestError("a savepoint needs CheckpointConfig(dir=...), through which it is taken")
+                self._lifecycle.stop(StopOrder(drain, savepoint))
             case Cancel(discard):
                 if not self._job.state.final:
                     self._job.discarded = discard
@@ -143,8 +145,6 @@ class RequestHandler:
                 return job.snapshot(operator, job.config.balance.windows)
             case ShowHistory(kind):
                 return self._histories[kind]()
-            case ShowSavepoint(number):
-                return self._checkpointing.savepoints.report(number)
             case ShowView(since):
                 return self._viewing.view(since, self.status(), [migration.report() for migration in job.migrations.history], cluster)
             case _:

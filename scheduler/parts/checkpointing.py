@@ -14,11 +14,11 @@ from ...engine.errors import JobFailedError, JobNotRunningError, RequestError
 from ...engine.protocol.effects import Finished, Prepared
 from ...engine.protocol.ids import NO_CHECKPOINT, CheckpointNumber, WorkerId
 from ...state.errors import EvenflowError
-from ..protocol.effects import Commit, CopySavepoint, Discard, JobState, Save, StopMode, Tell
+from ..protocol.effects import Commit, CopySavepoint, Discard, JobState, Save, StopOrder, Tell, Warn
 from ..protocol.manifest import Manifest
 from ..protocol.messages import BeginCheckpoint, CheckpointFailed
 from ..protocol.reports import CheckpointReport, CheckpointState
-from ..protocol.storage_answers import Committed, ManifestSaved
+from ..protocol.storage_answers import Committed, ManifestSaved, SavepointCopied
 from ..record.checkpoints import Deliveries
 from ..record.job_record import JobRecord
 from ..record.savepoints import Savepoints
@@ -41,7 +41,7 @@ class Lifecycle(Protocol):
     def end(self, state: JobState) -> None:
         """Come to a final state."""
 
-    def stop(self, mode: StopMode) -> None:
+    def stop(self, order: StopOrder) -> None:
         """Stop as soon as the job can; rows that were read are processed and committed."""
 
     @property
@@ -67,6 +67,8 @@ class Checkpointing:
         """The checkpoint at whose barrier the job stops, once it has begun."""
         self._passed = False
         """True once that barrier has passed every worker."""
+        self._ends_with: CheckpointNumber | None = None
+        """The checkpoint whose copy is all that the end of the job waits for."""
 
     @property
     def saving(self) -> bool:
@@ -103,7 +105,7 @@ class Checkpointing:
     def reset(self) -> None:
         """Void the checkpoint under way, since the job restores an earlier one. A late answer about a commit changes nothing."""
         pending, self._committing, self._manifest = self._job.checkpoints.pending, None, None
-        self._stop, self._passed = NO_CHECKPOINT, False
+        self._stop, self._passed, self._ends_with = NO_CHECKPOINT, False, None
         self._job.checkpoints.reset(self._job.now)
         if pending is not None and self._job.config.checkpoint.saves_state:
             self._discard(pending.number, "the job was restored from its last checkpoint")
@@ -146,7 +148,8 @@ class Checkpointing:
         number = job.checkpoints.begin(job.now, reason)
         self._requested = None
         newest = job.checkpoints.newest
-        base = newest.checkpoint if newest is not None and number != self._whole else NO_CHECKPOINT
+        whole = number == self._whole or (last and self._copies_last)
+        base = newest.checkpoint if newest is not None and not whole else NO_CHECKPOINT
         job.emit(*(Tell(worker, BeginCheckpoint(number, base, last)) for worker in sorted(job.reading)))
         return number
 
@@ -212,9 +215,26 @@ class Checkpointing:
         if answer.error is not None:
             self._lifecycle.fail(answer.error)
         elif answer.checkpoint == self._last:
-            self._lifecycle.end(JobState.FINISHED)
+            if self.savepoints.due(answer.checkpoint) is None:
+                self._lifecycle.end(JobState.FINISHED)
+            else:
+                self._ends_with = answer.checkpoint
         elif answer.checkpoint == self._stop:
             self._close_run()
+
+    def copied(self, answer: SavepointCopied) -> None:
+        """Note that a savepoint is taken, or can't be; a job that stopped with it ends."""
+        job = self._job
+        self.savepoints.finish(answer.checkpoint, answer.problem)
+        if self._ends_with == answer.checkpoint and not job.state.final:
+            if answer.problem is not None:
+                job.emit(Warn(f"job `{job.name}` stops without its savepoint, but with a last checkpoint in its folder: {answer.problem}"))
+            self._lifecycle.end(JobState.FINISHED)
+
+    @property
+    def _copies_last(self) -> bool:
+        """True if the job stops with a savepoint."""
+        return self._job.stop_asked is not None and self._job.stop_asked.savepoint is not None
 
     def tick(self) -> None:
         """Give up a checkpoint that takes too long, restore the job if it never passes every worker, or begin the next."""
@@ -245,7 +265,10 @@ class Checkpointing:
 
         A run that continues from there commits and delivers nothing a second time.
         """
-        self._job.checkpoints.begin_closing(self._job.now)
+        job = self._job
+        number = job.checkpoints.begin_closing(job.now)
+        if job.stop_asked is not None and job.stop_asked.savepoint is not None:
+            self.savepoints.add(number, job.stop_asked.savepoint)
         self._save()
 
     def _save(self) -> None:
@@ -259,7 +282,7 @@ class Checkpointing:
         number, last = job.checkpoints.pending.number, job.checkpoints.pending.last
         committables = job.checkpoints.end(job.now, manifest)
         if manifest is not None and (path := self.savepoints.due(number)) is not None:
-            job.emit(CopySavepoint(path, manifest))
+            job.emit(CopySavepoint(path, manifest, last=last))
         self._plan_next()
         last = last or (number == self._stop and manifest is None)
         self._commit(Commit(number, committables, job.checkpoints.completed, last=last))

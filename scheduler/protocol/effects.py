@@ -34,13 +34,15 @@ class JobState(StrEnum):
         self.final = value in ("finished", "failed", "cancelled")
 
 
-class StopMode(StrEnum):
-    """Ways to stop a job. BARRIER: at a last checkpoint, from which another run continues. DRAIN: sources end, windows and timers
-    fire.
+@dataclass(frozen=True, slots=True)
+class StopOrder:
+    """A way to stop a job: at a last checkpoint, from which another run continues.
+
+    `drain`: sources end instead, and windows and timers fire. `savepoint`: the folder or URL to copy the last checkpoint to.
     """
 
-    BARRIER = "at a barrier"
-    DRAIN = "drained"
+    drain: bool = False
+    savepoint: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,10 +110,14 @@ class Discard(Caused):
 
 @dataclass(frozen=True, slots=True)
 class CopySavepoint(Caused):
-    """Copy the checkpoint of `manifest` to the folder `path`. Answered with `SavepointCopied`."""
+    """Copy the checkpoint of `manifest` to the folder `path`. Answered with `SavepointCopied`.
+
+    `last`: the job stops with it, and a coordinator that takes over makes it again.
+    """
 
     path: str
     manifest: Manifest
+    last: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +131,7 @@ class RememberStart(Caused):
 class RememberStop(Caused):
     """The job was asked to stop: a coordinator that takes over from a lost one needs to know."""
 
-    mode: StopMode
+    order: StopOrder
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,10 +35,11 @@ class Request(Generic[A_co]):
 class Stop(Request[None]):
     """Stop at a barrier: rows read before it are processed and committed; operators' state is kept for another run.
 
-    `drain`: end the sources instead, so that windows and timers fire.
+    `drain`: end the sources instead, so that windows and timers fire. `savepoint`: the folder or URL to copy that state to.
     """
 
     drain: bool = False
+    savepoint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +149,6 @@ class TakeSavepoint(Request[int]):
 
 
 @dataclass(frozen=True, slots=True)
-class ShowSavepoint(Request[SavepointReport]):
-    """Ask for the state of the savepoint that checkpoint `number` makes."""
-
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
 class ShowStatus(Request[JobStatus]):
     """The job's state."""
 
@@ -206,13 +200,12 @@ ChangeRequest = (
     | Scale | ScaleOut | ScaleIn | Autoscale | TakeCheckpoint | TakeSavepoint
 )  # fmt: skip
 Question = (
-    ShowSavepoint | ShowStatus | ShowProgress | ShowFigures | ShowLoad | ShowSnapshot
-    | ShowHistory[Any] | ShowView
+    ShowStatus | ShowProgress | ShowFigures | ShowLoad | ShowSnapshot | ShowHistory[Any] | ShowView
 )  # fmt: skip
 AnyRequest = ChangeRequest | Question
 
 HISTORIES: tuple[Question, ...] = tuple(
-    map(ShowHistory, (CheckpointReport, MigrationReport, ScalingReport, NodeScalingReport, DecisionRecord))
+    map(ShowHistory, (CheckpointReport, SavepointReport, MigrationReport, ScalingReport, NodeScalingReport, DecisionRecord))
 )
 """The questions that a job answers after its end."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...engine.protocol.ids import FIRST_ATTEMPT, NO_CHECKPOINT, Attempt, CheckpointNumber
-from .effects import StopMode
+from .effects import StopOrder
 from .manifest import Manifest
 
 
@@ -29,4 +29,4 @@ class RestorePoint:
     completed: int = 0
     running_since: float | None = None
     resumes: bool = False
-    stop: StopMode | None = None
+    stop: StopOrder | None = None

@@ -80,8 +80,11 @@ class Checkpoints:
         _collect(self._committables, self._later)
         self._later = {}
 
-    def begin_closing(self, now: float) -> None:
-        """Begin the checkpoint after the barrier at which the job stopped: it has the state and the files of the newest one."""
+    def begin_closing(self, now: float) -> CheckpointNumber:
+        """Begin the checkpoint after the barrier at which the job stopped: it has the state and the files of the newest one.
+
+        Return its number.
+        """
         newest = self.newest
         assert newest is not None
         self.begin(now, "the job has stopped")
@@ -90,6 +93,7 @@ class Checkpoints:
         for stage, entries in newest.tasks.items():
             for index, entry in enumerate(entries):
                 self.pending.prepared[worker_id(stage, index)] = replace(entry, files=_beside(entry, newest.checkpoint))
+        return self.pending.number
 
     def prepared(self, worker: WorkerId, report: Prepared) -> None:
         """Note that a worker has prepared the pending checkpoint."""

@@ -19,7 +19,7 @@ from ..load.dropped_records import DroppedRecords
 from ..load.load_snapshot import load_snapshot
 from ..load.metrics import JobMetrics, OperatorLoad
 from ..load.quiet_inputs import QuietInputs
-from ..protocol.effects import Effect, JobState, StopMode
+from ..protocol.effects import Effect, JobState, StopOrder
 from ..protocol.failures import Failure
 from ..protocol.restore_point import RestorePoint
 from .checkpoints import Checkpoints
@@ -63,8 +63,8 @@ class JobRecord:
         self.now = 0.0
         self.ready: set[WorkerId] = set()
         self.discarded = False
-        self.stop_asked: StopMode | None = begin.stop
-        """The requested mode of stopping, if any; it remains after a restart."""
+        self.stop_asked: StopOrder | None = begin.stop
+        """The requested way of stopping, if any; it remains after a restart."""
         self.checkpoints = Checkpoints(begin)
         self.migrations = Migrations(plan.tables)
         self.problems: deque[str] = deque(maxlen=PROBLEMS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...engine.errors import RequestError
 from ...engine.protocol.ids import CheckpointNumber
 from ..protocol.reports import SavepointReport
 from .newest import KEPT
@@ -33,8 +32,6 @@ class Savepoints:
         if checkpoint in self._reports:
             self._reports[checkpoint] = replace(self._reports[checkpoint], done=True, problem=problem)
 
-    def report(self, number: int) -> SavepointReport:
-        """Return the report of a savepoint. Raises RequestError if newer savepoints have displaced it."""
-        if number not in self._reports:
-            raise RequestError(f"savepoint {number} is no longer among those that the job remembers")
-        return self._reports[number]
+    def reports(self) -> list[SavepointReport]:
+        """Return the reports of the newest savepoints, oldest first."""
+        return list(self._reports.values())

@@ -30,6 +30,9 @@ RUNS = 3
 MOMENTS = 0.3
 """The share of the moments of a run at which it may be stopped."""
 
+SAVEPOINT, SAVEPOINTS = "savepoint", 0.5
+"""The path of a savepoint, and the share of the stops that make one."""
+
 
 def with_stop(actions: Sequence[Action]) -> tuple[Action, ...]:
     """Return `actions` with stops of the job at a barrier, at any moment."""
@@ -51,8 +54,8 @@ def check_stops(
 ) -> int:
     """Simulate the flow once for each seed in up to three runs; their rows together must be the oracle's. Return the number of stops.
 
-    Each run but the last is stopped at a random moment, and the next begins from its last checkpoint, as from a savepoint. Otherwise as
-    `check`.
+    Each run but the last is stopped at a random moment, half of them with a savepoint. The next begins from that, or from the last
+    checkpoint. Otherwise as `check`.
     """
     expected, stops = oracle(make_flow()), 0
     for seed in seeds:
@@ -87,4 +90,4 @@ def _together(runs: Sequence[SimulationResult]) -> SimulationResult:
 
 
 def _stop(world: World) -> None:
-    world.coordinator.ask(Stop())
+    world.coordinator.ask(Stop(savepoint=SAVEPOINT if world.random.random() < SAVEPOINTS else None))

@@ -123,6 +123,11 @@ def store(world: World) -> Iterable[Choice]:
     return (Choice(COORDINATOR, "store", world.coordinator.store),) if world.coordinator.storage.waits else ()
 
 
+def copy_savepoint(world: World) -> Iterable[Choice]:
+    """Let storage copy the next file of a savepoint."""
+    return (Choice(COORDINATOR, "copy savepoint", world.coordinator.copy_savepoint),) if world.coordinator.storage.copies else ()
+
+
 def deploy(world: World) -> Iterable[Choice]:
     """Replace the old attempt by a new one."""
     return (Choice(COORDINATOR, "deploy", world.coordinator.bring_up),) if world.coordinator.wanted is not None else ()
@@ -171,7 +176,7 @@ def pass_time(world: World) -> Iterable[Choice]:
 
 ACTIONS: tuple[Action, ...] = (
     start, receive, take_state, give_state, save_state, poll, flush, obey, report, store, deliver, deploy, spawn,
-    pass_time,
+    copy_savepoint, pass_time,
 )  # fmt: skip
 """The actions of a job without accidents."""
 

@@ -134,6 +134,10 @@ class SimulatedCoordinator:
         """Carry out the next step of storage."""
         self.storage.step(self.interpreter.stored)
 
+    def copy_savepoint(self) -> None:
+        """Copy the next file of a savepoint."""
+        self.storage.copy(self.interpreter.stored)
+
     def deliver(self) -> None:
         """Poll deliveries as the driver does, and hand them to its sinks."""
         progress = self.ask(ShowProgress(self._seen))

@@ -6,6 +6,7 @@ and state that the whole run sees changes only while no later coordinator has be
 
 from __future__ import annotations
 
+import posixpath
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -36,13 +37,16 @@ from ...scheduler.protocol.storage_answers import (
     StorageAnswer,
 )
 from ...scheduler.record.restoring.terms import Terms
-from ...state.errors import StoreUnavailableError
+from ...state.errors import EvenflowError, StoreUnavailableError
 from .ledger import Ledger
 from .network import SimulationError
 from .storage import MemoryStorage
 
 Steps = Iterator[StorageAnswer | None]
 """The steps of an effect: None between two steps; the answer, if there is one, comes last."""
+
+QueuedEffect = Save | Commit | RestoreSinks | FindOlder | Discard | RememberStart | RememberStop
+"""The effects that are carried out one after another."""
 
 
 class SimulatedStorage:
@@ -56,8 +60,10 @@ class SimulatedStorage:
         self._resumes = resumes
         self._doubtful: set[CheckpointNumber] = set()
         self._storage, self._ledger, self._sinks, self._terms = storage, ledger, sinks, terms
-        self._queue: deque[StorageEffect] = deque()
+        self._queue: deque[QueuedEffect] = deque()
         self._steps: Steps | None = None
+        self._copies: deque[Steps] = deque()
+        """The savepoints that are being copied, as in a thread of their own."""
         self._committed = 0
         self.superseded = False
 
@@ -71,9 +77,24 @@ class SimulatedStorage:
         """True if a manifest is being written, or is the next to be written."""
         return bool(self._queue) and isinstance(self._queue[0], Save)
 
+    @property
+    def copies(self) -> bool:
+        """True if a savepoint is being copied."""
+        return bool(self._copies) and not self.superseded
+
     def put(self, effect: StorageEffect) -> None:
-        """Queue an effect."""
-        self._queue.append(effect)
+        """Queue an effect, or begin to copy a savepoint."""
+        if isinstance(effect, CopySavepoint):
+            self._copies.append(self._copy(effect))
+        else:
+            self._queue.append(effect)
+
+    def copy(self, answer: Callable[[StorageAnswer], None]) -> None:
+        """Copy the next file of a savepoint."""
+        copied = next(self._copies[0])
+        if copied is not None:
+            self._copies.popleft()
+            answer(copied)
 
     def step(self, answer: Callable[[StorageAnswer], None]) -> None:
         """Carry out the next step."""
@@ -91,7 +112,7 @@ class SimulatedStorage:
         if answered is not None and not self.superseded:
             answer(answered)
 
-    def _perform(self, effect: StorageEffect) -> Steps:
+    def _perform(self, effect: QueuedEffect) -> Steps:
         match effect:
             case Save():
                 return self._save(effect.manifest)
@@ -106,15 +127,27 @@ class SimulatedStorage:
                     if self._in_charge():
                         self._storage.discard(effect.checkpoint)
                 return iter(())
-            case CopySavepoint():
-                return iter((SavepointCopied(effect.manifest.checkpoint),))
             case RememberStart():
                 return iter(())
             case RememberStop():
-                self._storage.stop = effect.mode
+                self._storage.stop = effect.order
                 return iter(())
             case _:
                 assert_never(effect)
+
+    def _copy(self, wanted: CopySavepoint) -> Steps:
+        problem = None
+        try:
+            copy = self._storage.begin_savepoint(wanted.path)
+            for file in wanted.manifest.files:
+                yield None
+                copy[posixpath.basename(file.path)] = self._storage.chunks(file)
+            yield None
+            self._storage.savepoints[wanted.path] = wanted.manifest.as_savepoint(), copy
+        except (OSError, EvenflowError) as error:
+            problem = str(error)
+            self._storage.failed_savepoints.add(wanted.path)
+        yield SavepointCopied(wanted.manifest.checkpoint, problem)
 
     def _find_older(self, wanted: FindOlder) -> Steps:
         try:

@@ -12,7 +12,7 @@ from random import Random
 
 from ...engine.batch import Batch
 from ...engine.protocol.ids import NO_CHECKPOINT, Attempt, CheckpointNumber
-from ...scheduler.protocol.effects import StopMode
+from ...scheduler.protocol.effects import StopOrder
 from ...scheduler.protocol.manifest import Manifest, TaskEntry
 from ...scheduler.record.restoring.retention import Needs, retained
 from ...scheduler.record.restoring.terms import Terms, first_attempt
@@ -42,8 +42,12 @@ class MemoryStorage:
         """The number of failed writes."""
         self.committed = NO_CHECKPOINT
         """The newest checkpoint that may have been committed."""
-        self.stop: StopMode | None = None
-        """The mode in which the job was asked to stop."""
+        self.stop: StopOrder | None = None
+        """The way in which the job was asked to stop."""
+        self.savepoints: dict[str, tuple[Manifest, dict[str, list[Batch]]]] = {}
+        """The complete savepoints by path: each is a manifest and its own copies of files."""
+        self.failed_savepoints: set[str] = set()
+        """The paths of savepoints whose last copy has failed."""
         self.first: Manifest | None = None
         """The manifest of another run, from which this run began."""
         self.checks_until_failure = self.commits_failed = 0
@@ -155,11 +159,28 @@ class MemoryStorage:
         return terms, newest
 
     def for_next_run(self) -> MemoryStorage:
-        """Return the same folder for a run that begins from its newest checkpoint, as from a savepoint."""
-        after, newest = MemoryStorage(), self.newest(self._begun[max(self._begun)])
+        """Return the storage of a run that begins from the savepoint with which this one stopped, or from its newest checkpoint.
+
+        Raises SimulationError if that savepoint is missing.
+        """
+        after = MemoryStorage()
+        path = self.stop.savepoint if self.stop is not None else None
+        if path is not None and path not in self.failed_savepoints:
+            if path not in self.savepoints:
+                raise SimulationError(f"the job stopped, and its savepoint {path} is not complete")
+            after.first, after._files = self.savepoints[path]
+            return after
+        newest = self.newest(self._begun[max(self._begun)])
         after.first = replace(newest, undelivered=()) if newest is not None else None
         after._files = self._files
         return after
+
+    def begin_savepoint(self, path: str) -> dict[str, list[Batch]]:
+        """Return the empty folder of a savepoint; an incomplete one of an earlier try is replaced. Raises OSError while it is full."""
+        self.savepoints.pop(path, None)
+        self.failed_savepoints.discard(path)
+        self._require_room()
+        return {}
 
     def put(self, checkpoint: int, path: str, chunks: list[Batch]) -> StateFile:
         """Store the chunks of one worker. Raises OSError while it is full, as every write does."""

@@ -31,6 +31,14 @@ PLANTED = [
         Runs(flows.rows_in_order, 30, judge=exact_in_several_runs(flows.rows_in_order, with_crashes(ACTIONS))),
     ),
     (
+        faults.job_ends_before_its_savepoint_is_complete,
+        Runs(flows.running_finals, 30, judge=exact_in_several_runs(flows.running_finals)),
+    ),
+    (
+        faults.savepoint_has_the_rows_that_the_job_has_committed,
+        Runs(flows.rows_in_order, 30, judge=exact_in_several_runs(flows.rows_in_order, with_crashes(ACTIONS))),
+    ),
+    (
         faults.sources_read_on_behind_the_last_barrier,
         Runs(flows.rows_in_order, 30, judge=exact_in_several_runs(flows.rows_in_order)),
     ),

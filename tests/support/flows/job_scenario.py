@@ -226,8 +226,8 @@ def _text(effect: Effect) -> str:  # noqa: C901, PLR0911 -- a line for each kind
             return f"keep {count} spare processes" if count else "keep no more spare processes"
         case RememberStart():
             return "remember that all workers have started"
-        case RememberStop(mode):
-            return f"remember that the job stops {mode.value}"
+        case RememberStop(order):
+            return f"remember that the job stops {'drained' if order.drain else 'at a barrier'}"
         case Ended(state):
             return f"the job has {state.value}"
         case Warn(text):

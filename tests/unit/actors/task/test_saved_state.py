@@ -137,6 +137,18 @@ def test_savepoint_is_a_copy_without_what_its_job_commits(url, tmp_path):
     assert saved.copy(saved.newest(), str(folder)) == f"{folder} is not empty: give the savepoint its own folder"
 
 
+def test_last_savepoint_that_a_lost_coordinator_has_begun_is_replaced_by_the_next_one_of_the_same_start(url, tmp_path):
+    folder = tmp_path / "savepoint"
+    lost, after, other = (SavedState(url, 2, RunClaim("run", start)) for start in ("one", "one", "two"))
+    lost.complete(manifest(1, written(url, 1)))
+    assert lost.copy(lost.newest(), str(folder), again=True) is None
+    after.complete(manifest(2, written(url, 2)))
+    assert after.copy(after.newest(), str(folder), again=True) is None
+    assert SavedState(None, 2, RunClaim("x")).open_savepoint(str(folder), plan(), Allowed()).checkpoint == 2
+    assert other.copy(after.newest(), str(folder), again=True) == f"{folder} is not empty: give the savepoint its own folder"
+    assert SavedState(None, 2, RunClaim("x")).open_savepoint(str(folder), plan(), Allowed()).checkpoint == 2
+
+
 def test_savepoint_that_can_not_be_written_is_a_problem(url, tmp_path):
     saved, file = SavedState(url, 2, RunClaim("run")), written(url, 1)
     saved.complete(manifest(1, file))

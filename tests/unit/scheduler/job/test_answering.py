@@ -12,7 +12,7 @@ from evenflow.engine.protocol.routing import Move as GroupMove
 from evenflow.scheduler.load.load_snapshot import hash_of
 from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.scheduler.protocol.effects import JobState
-from evenflow.scheduler.protocol.reports import MigrationReport, MigrationState
+from evenflow.scheduler.protocol.reports import MigrationReport, MigrationState, SavepointReport
 from evenflow.scheduler.protocol.requests import (
     HISTORIES,
     Balance,
@@ -22,7 +22,6 @@ from evenflow.scheduler.protocol.requests import (
     ShowFigures,
     ShowHistory,
     ShowLoad,
-    ShowSavepoint,
     ShowSnapshot,
     ShowStatus,
     ShowView,
@@ -170,11 +169,6 @@ def test_a_job_remembers_the_newest_of_its_migrations_and_grows_by_no_more(job):
     assert all(report.state is MigrationState.DONE for report in job.migrations)
 
 
-def test_a_savepoint_that_was_never_asked_for_is_not_remembered(job):
-    with pytest.raises(JobError, match="savepoint 7 is no longer among those that the job remembers"):
-        job.ask(ShowSavepoint(7))
-
-
 def test_a_job_remembers_the_newest_of_its_savepoints():
     job = Job(checkpoint={"dir": "saved"})
     numbers = []
@@ -182,9 +176,9 @@ def test_a_job_remembers_the_newest_of_its_savepoints():
         numbers.append(job.ask(TakeSavepoint("folder")))
         job.tick(1.0)
         job.settle()
-    assert all(job.ask(ShowSavepoint(number)).done for number in numbers[-KEPT:])
-    with pytest.raises(JobError, match="no longer among those"):
-        job.ask(ShowSavepoint(numbers[29]))
+    reports = job.ask(ShowHistory(SavepointReport))
+    assert [report.number for report in reports] == numbers[-KEPT:]
+    assert all(report.done for report in reports)
 
 
 @pytest.mark.parametrize("question", HISTORIES, ids=lambda question: type(question).__name__)

@@ -9,8 +9,8 @@ from evenflow.engine.errors import JobError
 from evenflow.engine.protocol.effects import Prepared
 from evenflow.scheduler.protocol.effects import Commit, CopySavepoint, Discard, Ended, JobState, RestoreSinks
 from evenflow.scheduler.protocol.messages import BeginCheckpoint, CheckpointFailed
-from evenflow.scheduler.protocol.reports import CheckpointState
-from evenflow.scheduler.protocol.requests import ShowSavepoint, TakeCheckpoint, TakeSavepoint
+from evenflow.scheduler.protocol.reports import CheckpointState, SavepointReport
+from evenflow.scheduler.protocol.requests import ShowHistory, TakeCheckpoint, TakeSavepoint
 from evenflow.scheduler.protocol.storage_answers import Committed, SavepointCopied
 from evenflow.state.files import StateFile
 
@@ -239,9 +239,9 @@ def test_savepoint_asks_for_the_whole_state_and_is_copied_once_that_is_saved():
     copy, commit = job.saved(2)
     assert copy == CopySavepoint("folder", manifest)
     assert commit.checkpoint == 2
-    assert not job.ask(ShowSavepoint(2)).done
+    assert job.ask(ShowHistory(SavepointReport)) == [SavepointReport(2, "folder")]
     job.stored(SavepointCopied(2))
-    assert (job.ask(ShowSavepoint(2)).done, job.ask(ShowSavepoint(2)).problem) == (True, None)
+    assert job.ask(ShowHistory(SavepointReport)) == [SavepointReport(2, "folder", done=True)]
     job.committed(2)
     assert begun(job.tick(30.0)) == {BeginCheckpoint(3, 2)}
 
@@ -258,7 +258,7 @@ def test_savepoint_that_can_not_be_taken_says_why(fails):
         job.saved(number, FULL if fails == "its checkpoint" else None)
     if fails == "its copy":
         job.stored(SavepointCopied(number, FULL))
-    report = job.ask(ShowSavepoint(number))
+    (report,) = job.ask(ShowHistory(SavepointReport))
     assert (report.done, report.problem) == (True, "the job was restored from its last checkpoint" if fails == "the job" else FULL)
 
 
