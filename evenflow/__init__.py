@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from .engine.time.windows import Window, sliding, tumbling
     from .job import Job, connect
     from .pictures.svg import Picture
+    from .saved_checkpoints import SavedCheckpoint, latest_checkpoint, list_checkpoints
     from .savepoint import SavedJob, read_savepoint
     from .scheduler.configs.autoscale import AutoscaleConfig
     from .scheduler.configs.balance import BalanceConfig
@@ -155,6 +156,7 @@ _HOMES = {
     "RecordError": "engine.errors",
     "RequestError": "engine.errors",
     "RestartConfig": "scheduler.configs.restart",
+    "SavedCheckpoint": "saved_checkpoints",
     "SavedJob": "savepoint",
     "ScalingReport": "scheduler.protocol.reports",
     "Sink": "engine.sink",
@@ -184,6 +186,8 @@ _HOMES = {
     "from_spark": "connectors.spark.source",
     "generate": "connectors.generated.generate",
     "last": "engine.aggregates.named.functions",
+    "latest_checkpoint": "saved_checkpoints",
+    "list_checkpoints": "saved_checkpoints",
     "list_state": "engine.functions.declared_states",
     "map_state": "engine.functions.declared_states",
     "max": "engine.aggregates.named.functions",
@@ -272,6 +276,7 @@ __all__ = [
     "RecordError",
     "RequestError",
     "RestartConfig",
+    "SavedCheckpoint",
     "SavedJob",
     "ScalingReport",
     "Sink",
@@ -303,6 +308,8 @@ __all__ = [
     "from_spark",
     "generate",
     "last",
+    "latest_checkpoint",
+    "list_checkpoints",
     "list_state",
     "map_state",
     "max",

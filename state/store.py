@@ -50,6 +50,20 @@ def folder_name(checkpoint: int) -> str:
     return f"{_PREFIX}{checkpoint:08d}"
 
 
+def folder_names(url: str) -> list[str]:
+    """List the folders in the folder `url`, in alphabetical order; none if it doesn't exist. Raises OSError."""
+    import fsspec  # as below
+
+    try:
+        files, root = fsspec.core.url_to_fs(url)
+    except (ImportError, ValueError) as error:
+        raise StoreRefusedError(f"{url} can't be used: {missing_package(url, error)}") from error
+    with suppress(FileNotFoundError), translated(url, "."):
+        entries = files.ls(root, detail=True, refresh=True) if files.exists(root) else []
+        return sorted(posixpath.basename(entry["name"].rstrip("/")) for entry in entries if entry["type"] == "directory")
+    return []
+
+
 def path_from_sibling(path: str, checkpoint: int) -> str:
     """Return a path in the folder of `checkpoint`, relative to the folder of another checkpoint of the same store.
 

@@ -40,7 +40,7 @@ COMMANDS = {
     "jobs": Command(_JOBS, "the running jobs of the cluster"),
     "status": Command(_JOBS, "a job's state, workers and checkpoints"),
     "metrics": Command(_JOBS, "figures of a job's workers: rows, shares of time, watermark, latency"),
-    "checkpoints": Command(_JOBS, "a job's checkpoints: duration, size, reason of a failure"),
+    "checkpoints": Command("evenflow.cli.checkpoints", "a running job's checkpoints, or with --dir those in a folder or object store"),
     "stop": Command(_JOBS, "stop a job in order, at a last checkpoint: records that were read are processed and committed"),
     "cancel": Command(_JOBS, "end a job without processing the rest"),
     "top": Command("evenflow.cli.top", "live view of a job: rates, key groups, load against the floor, decisions"),

@@ -1,4 +1,4 @@
-"""The commands for running jobs: jobs, status, metrics, checkpoints, stop, cancel.
+"""The commands for running jobs: jobs, status, metrics, stop, cancel.
 
 Each command imports its modules when it runs, so that an error in the command line shows at once.
 """
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the chosen command. Raises JobNotRunningError if no such job runs."""
     actions: dict[str, Callable[[argparse.Namespace], None]] = {
-        "jobs": show_jobs, "status": show_status, "metrics": show_metrics, "checkpoints": show_checkpoints, "stop": stop, "cancel": cancel,
+        "jobs": show_jobs, "status": show_status, "metrics": show_metrics, "stop": stop, "cancel": cancel,
     }  # fmt: skip
     actions[arguments.command](arguments)
     return 0
@@ -63,15 +63,6 @@ def show_metrics(arguments: argparse.Namespace) -> None:
     from ..terminal.metrics import metrics_tables
 
     console().print(metrics_tables(connect(arguments.job).metrics(), totals=arguments.totals))
-
-
-def show_checkpoints(arguments: argparse.Namespace) -> None:
-    """Show a job's newest checkpoints."""
-    from .. import connect
-    from ..terminal.console import console
-    from ..terminal.reports import checkpoints_table
-
-    console().print(checkpoints_table(connect(arguments.job).checkpoints()))
 
 
 def stop(arguments: argparse.Namespace) -> None:
