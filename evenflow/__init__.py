@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from .engine.functions.declared_states import list_state, map_state, value_state
     from .engine.functions.keyed_function import CoKeyedFunction, KeyContext, KeyedFunction
     from .engine.joins.within import always, between
+    from .engine.secrets import secret
     from .engine.sink import Sink, SinkWriter
     from .engine.source import Source, SourceReader
     from .engine.time.row_windows import rows
@@ -207,6 +208,7 @@ _HOMES = {
     "read_savepoint": "savepoint",
     "read_text": "connectors.formats.text",
     "rows": "engine.time.row_windows",
+    "secret": "engine.secrets",
     "session": "engine.time.sessions",
     "always": "engine.joins.within",
     "between": "engine.joins.within",
@@ -329,6 +331,7 @@ __all__ = [
     "read_savepoint",
     "read_text",
     "rows",
+    "secret",
     "session",
     "sliding",
     "stddev",

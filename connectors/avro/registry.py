@@ -14,6 +14,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from urllib.request import Request, urlopen
 
 from ...engine.errors import ConnectorError, FlowError
+from ...engine.secrets import revealed
 from .schema import AvroSchema, SchemaError
 
 ANSWER_SECONDS = 10.0
@@ -55,9 +56,7 @@ class SchemaRegistry:
         self.url = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
         self._operator = operator
         self._headers = {"Accept": _FORMAT, "Content-Type": _FORMAT}
-        if parts.username is not None:
-            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-            self._headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
+        self._login = None if parts.username is None else (unquote(parts.username), unquote(parts.password or ""))
 
     def schema(self, number: int) -> AvroSchema:
         """Fetch the schema with this number. Raises UnknownSchemaError if there is none that can be used."""
@@ -108,7 +107,8 @@ class SchemaRegistry:
     def _request(self, path: str, body: dict[str, str] | None = None) -> dict[str, Any] | None:
         """Send a request and return the registry's answer, or None if the registry has no such schema or subject."""
         data = None if body is None else json.dumps(body).encode()
-        request = Request(self.url + path, data, self._headers)  # noqa: S310 -- the constructor takes http and https only
+        headers = self._headers if self._login is None else self._headers | {"Authorization": _basic(*map(revealed, self._login))}
+        request = Request(self.url + path, data, headers)  # noqa: S310 -- the constructor takes http and https only
         try:
             with urlopen(request, timeout=ANSWER_SECONDS) as answer:  # noqa: S310 -- as above
                 found = json.load(answer)
@@ -137,3 +137,7 @@ class SchemaRegistry:
 
     def _error(self, problem: str) -> ConnectorError:
         return ConnectorError(f"operator `{self._operator}`: the schema registry {self.url} {problem}")
+
+
+def _basic(user: str, password: str) -> str:
+    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from ...engine.errors import ConnectorError, FlowError
+from ...engine.secrets import revealed_url
 from ...state.store_errors import missing_package, translated
 
 _LOCAL = ("file://", "local://")
@@ -184,7 +185,7 @@ def _reached(url: str, *, fresh: bool = True) -> Iterator[tuple[Any, str]]:
     with translated(url, "file system"):
         import fsspec
 
-        files, path = fsspec.core.url_to_fs(url)
+        files, path = fsspec.core.url_to_fs(revealed_url(url))
         try:
             if fresh:
                 files.invalidate_cache()

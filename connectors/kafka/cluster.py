@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...engine.errors import ConnectorError, FlowError
+from ...engine.secrets import revealed
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Producer
@@ -42,8 +43,8 @@ OWN_OPTIONS = frozenset(
 
 @dataclass(frozen=True)
 class KafkaCluster:
-    """The address and the client options of a cluster. `options` are librdkafka's, such as `security.protocol`; they may contain
-    passwords.
+    """The address and the client options of a cluster. `options` are librdkafka's, such as `security.protocol`; keep
+    passwords in them out of the program with `ef.secret`.
 
     `operator` is named in errors. Raises FlowError for an invalid address or option.
     """
@@ -130,10 +131,10 @@ class KafkaCluster:
 
     def _config(self, **own: Any) -> dict[str, Any]:
         return {
-            "bootstrap.servers": self.bootstrap,
+            "bootstrap.servers": revealed(self.bootstrap),
             "log_level": 0,  # what it would log on stderr comes as errors
             "allow.auto.create.topics": False,
-            **self.options,
+            **revealed(self.options),
             **{name if name.endswith("_cb") or name.startswith("on_") else name.replace("_", "."): value for name, value in own.items()},
         }
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from ...engine.errors import FlowError
+from ...engine.secrets import hidden, revealed_url
 from .sqlite import replacing
 from .table import MARKERS, SECONDS, SqlTable, TableTarget
 
@@ -141,7 +142,8 @@ class PostgresTable(SqlTable):
         import psycopg
 
         try:
-            return psycopg.connect(self._url, connect_timeout=SECONDS // 2, keepalives_idle=SECONDS, tcp_user_timeout=SECONDS * 1000)
+            url = revealed_url(self._url)
+            return psycopg.connect(url, connect_timeout=SECONDS // 2, keepalives_idle=SECONDS, tcp_user_timeout=SECONDS * 1000)
         except psycopg.Error as error:
             self.fail(f"no connection to the database: {_message(error)}; check the address, the user and the password", error)
 
@@ -152,7 +154,7 @@ def _run(cursor: Cursor[Any], query: str, values: Sequence[object] = ()) -> Curs
 
 
 def _message(error: Exception) -> str:
-    return " ".join(str(error).split())
+    return hidden(" ".join(str(error).split()))
 
 
 def _quoted(name: str) -> str:

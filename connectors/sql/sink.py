@@ -13,6 +13,7 @@ import pyarrow as pa
 from ...engine.batch import Batch
 from ...engine.columns import Columns
 from ...engine.errors import ConnectorError, FlowError
+from ...engine.secrets import is_secret
 from ...engine.sink import SinkWriter
 from ...state.errors import StateError
 from ..staged.staged_sink import StagedSink
@@ -34,10 +35,11 @@ def write_sql(
 ) -> SqlSink:
     """Write rows into a table of PostgreSQL or SQLite, exactly once.
 
-        counts.write(ef.write_sql("postgresql://me:secret@db/shop", "counts", mode="upsert", key="user"))
+        counts.write(ef.write_sql(f"postgresql://me:{ef.secret('env:PG_PASSWORD')}@db/shop", "counts", mode="upsert", key="user"))
 
     `url`: "postgresql://user:password@host:port/database", with libpq's parameters after a question mark, or
-    "sqlite:////path/of/file.db" (three slashes before a path that is relative to the folder of the program). PostgreSQL needs
+    "sqlite:////path/of/file.db" (three slashes before a path that is relative to the folder of the program). Keep a password, or the
+    whole address, out of the program with `ef.secret`. PostgreSQL needs
     `pip install 'evenflow[sql]'`. The table must exist; columns of it that rows lack get their defaults.
 
     With `mode="upsert"` a row replaces the one with the same `key`, one or several columns of a primary key or a unique index.
@@ -66,7 +68,7 @@ def write_sql(
 
 def _table(url: str, target: TableTarget) -> SqlTable:
     scheme, found, rest = str(url).partition("://")
-    if found and scheme in ("postgresql", "postgres"):
+    if (found and scheme in ("postgresql", "postgres")) or is_secret(str(url)):
         return PostgresTable(target, url)
     if found and scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
         return SqliteTable(target, str(Path(unquote(rest[1:])).absolute()))
