@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..engine.errors import FlowError
+from .positions import check_all_readers
 
 ENDLESS = 1 << 62
 """A bound above every number."""
@@ -87,12 +87,7 @@ def share_out(shares: Sequence[Share], parallelism: int, operator: str) -> list[
 
     Raises FlowError if `shares` are not those of all readers.
     """
-    tails = sorted((share.tail.step, share.tail.start % len(shares)) for share in shares)
-    if not tails or tails != [(len(shares), index) for index in range(len(shares))]:
-        raise FlowError(
-            f"operator `{operator}`: these {len(shares)} positions are not those of all its {len(shares)} readers at one time; "
-            "use all positions of one checkpoint"
-        )
+    check_all_readers(((share.tail.start % len(shares), share.tail.step) for share in shares), operator)
     regular = max(share.tail.start for share in shares)
     pieces = [piece for share in shares for piece in (*share.pieces, range(share.tail.start, regular, share.tail.step)) if piece]
     return [Share(_since(range(i, ENDLESS, parallelism), regular), dealt) for i, dealt in enumerate(_deal(pieces, parallelism))]

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...engine.protocol.elements import MAX_TIME
+from ..positions import TimedPosition, time_of
 from ..share import Share, share_out
 
 
@@ -34,22 +34,15 @@ class PartlyRead:
 
 
 @dataclass(frozen=True, slots=True)
-class SplitPosition:
+class SplitPosition(TimedPosition):
     """The position of one reader. `share`: the ordinals of unread splits. `partly`: the partly read ones, which are not in `share`.
 
-    `newest_listed`: the newest known event time of the splits listed so far. `watermark`: the reader's last watermark.
+    `newest_listed`: the newest known event time of the splits listed so far.
     """
 
     share: Share
     partly: tuple[PartlyRead, ...]
     newest_listed: int
-    watermark: int
-    finished: bool
-
-    @property
-    def earliest(self) -> int:
-        """A lower bound of the event times of all later records, in microseconds."""
-        return MAX_TIME if self.finished else self.watermark
 
     def encode(self) -> dict[str, Any]:
         """Return the position as a msgpack-able map."""
@@ -67,8 +60,8 @@ class SplitPosition:
             Share.decode(encoded["share"]),
             tuple(PartlyRead(*split) for split in encoded["partly"]),
             encoded["newest_listed"],
-            encoded["watermark"],
-            encoded["finished"],
+            watermark=encoded["watermark"],
+            finished=encoded["finished"],
         )
 
 
@@ -79,15 +72,5 @@ def share_out_splits(positions: Sequence[SplitPosition], parallelism: int, opera
     """
     shares = share_out([position.share for position in positions], parallelism, operator)
     partly = [split for position in positions for split in position.partly]
-    # A reader that has finished doesn't hold event time back.
-    unfinished = [position for position in positions if not position.finished] or positions
-    return [
-        SplitPosition(
-            share,
-            tuple(partly[index::parallelism]),
-            min(position.newest_listed for position in positions),
-            min(position.watermark for position in unfinished),
-            all(position.finished for position in positions),
-        )
-        for index, share in enumerate(shares)
-    ]
+    newest_listed, time = min(position.newest_listed for position in positions), time_of(positions)
+    return [SplitPosition(share, tuple(partly[index::parallelism]), newest_listed, **time) for index, share in enumerate(shares)]

@@ -142,8 +142,8 @@ class SplitReader(SourceReader):
             self._share.since(next_unread),
             tuple(partly),
             self._newest_listed,
-            self._watermark,
-            self.finished,
+            watermark=self._watermark,
+            finished=self.finished,
         ).encode()
 
     def seek(self, position: Any) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from ...engine.errors import FlowError
 from ...engine.time.duration import Duration, microseconds, seconds
+from ..positions import check_all_readers
 
 LOOKING = 0.1
 """The largest fraction of its time that an idle reader spends on listing the folder."""
@@ -49,17 +50,8 @@ def follow_of(
     return settings if follow else None
 
 
-def refuse_some(positions: Sequence[Any], operator: str) -> None:
-    """Raise FlowError unless `positions` are those of all readers; each names its reader and the number of readers."""
-    if sorted(tuple(position["reader"]) for position in positions) != [(index, len(positions)) for index in range(len(positions))]:
-        raise FlowError(
-            f"operator `{operator}`: these {len(positions)} positions are not those of all its readers at one time; "
-            "use all positions of one checkpoint"
-        )
-
-
 def shared(positions: Sequence[Any], parallelism: int, operator: str) -> list[dict[str, Any]]:
     """Return the parts other than files of the positions of `parallelism` readers: the event time that all had reached."""
-    refuse_some(positions, operator)
+    check_all_readers((tuple(position["reader"]) for position in positions), operator)
     newest, watermark = min(position["newest"] for position in positions), min(position["watermark"] for position in positions)
     return [{"reader": [index, parallelism], "newest": newest, "watermark": watermark} for index in range(parallelism)]

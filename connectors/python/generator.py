@@ -32,8 +32,8 @@ from ...engine.time.event_time import EventTime
 from ...engine.types.python_values import REFUSALS
 from ...engine.types.value_column import ValueColumn
 from ...state.packing import pack_value
-from ..followed.follow import refuse_some
 from ..formats.inferred import Types, schema_of
+from ..positions import check_all_readers
 from .items import rows_of
 
 Generate = Callable[[int, Any], Iterator[Any]]
@@ -98,7 +98,7 @@ class GeneratorSource(Source):
         )
 
     def share_out(self, positions: Sequence[Any], parallelism: int) -> list[Any]:
-        refuse_some(positions, self.name)
+        check_all_readers((tuple(position["reader"]) for position in positions), self.name)
         partitions = sorted(partition for position in positions for partition in position["partitions"])
         return [
             {"reader": [index, parallelism], "partitions": [each for each in partitions if each[0] % parallelism == index]}

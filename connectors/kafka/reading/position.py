@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ....engine.errors import FlowError
-from ....engine.protocol.elements import MAX_TIME
+from ...positions import TimedPosition, check_all_readers, time_of
 from .topics import Topics
 
 
@@ -29,23 +28,14 @@ class At:
 
 
 @dataclass(frozen=True, slots=True)
-class KafkaPosition:
-    """The position of reader `index` of `parallelism`. `ids`: of the topics, empty if unknown. `watermark`: the reader's last
-    one.
-    """
+class KafkaPosition(TimedPosition):
+    """The position of reader `index` of `parallelism`. `ids`: of the topics, empty if unknown."""
 
     topics: tuple[str, ...]
     ids: tuple[str, ...]
     index: int
     parallelism: int
     offsets: tuple[At, ...]
-    watermark: int
-    finished: bool
-
-    @property
-    def earliest(self) -> int:
-        """A lower bound of the event times of all later records, in microseconds."""
-        return MAX_TIME if self.finished else self.watermark
 
     def encode(self) -> dict[str, Any]:
         """Return the position as a msgpack-able map."""
@@ -67,8 +57,8 @@ class KafkaPosition:
             index,
             parallelism,
             tuple(At(*at) for at in encoded["offsets"]),
-            encoded["watermark"],
-            encoded["finished"],
+            watermark=encoded["watermark"],
+            finished=encoded["finished"],
         )
 
 
@@ -77,15 +67,9 @@ def share_out_partitions(positions: Sequence[KafkaPosition], parallelism: int, o
 
     Raises FlowError if `positions` are not those of all readers.
     """
-    readers = sorted((position.index, position.parallelism) for position in positions)
-    if not readers or readers != [(index, len(positions)) for index in range(len(positions))]:
-        raise FlowError(
-            f"operator `{operator}`: these {len(positions)} positions are not those of all its {len(positions)} readers at one time; "
-            "use all positions of one checkpoint"
-        )
+    check_all_readers(((position.index, position.parallelism) for position in positions), operator)
     offsets = sorted((at for position in positions for at in position.offsets), key=lambda at: at.ordinal)
-    # A reader that has finished doesn't hold event time back.
-    unfinished = [position for position in positions if not position.finished]
+    time = time_of(positions)
     return [
         KafkaPosition(
             positions[0].topics,
@@ -93,8 +77,7 @@ def share_out_partitions(positions: Sequence[KafkaPosition], parallelism: int, o
             index,
             parallelism,
             tuple(at for at in offsets if Topics.belongs_to(at.ordinal, index, parallelism)),
-            min(position.watermark for position in unfinished or positions),
-            not unfinished,
+            **time,
         )
         for index in range(parallelism)
     ]

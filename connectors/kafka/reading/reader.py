@@ -111,9 +111,8 @@ class KafkaReader(SourceReader):
         self._commit()
         offsets = tuple(At(partition.ordinal, partition.next, partition.newest) for partition in self._partitions)
         self._to_commit = list(offsets)
-        plan, watermark = self._plan, self.watermark()
-        position = KafkaPosition(plan.topics.names, plan.ids, self._index, self._parallelism, offsets, watermark, self.finished)
-        return position.encode()
+        names, ids, watermark = self._plan.topics.names, self._plan.ids, self.watermark()
+        return KafkaPosition(names, ids, self._index, self._parallelism, offsets, watermark=watermark, finished=self.finished).encode()
 
     def seek(self, position: Any) -> None:
         sought = KafkaPosition.decode(position)
