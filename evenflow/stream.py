@@ -8,34 +8,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
-from .building.columns import keys_after, listed_columns, merged
+from .building.aggregates import make_aggregate, make_window_aggregate
+from .building.columns import keys_after, merged
 from .building.joins import co_group, co_process, join, join_asof
-from .building.row_operators import make_deduplicate, make_drop, make_rename, make_select
-from .building.windows import AnyWindows, check_windows, checked_emission, make_process, window_aggregate
+from .building.row_operators import make_deduplicate, make_drop, make_key_by, make_rename, make_select
+from .building.stateful_operators import make_process, make_stateful_map, make_stateful_map_columns
+from .building.windows import AnyWindows, check_windows, make_window_process
 from .engine.aggregates.base import AggregateFunction
-from .engine.aggregates.named.custom import Aggregate
 from .engine.errors import FlowError
-from .engine.functions.error_policy import OnError, check_on_error
+from .engine.functions.error_policy import OnError
 from .engine.functions.keyed_function import CoKeyedFunction, KeyedFunction
-from .engine.functions.rows_encoder import SchemaLike, arrow_schema
-from .engine.functions.user_function import check_function
+from .engine.functions.rows_encoder import SchemaLike
 from .engine.joins.join_columns import How
 from .engine.joins.sides import LEFT, RIGHT
 from .engine.joins.within import Always, Between
-from .engine.keys.unkeyed import UNKEYED, shown
-from .engine.operators.aggregation.aggregate_rows import END_ROW, AggregateRows
-from .engine.operators.aggregation.aggregate_running import AggregateRunning
+from .engine.keys.unkeyed import UNKEYED
+from .engine.operators.aggregation.aggregate_rows import AggregateRows
 from .engine.operators.aggregation.process_windows import WindowFunction
-from .engine.operators.aggregation.window_bounds import END, START
 from .engine.operators.base import Operator
 from .engine.operators.joins.co_group import CoGroupFunction
 from .engine.operators.joins.join_side import JoinSide
 from .engine.operators.keyed import KeyedOperator
-from .engine.operators.processing.process import Process
-from .engine.operators.processing.stateful_map import StatefulFunction, StatefulMap
-from .engine.operators.processing.stateful_map_columns import ColumnsFunction, StatefulMapColumns
+from .engine.operators.processing.stateful_map import StatefulFunction
+from .engine.operators.processing.stateful_map_columns import ColumnsFunction
 from .engine.operators.rows.key_by import KeyBy
 from .engine.operators.rows.project import Project
 from .engine.operators.rows.union import Union
@@ -43,15 +38,9 @@ from .engine.operators.two_inputs import LATE
 from .engine.plan.graph import Input, Node
 from .engine.plan.worker_bounds import WorkerBounds
 from .engine.time.duration import Duration
-from .engine.time.row_windows import RowWindows
 from .engine.time.sessions import SessionWindows
 from .engine.time.windows import Windows
 from .transformations import Transformations
-
-_NO_KEYS = "key_by needs at least one column, or a function"
-
-_AGGREGATE_METHODS = {"create": (), "add": ("accumulator", "row"), "merge": ("a", "b"), "finish": ("accumulator",)}
-"""The methods of a user-defined aggregate, with their arguments."""
 
 
 class MissingMethodError(FlowError, AttributeError):
@@ -91,17 +80,8 @@ class Stream(Transformations["Stream", "Stream"]):
 
         A null is a key like any other.
         """
-        if not isinstance(column, str) or not column:
-            raise FlowError(f'key_by(column={column!r:.200}): expected the name of a new column, for example column="key"')
-        if len(keys) == 1 and callable(keys[0]):
-            keyed = self._then("key_by", KeyBy(check_function(keys[0], "key_by", "row"), column))
-            return KeyedStream(keyed, (column,))
-        if not keys:
-            raise FlowError(_NO_KEYS)
-        names = tuple(key for key in keys if isinstance(key, str))
-        if len(names) != len(keys) or len(set(names)) != len(names):
-            raise FlowError(f"key_by{keys!r}: give column names, each once, or one function")
-        return KeyedStream(self, names)
+        by = make_key_by(keys, column)
+        return KeyedStream(self._then("key_by", by), (column,)) if isinstance(by, KeyBy) else KeyedStream(self, by)
 
     def window(self, windows: AnyWindows) -> WindowedStream:
         """Cut the whole stream into windows, without keys: one result for each, over all rows.
@@ -197,10 +177,7 @@ class KeyedStream(Transformations["KeyedStream", "Stream"]):
 
     def aggregate(self, *, emit: Literal["update", "final"] = "update", **aggregates: AggregateFunction) -> Stream:
         """Aggregate without windows: emits a row per changed key and batch, or with `emit="final"` one per key at the end."""
-        if emit not in ("update", "final"):
-            raise FlowError(f'aggregate(emit={emit!r}): expected "update" or "final"')
-        operator = AggregateRunning(self.keys, check_aggregates(aggregates, self.keys), updates=emit == "update")
-        return self._keyed("aggregate", operator)
+        return self._keyed("aggregate", make_aggregate(self.keys, aggregates, emit))
 
     def stateful_map(self, function: StatefulFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
         """Apply `function(state, row) -> (state, row or None)`: the state is None for a new key, and consists of plain values.
@@ -208,9 +185,7 @@ class KeyedStream(Transformations["KeyedStream", "Stream"]):
         `on_error` is as for `Stream.map`; a refused record leaves its key's state unchanged. The function may then see the earlier records
         of the batch again, with the same states.
         """
-        schema, on_error = arrow_schema(schema, "stateful_map"), check_on_error(on_error, "stateful_map")
-        check_function(function, "stateful_map", "state", "row")
-        return self._keyed("stateful_map", StatefulMap(self.keys, function, schema, on_error))
+        return self._keyed("stateful_map", make_stateful_map(self.keys, function, schema, on_error))
 
     def stateful_map_columns(
         self, function: ColumnsFunction, *, state: Mapping[str, Any], columns: Iterable[str] | None = None, on_error: OnError = "stop"
@@ -233,24 +208,14 @@ class KeyedStream(Transformations["KeyedStream", "Stream"]):
         >>> out
         [{'key': 'a', 'mean': 1.0}, {'key': 'a', 'mean': 2.0}]
         """
-        wanted = None if columns is None else listed_columns(columns, "stateful_map_columns")
-        dtypes, on_error = state_dtypes(state), check_on_error(on_error, "stateful_map_columns")
-        check_function(function, "stateful_map_columns", "state", "rows")
-        operator = StatefulMapColumns(self.keys, function, dtypes, wanted, on_error)
-        return self._keyed("stateful_map_columns", operator)
+        return self._keyed("stateful_map_columns", make_stateful_map_columns(self.keys, function, state, columns, on_error))
 
     def process(self, function: KeyedFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
         """Emit the rows that your `KeyedFunction` yields: a class with states (value, list, map, with a time to live) and timers per key.
 
         `on_error` is as for `stateful_map`; a refused timer counts as fired, and the record of its dead letter is `{"timer": its time}`.
         """
-        if not isinstance(function, KeyedFunction):
-            raise FlowError(f"process({function!r}): expected an instance of a class derived from ef.KeyedFunction")
-        name = type(function).__name__
-        check_function(function.on_row, f"{name}.on_row", "key", "row", "context", yields=True)
-        check_function(function.on_timer, f"{name}.on_timer", "key", "time", "context", yields=True)
-        schema, on_error = arrow_schema(schema, "process"), check_on_error(on_error, "process")
-        return self._keyed("process", Process(self.keys, function, schema, on_error))
+        return self._keyed("process", make_process(self.keys, function, schema, on_error))
 
     def join(
         self, right: KeyedStream, within: Windows | SessionWindows | Between | Always, *, how: How = "inner", suffix: str = "_right"
@@ -413,16 +378,7 @@ class WindowedStream:
         >>> {f"{row['window_end']:%M:%S}": row["n"] for row in out}  # of several rows of a window the last
         {'00:10': 4, '00:20': 1, '01:20': 1}
         """
-        bounds = (END_ROW,) if isinstance(self._windows, RowWindows) else (START, END)
-        taken = next((key for key in shown(self.keys) if key in bounds), None)
-        if taken is not None:
-            raise FlowError(
-                f"aggregate: the result would have two columns `{taken}`, the key and the window's bound: rename the key first, for "
-                f'example .rename({taken}="{taken.replace("window", "first")}").key_by("{taken.replace("window", "first")}")'
-            )
-        reserved = (*shown(self.keys), *bounds)
-        emission = checked_emission(emit, every, lateness)
-        operator = window_aggregate(self.keys, check_aggregates(aggregates, reserved), self._windows, emission)
+        operator = make_window_aggregate(self.keys, self._windows, aggregates, emit, every, lateness)
         stream = keyed_node(self._stream, "aggregate", operator, self.keys)
         return WindowResults(stream.flow, stream.node)
 
@@ -447,7 +403,7 @@ class WindowedStream:
         >>> out
         [{'key': 'a', 'from': 0, 'spread': 4}, {'key': 'a', 'from': 1, 'spread': 0}]
         """
-        operator = make_process(self.keys, self._windows, function, schema, on_error)
+        operator = make_window_process(self.keys, self._windows, function, schema, on_error)
         stream = keyed_node(self._stream, "process", operator, self.keys)
         return WindowResults(stream.flow, stream.node)
 
@@ -469,34 +425,3 @@ def keyed_node(stream: Stream, name: str, operator: Operator, keys: tuple[str, .
     if keys == UNKEYED:
         node.parallelism, node.bounds = 1, WorkerBounds(fixed=True)
     return Stream(stream.flow, node)
-
-
-def check_aggregates(aggregates: Mapping[str, Any], taken: Iterable[str]) -> dict[str, AggregateFunction]:
-    """Return the aggregates. Raises FlowError without any, for anything but an aggregate, and for a name of another column."""
-    if not aggregates:
-        raise FlowError("aggregate() needs at least one aggregate, for example n=ef.count()")
-    for name, function in aggregates.items():
-        if name == "on_error" and isinstance(function, str):
-            raise FlowError(
-                "aggregate has no on_error: a record goes into all aggregates of its key at once, and can't be removed again; "
-                'put a map with on_error="skip" or "dead_letter" in front of it that refuses such records'
-            )
-        if not isinstance(function, AggregateFunction):
-            raise FlowError(f'aggregate({name}={function!r}): expected an aggregate, for example ef.sum("delay")')
-        if isinstance(function, Aggregate):
-            for method, arguments in _AGGREGATE_METHODS.items():
-                check_function(getattr(function, method), f"aggregate({name}=...): {type(function).__name__}.{method}", *arguments)
-        if name in taken:
-            raise FlowError(f"aggregate({name}=...): `{name}` is a column of the result already; choose another name")
-    return dict(aggregates)
-
-
-def state_dtypes(state: Mapping[str, Any]) -> dict[str, np.dtype[Any]]:
-    """Return the numpy types of state columns. Raises FlowError unless `state` maps names to numpy types of fixed size."""
-    try:
-        dtypes = {name: np.dtype(kind) for name, kind in state.items()}
-    except (TypeError, AttributeError) as error:
-        raise FlowError(f"state={state!r}: expected column names with numpy types, for example {{'n': 'int64'}}: {error}") from error
-    if not dtypes or any(dtype.hasobject or dtype.itemsize == 0 for dtype in dtypes.values()):
-        raise FlowError(f"state={state!r}: give at least one column, each of a numpy type of fixed size such as int64 or float64")
-    return dtypes

@@ -17,6 +17,7 @@ from ..engine.operators.rows.cast import Cast
 from ..engine.operators.rows.explode import Explode
 from ..engine.operators.rows.filter import Filter
 from ..engine.operators.rows.flat_map import FlatMap
+from ..engine.operators.rows.key_by import KeyBy
 from ..engine.operators.rows.map import Map
 from ..engine.operators.rows.map_async import MapAsync
 from ..engine.operators.rows.map_batches import MapBatches
@@ -63,6 +64,19 @@ def make_map_async(function: Any, concurrency: Any, ordered: bool, timeout: Dura
         raise FlowError(f"map_async(timeout={timeout!r}): must be longer than zero; None lets a coroutine take as long as it likes")
     types, policy = arrow_schema(schema, "map_async"), check_on_error(on_error, "map_async")
     return MapAsync(function, concurrency, bool(ordered), limit, types, policy)
+
+
+def make_key_by(keys: tuple[Any, ...], column: Any) -> KeyBy | tuple[str, ...]:
+    """Make `key_by` for a function of a row, or return the names of the key columns. Raises FlowError for anything else."""
+    if not isinstance(column, str) or not column:
+        raise FlowError(f'key_by(column={column!r:.200}): expected the name of a new column, for example column="key"')
+    if len(keys) == 1 and callable(keys[0]):
+        return KeyBy(check_function(keys[0], "key_by", "row"), column)
+    if not keys:
+        raise FlowError("key_by needs at least one column, or a function")
+    if not all(isinstance(key, str) for key in keys) or len(set(keys)) != len(keys):
+        raise FlowError(f"key_by{keys!r}: give column names, each once, or one function")
+    return keys
 
 
 def make_select(columns: tuple[Any, ...]) -> Project:

@@ -49,7 +49,7 @@ def window_aggregate(
     return AggregateRows(keys, functions, windows)
 
 
-def make_process(keys: tuple[str, ...], windows: AnyWindows, function: Any, schema: SchemaLike, on_error: str) -> ProcessWindows:
+def make_window_process(keys: tuple[str, ...], windows: AnyWindows, function: Any, schema: SchemaLike, on_error: str) -> ProcessWindows:
     """Make `.window(...).process(...)`. Raises FlowError for windows that count rows, and for a wrong function or error policy."""
     if isinstance(windows, RowWindows):
         raise FlowError(

@@ -3,25 +3,25 @@
     events -> JobCore -> effects
 
 An event is a method that is called with the time, `now`; effects are taken with `effects()` and carried out in order. The
-decisions are made in parts: `checkpointing.py`, `reconfiguration.py`, `operator_scaling.py`, `node_scaling.py`,
-`automatic_balancing.py` and `autoscaling.py`. This module holds the job's lifecycle: begin, fail, restore and end.
+decisions are made in parts: `attempts.py`, `checkpointing.py`, `reconfiguration.py`, `operator_scaling.py`, `node_scaling.py`,
+`automatic_balancing.py` and `autoscaling.py`. This module hands each event to the parts, and holds the job's begin, stop and end.
 
 Invariant: whatever fails, the job resumes from its newest complete checkpoint, as if nothing had happened since.
 """
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Any, assert_never
 
 from ...engine.errors import JobFailedError, JobLostError, JobNotRunningError, ProtocolError
 from ...engine.plan.physical import Plan
 from ...engine.protocol.effects import Finished, OperatorProblem, Prepared
-from ...engine.protocol.ids import Attempt, CheckpointNumber, WorkerId
-from ...state.errors import CorruptCheckpointError, EvenflowError, StoreUnavailableError
+from ...engine.protocol.ids import Attempt, WorkerId
+from ...state.errors import EvenflowError
 from ..configs.balance import OFF
 from ..configs.job import JobConfig
 from ..load.window import WorkerWindow
+from ..parts.attempts import Attempts
 from ..parts.automatic_balancing import AutomaticBalancing
 from ..parts.autoscaling import Autoscaling
 from ..parts.checkpointing import Checkpointing
@@ -30,14 +30,11 @@ from ..parts.operator_scaling import OperatorScaling
 from ..parts.reconfiguration import Reconfiguration
 from ..policies.nodes.placement import ClusterView
 from ..protocol.effects import (
-    Deploy,
     Effect,
     Ended,
-    FindOlder,
     JobState,
     RememberStart,
     RememberStop,
-    RestoreSinks,
     StopOrder,
     Tell,
     Warn,
@@ -60,23 +57,12 @@ from ..record.checkpoints import Checkpoints, Deliveries
 from ..record.job_record import JobRecord
 from ..record.migrations import Migrations
 from ..record.rescaling import Rescaling
-from ..record.restarts import Restarts
-from ..record.restoring.restore import fitting_tables, plan_at, unsplit
+from ..record.restoring.restore import fitting_tables, plan_at
 from ..record.restoring.run_claim import RunEnd
 from .request_handler import RequestHandler
 
 QUIET_CHECK_SECONDS = 1.0
 """Seconds between two searches for inputs that hold event time back."""
-
-
-class _Phase(StrEnum):
-    """The event that the newest attempt waits for."""
-
-    DELAY = "its delay"
-    OLDER = "an older checkpoint"
-    SINKS = "the sinks"
-    WORKERS = "the workers"
-    NOTHING = "nothing"
 
 
 class JobCore:
@@ -87,7 +73,6 @@ class JobCore:
 
     def __init__(self, plan: Plan, config: JobConfig | None = None, begin: RestorePoint | None = None) -> None:
         begin = begin if begin is not None else RestorePoint()
-        self._begin_from = begin
         undelivered: tuple[Delivery, ...] = ()
         if begin.manifest is not None:
             again = begin.takes_over and not begin.from_savepoint
@@ -96,6 +81,7 @@ class JobCore:
         self._job = job = JobRecord(plan, config if config is not None else JobConfig(), begin)
         self.checkpointing = Checkpointing(job, self, Deliveries(undelivered))
         self.reconfiguration = Reconfiguration(job, self, self.checkpointing)
+        self._attempts = Attempts(job, self, self.checkpointing, self.reconfiguration, begin)
         self.operator_scaling = OperatorScaling(job, self.reconfiguration)
         self.node_scaling = NodeScaling(job, self, self.checkpointing, self.operator_scaling)
         self.balancing = AutomaticBalancing(job, self.reconfiguration, lambda: self.busy)
@@ -103,14 +89,6 @@ class JobCore:
         self._answering = RequestHandler(
             job, self, self.checkpointing, self.reconfiguration, self.operator_scaling, self.node_scaling, self.balancing, self.autoscaling
         )
-        self._restarts = Restarts(job.config.restart)
-        self._phase = _Phase.NOTHING
-        self._ran = False
-        """True once all workers of the newest attempt have started."""
-        self._accident: tuple[EvenflowError, WorkerId | None] | None = None
-        """An error, and its worker, while a manifest was being written: the job restarts once the manifest is known to count or
-        not.
-        """
         self._running_since = begin.running_since
         self._ended_at: float | None = None
         self._quiet_check_at = 0.0
@@ -169,7 +147,7 @@ class JobCore:
     @property
     def deploying(self) -> bool:
         """True if workers of the newest attempt have not started yet."""
-        return self._phase is _Phase.WORKERS
+        return self._attempts.deploying
 
     @property
     def busy(self) -> bool:
@@ -194,12 +172,7 @@ class JobCore:
     def begin(self, now: float) -> None:
         """Start the first attempt, or take over from a coordinator that was lost."""
         self._job.happens("begin", now)
-        if self._begin_from.takes_over:
-            error = JobLostError(f"job `{self.name}`: its coordinator was lost, and another takes over")
-            self._job.emit(Warn(str(error)))
-            self.go_back(trouble=(error, str(error)))
-        else:
-            self._restore_sinks()
+        self._attempts.begin()
 
     def ready(self, worker: WorkerId, attempt: Attempt, now: float) -> None:
         """Note that the worker has started its task in this attempt."""
@@ -207,8 +180,7 @@ class JobCore:
         if attempt != job.attempt or job.state.final:
             return
         job.happens(f"{worker} is ready", now)
-        job.ready.add(worker)
-        if self._phase is _Phase.WORKERS and job.ready.issuperset(job.workers):
+        if self._attempts.ready(worker):
             self._started()
         self._advance()
 
@@ -277,14 +249,13 @@ class JobCore:
         match answer:
             case ManifestSaved():
                 self.checkpointing.saved(answer)
-                if self._accident is not None and not self.checkpointing.saving and not self.state.final:
-                    self._fail_now(*self._accident)
+                self._attempts.saved()
             case Committed():
                 self.checkpointing.committed(answer)
             case SinksRestored():
-                self._sinks_restored(answer)
+                self._attempts.sinks_restored(answer)
             case OlderFound():
-                self._older_found(answer)
+                self._attempts.older_found(answer)
             case StorageFailed():
                 self.abort(answer.error)
             case SavepointCopied():
@@ -297,8 +268,7 @@ class JobCore:
         """Advance to time `now`. `cluster`: its current state, None where there are no nodes."""
         self._job.passes(now)
         if not self.state.final:
-            if self._phase is _Phase.DELAY and now >= self._job.next_try:
-                self._restore_sinks()
+            self._attempts.tick()
             self.checkpointing.tick()
             self._advance()
             self._find_quiet_inputs()
@@ -348,18 +318,8 @@ class JobCore:
                 )
 
     def fail(self, error: EvenflowError, worker: WorkerId | None = None) -> None:
-        """Handle a failure, perhaps of a worker: restore the job from the last checkpoint, or end it with the first cause.
-
-        Failures before an attempt begins belong to the previous one and are ignored.
-        """
-        if self.state.final or self._phase in (_Phase.DELAY, _Phase.OLDER, _Phase.SINKS):
-            return
-        if self.checkpointing.saving:
-            self._accident = self._accident or (error, worker)
-        elif isinstance(error, CorruptCheckpointError):
-            self._find_older(error)
-        else:
-            self._fail_now(error, worker)
+        """Handle a failure, perhaps of a worker: restore the job from the last checkpoint, or end it with the first cause."""
+        self._attempts.fail(error, worker)
 
     def abort(self, error: EvenflowError) -> None:
         """End with this error, whatever the restart strategy is: starting again would not help."""
@@ -368,30 +328,9 @@ class JobCore:
             self._job.error = error
             self.end(JobState.FAILED)
 
-    def go_back(self, delay: float = 0.0, trouble: tuple[EvenflowError, str] | None = None) -> None:
-        """Begin an attempt from the newest checkpoint, with its routing tables unless a migration by restart gives others.
-
-        `trouble`: the error that made the job restart, and its description; None if a restart was requested.
-        """
-        job = self._job
-        job.trouble = trouble
-        newest, plan = job.checkpoints.newest, job.plan
-        changed = self.reconfiguration.reset()
-        self.checkpointing.reset()
-        tables = {**job.migrations.tables, **fitting_tables(newest, plan)} if newest is not None else unsplit(plan.tables)
-        job.plan = plan.with_tables({**tables, **changed})
-        job.migrations.tables = job.plan.tables
-        job.metrics.follow({task.name: task.stage for task in job.plan.tasks})
-        job.attempt = Attempt(job.attempt + 1)
-        self._leave_running()
-        job.ready = set()
-        job.quiet.reset()
-        self._accident = None
-        job.restarts += 1
-        self._ran, job.completed_before = False, job.checkpoints.completed
-        self._phase, job.next_try = _Phase.DELAY, job.now + delay
-        if delay <= 0:
-            self._restore_sinks()
+    def go_back(self) -> None:
+        """Begin an attempt from the newest checkpoint, since a change needs it."""
+        self._attempts.go_back()
 
     def end(self, state: JobState) -> None:
         """Come to a final state."""
@@ -399,7 +338,8 @@ class JobCore:
         if isinstance(job.error, ProtocolError):
             job.error.add_note(f"The last events of the job, with their times in seconds:\n{job.story}")
         self.reconfiguration.end()
-        job.state, self._phase, self._ended_at = state, _Phase.NOTHING, job.now
+        self._attempts.end()
+        job.state, self._ended_at = state, job.now
         self.operator_scaling.advance(None)  # its report is over too: there may be no further tick
         job.emit(*(Tell(worker, Shutdown()) for worker in job.workers), Ended(state))
 
@@ -408,7 +348,7 @@ class JobCore:
         job = self._job
         if job.state.final:
             return
-        if self._phase is _Phase.NOTHING and self.checkpointing.may_finish:
+        if self._attempts.begun and self.checkpointing.may_finish:
             self.reconfiguration.finish()
             self.checkpointing.finish()
             return
@@ -418,34 +358,11 @@ class JobCore:
 
     def _started(self) -> None:
         job = self._job
-        job.state, self._phase, self._ran = JobState.RUNNING, _Phase.NOTHING, True
         if self._running_since is None:
             self._running_since = job.now
             job.emit(RememberStart(job.now))
         self.checkpointing.started()
         self.reconfiguration.started()
-
-    def _restore_sinks(self) -> None:
-        job = self._job
-        newest, committed = job.checkpoints.newest, job.checkpoints.committed
-        begins_at = newest.checkpoint if newest is not None else 0
-        begun = job.state is JobState.RESTARTING or self._begin_from.resumes
-        retracts = committed if committed > begins_at and begun else None
-        self._phase = _Phase.SINKS
-        job.emit(RestoreSinks(job.attempt, newest, retracts))
-
-    def _sinks_restored(self, answer: SinksRestored) -> None:
-        job = self._job
-        self.checkpointing.deliveries.add(answer.deliveries)
-        if answer.attempt != job.attempt or self._phase is not _Phase.SINKS or job.state.final:
-            return
-        self._phase = _Phase.WORKERS
-        if answer.error is None:
-            job.emit(Deploy(job.attempt, job.plan, job.checkpoints.newest))
-        elif answer.hopeless:
-            self.abort(answer.error)
-        else:
-            self._fail_now(answer.error)
 
     def _find_quiet_inputs(self) -> None:
         job = self._job
@@ -453,55 +370,3 @@ class JobCore:
             self._quiet_check_at = job.now + QUIET_CHECK_SECONDS
             for problem in job.quiet.find(job.plan, job.finished, job.now):
                 job.emit(Warn(f"job `{job.name}`: {problem}"))
-
-    def _leave_running(self) -> None:
-        """Mark the job as restarting. A stop that was requested is made again by the next attempt."""
-        self._job.state = JobState.RESTARTING
-
-    @property
-    def _progressed(self) -> bool:
-        """True if the job has got further in this attempt: a checkpoint is complete, or it takes none by the clock and ran."""
-        return self._job.completed_since or (self._ran and self._job.config.checkpoint.interval_s is None)
-
-    def _find_older(self, error: CorruptCheckpointError) -> None:
-        """Look for an older checkpoint, since a worker can't read the newest. Workers know a savepoint that a job begins from as
-        number 0.
-        """
-        newest = self._job.checkpoints.newest
-        if newest is not None and error.checkpoint in (0, newest.checkpoint):
-            self._phase = _Phase.OLDER
-            self._job.trouble = error, f"a checkpoint is damaged: {self._job.describe(error)}"
-            self._job.emit(Warn(f"job `{self.name}` looks for an older checkpoint: {self._job.describe(error)}"))
-            self._leave_running()
-            self._job.emit(FindOlder(CheckpointNumber(error.checkpoint), error.problem))
-
-    def _older_found(self, answer: OlderFound) -> None:
-        if self._phase is not _Phase.OLDER or self.state.final:
-            return
-        if isinstance(answer.error, StoreUnavailableError):
-            self._fail_now(answer.error)  # nothing is known of older checkpoints: the next attempt looks again
-            return
-        if answer.error is not None:
-            self.abort(answer.error)
-            return
-        self._job.checkpoints.unreadable(answer.problem, answer.manifest)
-        self.go_back(trouble=self._job.trouble)
-
-    def _fail_now(self, error: EvenflowError, worker: WorkerId | None = None) -> None:
-        job, restarts = self._job, self._restarts
-        job.failures.append(failure_of(error, job.now))
-        delay = restarts.delay(error, job.now, progress=self._progressed) if job.config.checkpoint.saves_state else None
-        cause = job.describe(error, worker)
-        if delay is not None:
-            count = f"restart {restarts.in_row} of at most {restarts.config.most} in a row"
-            job.emit(Warn(f"job `{job.name}`: {count}, in {delay:g} s: {cause}"))
-            self.go_back(delay, (error, f"{count}: {cause}"))
-            return
-        first = restarts.first_cause
-        job.error = first if isinstance(first, EvenflowError) else error
-        if error is not job.error:  # what was lost is one thing, why the job can't go on without it another
-            job.error.add_note(f"The last restart failed too: {error}")
-        if job.config.checkpoint.saves_state and (why := restarts.ends(error)) is not None:
-            job.error.add_note(f"The job did not start again: {why}.")
-            job.emit(Warn(f"job `{job.name}` has failed and is not restarted: {why}. Its error: {cause}"))
-        self.end(JobState.FAILED)

@@ -35,8 +35,8 @@ class Lifecycle(Protocol):
     def abort(self, error: EvenflowError) -> None:
         """End with this error: to start again would not help."""
 
-    def go_back(self, delay: float = 0.0) -> None:
-        """Begin another attempt from the newest checkpoint after `delay` seconds."""
+    def go_back(self) -> None:
+        """Begin another attempt from the newest checkpoint."""
 
     def end(self, state: JobState) -> None:
         """Come to a final state."""

@@ -10,7 +10,7 @@ import pytest
 
 from evenflow.actors.job.job_interpreter import JobInterpreter
 from evenflow.engine.protocol.routing import RoutingTable
-from evenflow.scheduler.job.core import JobCore
+from evenflow.scheduler.parts.attempts import Attempts
 from evenflow.scheduler.parts.checkpointing import Checkpointing
 from evenflow.scheduler.parts.node_scaling import NodeScaling
 from evenflow.scheduler.parts.reconfiguration import Reconfiguration
@@ -111,15 +111,15 @@ def senders_open_channels_before_receivers_know_them(patch: Patch) -> None:
 
 
 def routing_tables_are_forgotten_when_the_job_goes_back(patch: Patch) -> None:
-    go_back = JobCore.go_back
+    go_back = Attempts.go_back
 
-    def with_even_tables(self: Any, delay: float = 0.0) -> None:
-        go_back(self, delay)
+    def with_even_tables(self: Any, *args: Any, **kwargs: Any) -> None:
+        go_back(self, *args, **kwargs)
         job = self._job
         tables = {name: RoutingTable(table.groups * 0, {}) for name, table in job.migrations.tables.items()}
         job.migrations.tables = tables
 
-    patch.setattr(JobCore, "go_back", with_even_tables)
+    patch.setattr(Attempts, "go_back", with_even_tables)
 
 
 def migration_is_over_before_its_last_step(patch: Patch) -> None:
