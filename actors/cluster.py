@@ -37,18 +37,18 @@ from ..scheduler.protocol.requests import (
 from ..scheduler.protocol.status import JobOutcome, JobStatus, Progress
 from ..scheduler.record.restoring.run_claim import RunClaim
 from ..state.errors import EvenflowError
+from .driver.cluster_check import check_reachable
+from .driver.driver_workers import DriverWorkers
+from .driver.finding import jobs_of, meant
+from .driver.start_watch import SILENT, StartWatch
+from .driver.unpicklable import refusal
 from .job.first_manifest import Savepoint
 from .job.tracing import variables
-from .processes.cluster_check import check_reachable
 from .processes.coordinator_actor import CoordinatorActor
-from .processes.driver_workers import DriverWorkers
-from .processes.finding import jobs_of, meant
 from .processes.packed_call import in_pieces, pack_call
 from .processes.placement import lack_of_memory
 from .processes.process import LEAVE_TIMEOUT, NAMESPACE, STORAGE_PATIENCE, WorkerActor, why_ended
 from .processes.ray_internals import JOINING_LOG, head_address, heads_on_this_machine
-from .processes.start_watch import SILENT, StartWatch
-from .processes.unpicklable import refusal
 
 A = TypeVar("A")
 

@@ -118,7 +118,7 @@ class RoutingTable:
             self.groups.tobytes(),
             dict(self.keys),
             dict(self.splits),
-        )  # the array is sent out of band: see actors/processes/sent.py
+        )  # the array is sent out of band: see actors/processes/packed_call.py
 
     @property
     def workers(self) -> set[int]:

@@ -136,7 +136,7 @@ def folder_problem(folder: Path) -> str | None:
 
 
 def _ray_cluster() -> Finding:
-    from ..actors.processes.cluster_check import check_reachable
+    from ..actors.driver.cluster_check import check_reachable
     from ..actors.processes.ray_internals import JOINING_LOG, heads_on_this_machine
     from ..engine.errors import ClusterError
 

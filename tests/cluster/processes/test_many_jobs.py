@@ -13,9 +13,9 @@ from watching import processes_of, socket_folders, until
 
 import evenflow as ef
 from evenflow.actors.cluster import WORKERS, RayJob
+from evenflow.actors.driver.driver_workers import WATCHER
 from evenflow.actors.job.job_interpreter import JobInterpreter
 from evenflow.actors.processes.coordinator_actor import CoordinatorActor
-from evenflow.actors.processes.driver_workers import WATCHER
 from evenflow.actors.processes.own_process import ACTORS, RESTING
 
 

@@ -6,7 +6,7 @@ import logging
 import sys
 
 import evenflow as ef
-from evenflow.actors.processes import start_watch
+from evenflow.actors.driver import start_watch
 
 UNUSED = frozenset({
     "confluent_kafka", "deltalake", "duckdb", "fsspec", "lmdb", "matplotlib", "prometheus_client", "psycopg", "pyspark", "rich", "valkey",

@@ -53,7 +53,7 @@ def test_the_package_alone_loads_nothing_and_writing_a_flow_needs_numpy_and_arro
 def test_worker_adds_only_numpy_arrow_and_zeromq_to_ray_and_no_process_loads_its_autoscaler():
     worker_modules = "import evenflow.actors.processes.worker, evenflow.actors.task.task_run"
     _, worker, *others = loaded(
-        "import ray", worker_modules, *(f"import evenflow.actors.processes.{name}" for name in ("coordinator", "driver_workers"))
+        "import ray", worker_modules, *(f"import evenflow.actors.{name}" for name in ("processes.coordinator", "driver.driver_workers"))
     )
     assert SLOW & packages(worker) == {"numpy", "pyarrow", "zmq"}
     assert not [module for module in worker if module.startswith(PARTS)]

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import evenflow as ef
-from evenflow.actors.processes.unpicklable import refusal
+from evenflow.actors.driver.unpicklable import refusal
 from evenflow.engine.errors import RecordError
 
 LOCK = threading.Lock()

@@ -23,8 +23,8 @@ from ...engine.protocol.ids import WorkerId
 from ...engine.time.duration import seconds
 from ...scheduler.configs.worker import WorkerConfig
 from ...scheduler.policies.nodes.placement import place
-from .placement import cluster_nodes
-from .process import WorkerActor, start_process
+from ..processes.placement import cluster_nodes
+from ..processes.process import WorkerActor, start_process
 
 REST_PATIENCE = 0.5
 """Seconds that a process which is ending its last run has to be ready for the next job, before that starts another."""

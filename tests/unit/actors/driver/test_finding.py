@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenflow.actors.processes.finding import chosen
+from evenflow.actors.driver.finding import chosen
 from evenflow.engine.errors import ClusterError
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from ray.exceptions import RayError
 
 from ...engine.errors import ClusterError
-from .process import NAMESPACE
-from .ray_internals import heads_on_this_machine, named_actors
+from ..processes.process import NAMESPACE
+from ..processes.ray_internals import heads_on_this_machine, named_actors
 
 PATIENCE = 5.0
 """Seconds within which a cluster must list its jobs."""

@@ -11,7 +11,7 @@ from typing import Any
 from ray.exceptions import RayError
 
 from ...engine.errors import ClusterError
-from .ray_internals import channel_to, head_address
+from ..processes.ray_internals import channel_to, head_address
 
 PATIENCE = 15.0
 

@@ -9,8 +9,8 @@ import threading
 import pytest
 from patience import patience
 
-from evenflow.actors.processes import start_watch
-from evenflow.actors.processes.start_watch import StartWatch
+from evenflow.actors.driver import start_watch
+from evenflow.actors.driver.start_watch import StartWatch
 
 
 @pytest.fixture(autouse=True)
