@@ -72,14 +72,14 @@ def ended(build, **options):
         pytest.param(lambda s: s.map(locked()), ("`map` can't be sent", "the variable `held` of the function `locked.<loc"), id="a lock"),
     ],
 )
-def test_what_a_function_does_wrong_comes_out_as_it_does_in_one_process(build, said):
+def test_errors_of_functions_read_as_they_do_in_one_process(build, said):
     message = str(ended(build))
     for part in said:
         assert part in message
     assert "Traceback" not in message
 
 
-def test_process_that_ends_by_itself_is_told_with_its_operators():
+def test_error_of_a_process_that_exits_names_its_operators():
     message = str(ended(lambda s: s.map(lambda row: os._exit(3)).named("last")))
     assert "worker from_items-0, which runs from_items, last, to_list," in message
     assert "its process ended unexpectedly" in message

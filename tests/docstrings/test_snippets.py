@@ -142,7 +142,7 @@ def test_the_program_of_bytewax_gives_the_same():
     assert sorted(space["found"]) == [("ann", (0, 2)), ("ann", (1, 1)), ("bob", (0, 1))]
 
 
-def test_those_that_run_elsewhere_are_run_there():
+def test_snippets_of_other_tests_are_run_in_those_tests():
     assert set(RUN_ELSEWHERE) <= set(PAGES)
     assert [test for page, test in RUN_ELSEWHERE.items() if page not in (ROOT / test).read_text()] == []
 

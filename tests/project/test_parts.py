@@ -48,7 +48,7 @@ def test_every_test_is_in_a_part_of_one_of_the_two_checks(parts):
         assert [path for path in left_out if not {path, path.parent / path.name} & named and path not in named] == []
 
 
-def test_a_part_that_fails_is_heard_of(parts, capfd, monkeypatch):
+def test_a_part_that_fails_is_reported(parts, capfd, monkeypatch):
     failing = parts["Part"]("failing", [sys.executable, "-c", "import sys; print('so it failed'); sys.exit(3)"])
     monkeypatch.setitem(parts["TIERS"], "test", [failing])
     assert parts["main"](["failing"]) == 3

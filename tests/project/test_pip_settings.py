@@ -32,6 +32,6 @@ def test_settings_of_pip_become_settings_of_uv(lines, expected):
     assert pip_settings.settings(lines, {}) == {**BEST_MATCH, **expected}
 
 
-def test_what_the_reader_has_set_for_uv_stays():
+def test_settings_of_the_environment_for_uv_stay():
     lines = ["global.index-url='https://mirror/simple'"]
     assert pip_settings.settings(lines, {"UV_DEFAULT_INDEX": "https://mine.example", "UV_INDEX_STRATEGY": "first-index"}) == {}

@@ -32,7 +32,7 @@ def test_nothing_is_counted_before_they_are_collected():
     assert module.counted("===== test session starts =====\n") == module.Tests()
 
 
-def test_what_failures_show_is_not_counted():
+def test_dots_in_the_output_of_failures_are_not_counted():
     assert module.counted(f"{LOG}\n===== FAILURES =====\n....\nFFFF\n") == module.counted(LOG)
 
 
@@ -51,7 +51,7 @@ def test_a_line_has_what_runs_and_what_waits(progress):
     assert progress.line() == "[  61 s] make test: 71 of 100 tests, 2 failed; unit 71/100, style; waiting: simulations"
 
 
-def test_a_part_that_ends_is_told_at_once(progress):
+def test_a_part_that_ends_is_reported_at_once(progress):
     progress.end("unit", 1, 41.6)
     assert progress._out.getvalue() == "[  61 s] unit FAILED: 71 tests, 42 s of a processor\n"
     assert progress.line() == "[  61 s] make test: 71 of 100 tests, 2 failed; style; waiting: simulations"

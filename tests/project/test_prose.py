@@ -1,7 +1,7 @@
 """Docstrings, comments and messages are plain English: they begin with the usual word, and contain none of the banned ones.
 
 A module's docstring says what it is for, a class's begins with a noun phrase, a function's with a verb, and that of a boolean
-property with "True if".
+property with "True if". A test's name is a sentence of at most 90 characters in the same words.
 """
 
 from __future__ import annotations
@@ -42,6 +42,17 @@ BANNED = re.compile(
 dropped.
 """
 
+BANNED_IN_NAMES = re.compile(
+    r"\b(told|tells?|hears?|heard|comes?\s+out|as\s+long\s+as|by\s+themselves|lie|somebody|anybody|everybody)\b"
+)
+"""Words for which a test's name has a usual one, such as reports, gets, while, automatically. They are fine in texts."""
+
+HEADLESS_NAMES = frozenset({"what", "who", "whose", "whoever", "whatever", "those", "of", "as"})
+"""Words with which no test's name begins: it names its subject."""
+
+LONGEST_NAME = 90
+"""Characters of a test's name at most."""
+
 LEAST_WORDS = 3
 """Shorter strings are names and keys, not messages."""
 
@@ -80,6 +91,9 @@ def problems(source: str) -> list[str]:
         if problem is not None:
             found.append((docstring.line, f"the docstring of {docstring.name} begins with {problem}"))
         texts[docstring.line] = docstring.text
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            found += [(node.lineno, f"{node.name} {problem}") for problem in _of_name(node.name)]
     if BANNED.search(source):  # few modules have any: most need no second look
         for line, text in (*texts.items(), *_messages(tree), *_comments(source)):
             found += [(line, f"`{word[0]}` in {' '.join(text.split())[:100]!r}") for word in BANNED.finditer(text)]
@@ -97,6 +111,19 @@ def _beginning(docstring: Docstring) -> str | None:
     if docstring.subject == "boolean property" and word not in {"True", "False"}:
         return f"`{word}`, not with `True if`"
     return None
+
+
+def _of_name(name: str) -> Iterator[str]:
+    """Yield what breaks the rules in the name of a test."""
+    _, *words = name.split("_")
+    sentence = " ".join(words)
+    for banned in (BANNED, BANNED_IN_NAMES):
+        for word in banned.finditer(sentence):
+            yield f"contains `{word[0]}`"
+    if words[0] in HEADLESS_NAMES:
+        yield f"begins with `{words[0]}`"
+    if len(name) > LONGEST_NAME:
+        yield f"has {len(name)} characters, more than {LONGEST_NAME}"
 
 
 def _subject(node: ast.AST) -> str:
@@ -172,6 +199,13 @@ def test_all_folders_of_code_are_checked():
         pytest.param('"""Rows that nobody reads."""', "`nobody`", id="a word in a docstring"),
         pytest.param("n = 1  # made anew", "`anew`", id="a word in a comment"),
         pytest.param('raise ValueError(f"worker {name} lies in a folder")', "`lies`", id="a word in a message"),
+        pytest.param("def test_rows_that_nobody_reads_are_dropped(): ...", "contains `nobody`", id="a word in a test's name"),
+        pytest.param("async def test_failures_are_told(): ...", "contains `told`", id="a word that only names may not have"),
+        pytest.param("def test_state_is_kept_as_long_as_a_window_is_open(): ...", "contains `as long as`", id="a phrase in a test's name"),
+        pytest.param(
+            "class A:\n    def test_what_is_late_is_dropped(self): ...", "begins with `what`", id="a test's name without a subject"
+        ),
+        pytest.param(f"def test_{'row' * 29}(): ...", "has 92 characters, more than 90", id="a long name of a test"),
         pytest.param('"""A table.\n\nIt has rows, some of which\nare late.\n"""', "`of which`", id="a phrase"),
     ],
 )
@@ -191,6 +225,8 @@ def test_planted_fault_is_found(source, problem):
         'def test_f():\n    """The rows come from two sources."""',
         'def f():\n    return {"what lies": 1}',
         "def f():\n    pass",
+        "def nobody_told(): ...",
+        f"def test_{'row' * 28}s(): ...",
     ],
 )
 def test_plain_english_is_accepted(source):

@@ -77,7 +77,7 @@ def test_all_passed_is_said_in_one_line():
     assert module.summary("make test", {"unit": (0, PASSED)}, 200) == passed
 
 
-def test_what_failed_parts_say_of_their_failures_is_shown_whole():
+def test_all_output_of_failed_parts_about_their_failures_is_shown():
     shown = module.details({"cluster": (1, f"the beginning\n{FAILED}"), "style": (2, "a line"), "unit": (0, PASSED)})
     assert shown[:3] == ["---- cluster:", "======= FAILURES =======", "tests/a.py:3: in test_a"]
     assert shown[-2:] == ["---- style:", "a line"]

@@ -66,7 +66,7 @@ BLOCKS = [
 @pytest.mark.few(3)
 @pytest.mark.parametrize("seeds", blocks(LOSSES, LOSSES, TIMES))
 @pytest.mark.parametrize("make_flow", FLOWS)
-def test_rows_of_checkpoints_whose_manifests_are_gone_are_taken_back(make_flow, seeds):
+def test_rows_of_checkpoints_whose_manifests_are_gone_are_retracted(make_flow, seeds):
     watcher = Watcher()
     actions = with_lost_manifests(with_damage(with_crashes(with_moves(5, STRATEGIES), most=2), most=1))
     check(make_flow, seeds, parallelism=(1, 2, 3), save_state=True, actions=(*actions, watcher))
@@ -76,7 +76,7 @@ def test_rows_of_checkpoints_whose_manifests_are_gone_are_taken_back(make_flow, 
 
 @pytest.mark.few(5)
 @pytest.mark.parametrize(("make_flow", "seeds"), BLOCKS)
-def test_whatever_is_lost_and_when_the_rows_are_those_of_the_oracle(make_flow, seeds):
+def test_rows_are_those_of_the_oracle_whatever_is_lost_and_when(make_flow, seeds):
     watcher = Watcher()
     actions = with_damage(with_crashes(with_moves(5, STRATEGIES)))
     disk_is_full = seeds.start // BLOCK % 2 == 1
@@ -96,7 +96,7 @@ def test_whatever_is_lost_and_when_the_rows_are_those_of_the_oracle(make_flow, s
 @pytest.mark.few(1)
 @pytest.mark.parametrize("seeds", blocks(WITH_ZOMBIES, WITH_ZOMBIES, TIMES, QUICK_ZOMBIES))
 @pytest.mark.parametrize("first", range(0, len(FLOWS), FLOWS_WITH_ZOMBIES))
-def test_whatever_zombies_say_save_and_commit_the_rows_are_those_of_the_oracle(first, seeds):
+def test_rows_are_those_of_the_oracle_whatever_zombies_send_save_and_commit(first, seeds):
     watcher = Watcher()
     actions = with_zombies(with_damage(with_crashes(with_moves(5, STRATEGIES), 2), 1))
     for make_flow in FLOWS[first : first + FLOWS_WITH_ZOMBIES]:

@@ -66,7 +66,7 @@ def place(request):
 @pytest.mark.few(2)
 @pytest.mark.parametrize("seeds", BLOCKS)
 @pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
-def test_windows_give_the_rows_of_plain_python_wherever_their_state_lies(make_flow, seeds, place, monkeypatch):
+def test_windows_give_the_rows_of_plain_python_in_every_state_backend(make_flow, seeds, place, monkeypatch):
     for seed in seeds:
         workers = 2 + seed % 2
         monkeypatch.setattr(handover, "CHUNK", 1 if seed % 2 else 2_048)

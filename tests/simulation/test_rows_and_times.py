@@ -57,7 +57,7 @@ def test_rows_are_those_of_plain_python_whatever_happens(make_flow, accidents, s
     check(make_flow, seeds, parallelism=(1, 2, 3), save_state=accidents not in UNSAVED, **options)
 
 
-def test_worker_that_joins_hears_no_time_that_is_behind_that_of_the_others():
+def test_worker_that_joins_gets_no_time_that_is_behind_that_of_the_others():
     """Check a case in which a window was emitted twice, when a source's event time fell after its splits were reassigned, or a
     recovery.
     """

@@ -119,7 +119,7 @@ def test_losses_while_workers_join_and_leave_change_no_row(make_flow, seeds):
     assert watcher.runs_with("joining", "leaving") > len(seeds) / 2
 
 
-def test_a_request_that_a_worker_leaves_unread_keeps_nobody_waiting_for_its_credit():
+def test_a_request_that_a_worker_leaves_unread_does_not_block_its_sender():
     check(flows.running_updates, [97], parallelism=2, actions=with_scaling())
     check(flows.rows_in_order, [97], parallelism=2, actions=with_scaling(keyed_only=True))
 

@@ -72,7 +72,7 @@ def place(request):
 @pytest.mark.few(4)
 @pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(FLOWS + JOINS) * len(PLACES)), QUICK))
 @pytest.mark.parametrize("make_flow", FLOWS + JOINS, ids=lambda make_flow: make_flow.__name__)
-def test_moves_and_losses_leave_the_rows_of_the_oracle_wherever_the_state_lies(make_flow, seeds, place, monkeypatch):
+def test_moves_and_losses_leave_the_rows_of_the_oracle_in_every_state_backend(make_flow, seeds, place, monkeypatch):
     for seed in seeds:
         workers = 1 + seed % 3
         monkeypatch.setattr(handover, "CHUNK", 1 if seed % 2 else 2_048)
@@ -84,7 +84,7 @@ def test_moves_and_losses_leave_the_rows_of_the_oracle_wherever_the_state_lies(m
 @pytest.mark.few(2)
 @pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(SPLIT) * len(PLACES)), QUICK))
 @pytest.mark.parametrize("make_flow", SPLIT, ids=lambda make_flow: make_flow.__name__)
-def test_split_keys_leave_the_rows_of_the_oracle_wherever_the_state_lies(make_flow, seeds, place, monkeypatch):
+def test_split_keys_leave_the_rows_of_the_oracle_in_every_state_backend(make_flow, seeds, place, monkeypatch):
     watcher = SplitWatcher()
     for seed in seeds:
         workers = 2 + seed % 3
@@ -96,14 +96,14 @@ def test_split_keys_leave_the_rows_of_the_oracle_wherever_the_state_lies(make_fl
 
 
 @pytest.mark.parametrize("backend", ["rocksdb", "redis://", "redis://host:port/0", "redis://host/zero", "rediss://host/0", None, 5])
-def test_backend_that_there_is_not_is_refused_with_those_there_are(backend):
+def test_unknown_backend_is_refused_with_the_names_of_all(backend):
     with pytest.raises(ef.FlowError, match="StateConfig: "):
         ef.JobConfig(state=ef.StateConfig(backend))
 
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
-def test_key_groups_change_hands_in_the_server_without_their_state_being_sent(make_flow, state_server, monkeypatch):
+def test_key_groups_change_owners_in_the_server_without_sending_their_state(make_flow, state_server, monkeypatch):
     passed = []
     pass_on = RemoteBackend.pass_on
 

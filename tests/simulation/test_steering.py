@@ -50,7 +50,7 @@ class Watcher:
 @pytest.mark.few(3)
 @pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, TIMES))
 @pytest.mark.parametrize("make_flow", flows.FLOWS)
-def test_whatever_policies_decide_the_rows_are_those_of_the_oracle(make_flow, seeds):
+def test_rows_are_those_of_the_oracle_whatever_policies_decide(make_flow, seeds):
     watcher = Watcher()
     actions = with_policies(ACTIONS, sources=make_flow not in IN_ORDER)
     check(make_flow, seeds, parallelism=(1, 2, 3), actions=(*actions, watcher))
@@ -81,7 +81,7 @@ def test_nodes_come_and_go_and_workers_go_on_elsewhere():
     assert any(report.replaced for report in done), "workers went on in another process, from a checkpoint"
 
 
-def test_balancers_move_keys_by_themselves():
+def test_balancers_move_keys_automatically():
     watcher = Watcher()
     check(flows.running_updates, range(60), parallelism=(2, 3), actions=(*with_policies(ACTIONS, sources=False), watcher))
     moved = [m for core in watcher.cores for m in core.migrations.history if "automatic" in m.reason]

@@ -173,7 +173,7 @@ def test_a_reader_goes_on_from_its_position(spark, tmp_path):
     assert sorted(seen + [row["n"] for batch in batches_of(other) for row in batch.to_rows()]) == list(range(36))
 
 
-def test_what_goes_to_the_workers_has_no_spark_in_it(spark):
+def test_the_source_that_workers_get_contains_no_spark(spark):
     source = from_spark(spark.range(3))
     copy = pickle.loads(pickle.dumps(source))
     source.start()
@@ -208,7 +208,7 @@ def test_a_failing_streaming_query_is_named_by_source_and_readers(spark, tmp_pat
     source.stop()
 
 
-def test_a_streaming_query_that_fails_goes_on_from_its_checkpoint_as_long_as_it_gets_on(spark, tmp_path, caplog):
+def test_a_failed_streaming_query_resumes_from_its_checkpoint_while_it_makes_progress(spark, tmp_path, caplog):
     source = from_spark(files(spark, tmp_path / "in", 1), event_time="ts", path=tmp_path / "exchange")
     source.start()
     reader, seen = source.reader(0, 1), []
@@ -249,7 +249,7 @@ def test_a_job_that_ends_early_ends_the_writing_too(spark):
     assert spark.range(3).count() == 3
 
 
-def test_stopping_what_was_never_started_is_nothing(spark):
+def test_stopping_a_source_that_was_never_started_does_nothing(spark):
     from_spark(spark.range(3)).stop()
 
 

@@ -116,7 +116,7 @@ def test_each_checkpoint_is_handed_to_the_function_once_and_in_order(spark):
     assert not sink.folder.exists()
 
 
-def test_what_a_lost_driver_did_not_hand_over_is_handed_over_by_the_next(spark, tmp_path):
+def test_the_next_driver_hands_over_what_a_lost_one_did_not(spark, tmp_path):
     first = to_spark(spark, foreach_batch=lambda df, batch: None, path=tmp_path)
     first.start()
     commit(first, 1, {"n": [1]})

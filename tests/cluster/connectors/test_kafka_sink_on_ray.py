@@ -38,7 +38,7 @@ def committing(job):
     return next((child for child in children if any("commit_program" in word for word in child.cmdline())), None)
 
 
-def test_killed_workers_and_coordinators_change_nothing_in_what_readers_of_the_topic_see(bootstrap, tmp_path):
+def test_killed_workers_and_coordinators_do_not_change_the_rows_that_readers_of_the_topic_see(bootstrap, tmp_path):
     topic, delivered = make_topic(bootstrap, partitions=3), []
     flow = ef.Dataflow("to-kafka")
     rows = flow.read(ef.generate(rate=RATE, every="50ms", keys=100, string_keys=True))

@@ -21,7 +21,7 @@ def server():
         yield server
 
 
-def test_killed_workers_coordinators_and_databases_change_nothing_in_what_is_in_the_tables(server, tmp_path):
+def test_killed_workers_coordinators_and_databases_do_not_change_the_rows_in_the_tables(server, tmp_path):
     with psycopg.connect(server.url, autocommit=True) as database:
         database.execute("CREATE TABLE rows (key text, ts bigint, value double precision, seq bigint)")
         database.execute("CREATE TABLE counts (key text PRIMARY KEY, n bigint)")

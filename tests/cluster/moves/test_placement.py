@@ -14,7 +14,7 @@ def seen(seen_on_several_nodes):
     return seen_on_several_nodes
 
 
-def test_pack_uses_as_few_nodes_as_have_slots_also_such_as_came_after_the_job(seen):
+def test_pack_uses_the_fewest_nodes_with_slots_even_if_they_joined_after_the_job(seen):
     alone, before = seen["packed"]["alone"], seen["packed"]["before"]
     assert len(set(alone.values())) == 1
     assert len(alone) == 4, "as many as the node has slots"
@@ -22,7 +22,7 @@ def test_pack_uses_as_few_nodes_as_have_slots_also_such_as_came_after_the_job(se
     assert before["slow-2"] == before["slow-3"]
 
 
-def test_a_node_more_gets_the_workers_of_the_operator_that_lags_behind(seen):
+def test_an_added_node_gets_the_workers_of_the_operator_that_lags_behind(seen):
     packed = seen["packed"]
     (added,) = packed["added"]
     assert added not in packed["before"].values()
@@ -30,7 +30,7 @@ def test_a_node_more_gets_the_workers_of_the_operator_that_lags_behind(seen):
     assert [packed["after"][f"slow-{i}"] for i in range(before, after)] == [added] * (after - before)
 
 
-def test_the_node_that_was_added_is_given_back_without_replacing_anybody(seen):
+def test_the_added_node_is_given_back_without_replacing_a_worker(seen):
     packed = seen["packed"]
     assert [packed["removed"]] == packed["added"]
     assert packed["replaced"] == []
@@ -44,7 +44,7 @@ def test_a_page_plans_nodes_as_the_job_then_scales_them(seen):
     assert packed["planned_in"] == packed["removed"]
 
 
-def test_spread_gives_every_node_as_many(seen):
+def test_spread_gives_every_node_the_same_number_of_workers(seen):
     counts = Counter(seen["spread"]["before"].values())
     assert len(counts) == 3
     assert max(counts.values()) - min(counts.values()) <= 1

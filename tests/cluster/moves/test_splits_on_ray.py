@@ -104,7 +104,7 @@ def test_key_is_split_and_gathered_by_hand_and_a_worker_that_shares_it_is_lost(t
     assert triples(rows) == expected(*taken)
 
 
-def test_hotspot_splits_the_hottest_key_by_itself(tmp_path):
+def test_hotspot_splits_the_hottest_key_automatically(tmp_path):
     taken, rows = ([], []), []
     balance = ef.BalanceConfig("hotspot", after="500ms", cooldown="500ms", least_busy=0.0)
     config = settings(tmp_path, balance=balance, metrics=ef.MetricsConfig(window="250ms"))

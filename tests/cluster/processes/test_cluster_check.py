@@ -51,7 +51,7 @@ def answers(commands: list[list[str]], **environment: str) -> list[tuple[str, st
 
 
 @pytest.mark.usefixtures("guarded")
-def test_a_wrong_token_is_told_and_where_the_right_one_belongs_and_no_flow_is_started(cluster):
+def test_a_wrong_token_is_an_error_that_says_where_the_right_one_belongs_and_starts_no_flow(cluster):
     jobs = json.dumps([[cluster, "jobs"]])
     done = run("-c", COMMANDS + FLOW, jobs, RAY_AUTH_MODE="token", RAY_AUTH_TOKEN="wrong" * 13)
     assert done.returncode == 1
@@ -63,13 +63,13 @@ def test_a_wrong_token_is_told_and_where_the_right_one_belongs_and_no_flow_is_st
 
 
 @pytest.mark.usefixtures("guarded")
-def test_a_process_that_shows_no_token_is_told_so(cluster):
+def test_a_process_without_a_token_gets_an_error_that_says_so(cluster):
     done = run("-m", "evenflow", "status", "shop", RAY_ADDRESS=cluster, RAY_AUTH_MODE="disabled")
     assert done.returncode == 1
     assert "rejects this process's token" in done.stderr.splitlines()[-1]
 
 
-def test_addresses_where_no_cluster_answers_are_told():
+def test_an_error_names_the_address_where_no_cluster_answers():
     with socket.socket() as free, socket.socket() as hung:
         free.bind(("127.0.0.1", 0))
         hung.bind(("127.0.0.2", 0))  # Ray takes 127.0.0.1 for the address of the machine's network
@@ -83,7 +83,7 @@ def test_addresses_where_no_cluster_answers_are_told():
     assert f"{hangs} has not answered within 15 s" in hung_said
 
 
-def test_a_command_about_a_running_job_ends_with_what_it_was_asked_for(cluster):
+def test_a_command_about_a_running_job_prints_its_result_and_ends(cluster):
     flow = ef.Dataflow("watched")
     flow.read(ef.generate(rate=500, every="50ms", keys=5)).key_by("key").aggregate(n=ef.count()).write(ef.to_callback(lambda row: None))
     job = flow.run()

@@ -57,7 +57,7 @@ def kill(job, actor):
     os.kill(ray.get(ray.get_actor(f"{job}/{actor}", namespace=NAMESPACE).__ray_call__.remote(lambda _: os.getpid())), signal.SIGKILL)
 
 
-def test_what_needs_this_process_is_refused_in_a_detached_job():
+def test_a_detached_job_refuses_parts_that_need_the_driver():
     flow = ef.Dataflow("tied")
     flow.read(ef.from_items([1])).write(ef.to_list([]))
     with pytest.raises(ef.FlowError, match="`to_list` can't be part of a detached job: the list would end with this process"):

@@ -55,12 +55,12 @@ def test_job_that_failed_leaves_processes_that_can_be_used(cluster):
     processes("kept-failed")
 
 
-def test_they_end_with_the_job_if_they_are_not_to_be_kept(cluster, folder):
+def test_processes_that_are_not_kept_end_with_the_job(cluster, folder):
     pids = processes("kept-not", keep="0s")
     until(lambda: not pids & processes_of(folder).keys(), "the processes have ended")
     assert not [name for name in actors() if name.startswith("kept-not/")]
 
 
-def test_they_end_after_a_while(cluster, folder):
+def test_kept_processes_end_after_a_while(cluster, folder):
     pids = processes("kept-short", keep="1s")
     until(lambda: not pids & processes_of(folder).keys(), "the processes have ended")

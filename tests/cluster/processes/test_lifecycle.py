@@ -115,6 +115,6 @@ def test_workers_that_find_no_room_are_named():
 
 
 @pytest.mark.first
-def test_there_is_no_job_of_an_unknown_name():
+def test_a_job_of_an_unknown_name_is_an_error():
     with pytest.raises(ef.JobError, match="no job `unknown` runs on this cluster; running: none"):
         ef.connect("unknown")

@@ -106,7 +106,7 @@ def test_a_second_process_sees_and_stops_a_job(cluster, folder, tmp_path):
     assert "ended finished" in log.read_text()
 
 
-def test_a_killed_driver_takes_its_job_along_and_those_who_watch_it_hear_of_it(cluster, folder, tmp_path):
+def test_a_killed_driver_ends_its_job_and_its_watchers_get_an_error(cluster, folder, tmp_path):
     log = tmp_path / "log"
     with running(script(START, tmp_path, "orphaned"), log, RAY_ADDRESS=cluster) as process:
         job = connected("orphaned", process)
@@ -141,7 +141,7 @@ def raylet(address):
         process.wait(PATIENCE)
 
 
-def test_which_of_several_clusters_is_meant_is_not_guessed(cluster, folder, tmp_path):
+def test_a_process_does_not_guess_which_of_several_clusters_is_meant(cluster, folder, tmp_path):
     log, connect = tmp_path / "log", script(CONNECT, tmp_path, "nowhere")
     with raylet("127.0.0.1:1"):
         with running(connect, log) as process:

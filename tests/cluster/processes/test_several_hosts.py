@@ -78,7 +78,7 @@ def test_a_job_runs_with_rays_tls_and_nothing_of_it_is_readable_between_hosts(wi
     assert set(with_tls["readable"].values()) == {0}
 
 
-def test_who_has_no_certificate_of_the_authority_is_told_that_the_cluster_may_want_one(with_tls):
+def test_the_error_of_a_client_without_a_certificate_says_that_the_cluster_may_want_one(with_tls):
     for said in with_tls["strangers"].values():
         assert "no Ray cluster answers at 10.77.0.1:6379" in said
         assert "one with TLS answers only to those with RAY_USE_TLS=1 and a certificate of its authority" in said

@@ -87,7 +87,7 @@ def config(tmp_path, **options):
     )
 
 
-def test_rows_of_deleted_checkpoints_are_taken_back_whoever_is_killed(tmp_path):
+def test_rows_of_deleted_checkpoints_are_retracted_whichever_process_is_killed(tmp_path):
     rows = []
     job = numbers("forgetful", tmp_path, ef.to_list(rows)).run(config=config(tmp_path))
     JOBS.append(job)
@@ -113,7 +113,7 @@ def test_rows_of_deleted_checkpoints_are_taken_back_whoever_is_killed(tmp_path):
         assert sorted(tuple(row.values()) for row in pq.read_table(files).to_pylist()) == expected
 
 
-def test_job_whose_sink_can_not_take_back_stops_and_says_which_checkpoint_is_gone(tmp_path):
+def test_job_whose_sink_can_not_retract_stops_and_names_the_missing_checkpoint(tmp_path):
     class Log(type(ef.to_list([]))):
         retractable = False
 
@@ -199,7 +199,7 @@ def driver(cluster, tmp_path):
 
 
 @pytest.mark.timeout(300)  # nine recoveries; each starts a process
-def test_rows_are_right_whatever_is_damaged_and_whoever_is_killed(driver, folder, tmp_path):
+def test_rows_are_right_whatever_is_damaged_and_whichever_process_is_killed(driver, folder, tmp_path):
     job = ef.connect("damaged")
     for files, damage, victims in (
         ("the newest manifest", flip, ("driver", "coordinator")),

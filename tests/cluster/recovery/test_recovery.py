@@ -197,7 +197,7 @@ def test_coordinator_of_a_job_with_a_large_plan_comes_back_too(tmp_path):
     assert {row["size"] for row in rows} == {400_000}
 
 
-def test_sink_that_fails_once_is_asked_again(tmp_path):
+def test_sink_that_fails_once_is_retried(tmp_path):
     failed = tmp_path / "failed"
 
     class Flaky(type(ef.to_list([]))):
@@ -385,7 +385,7 @@ def says_in_its_log(folder, words):
     return False
 
 
-def test_damaged_checkpoints_are_left_out_for_the_one_before(tmp_path):
+def test_damaged_checkpoints_are_skipped_for_the_previous_one(tmp_path):
     job, results = endless("damaged", tmp_path, ("totals",), checkpoint={"interval": None})
     until(lambda: job.status().state is JobState.RUNNING, "it runs")
     for _ in range(3):

@@ -150,7 +150,7 @@ def answered(page, kind):
 
 
 @pytest.mark.timeout(400)
-def test_what_somebody_does_on_the_page_is_done_and_its_recording_can_be_gone_through(cluster, job, tmp_path, capsys):
+def test_actions_on_the_page_reach_the_job_and_its_recording_can_be_replayed(cluster, job, tmp_path, capsys):
     PICTURES.mkdir(exist_ok=True)
     file = tmp_path / "shown.rec"
     with (

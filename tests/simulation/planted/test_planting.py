@@ -19,13 +19,13 @@ def broken_fault(patch):
     patch.setattr(TaskEventTime, "observe", lambda self, channel, watermark: self.there_is_no_such_method())
 
 
-def test_what_is_as_it_should_be_is_not_found():
+def test_code_without_a_fault_passes():
     assert found(nothing, Runs(flows.no_rows, 2)) is None
     with pytest.raises(AssertionError, match="nothing: none of 2 runs has shown it"):
         assert_found(nothing, Runs(flows.no_rows, 2))
 
 
-def test_the_first_seed_that_shows_a_fault_is_told_and_the_fault_is_gone_afterwards():
+def test_the_first_seed_that_shows_a_fault_is_reported_and_the_fault_is_removed():
     runs = Runs(flows.sliding_windows, 10)
     first = found(faults.watermark_of_the_fastest_input_counts, runs)
     assert first is not None
@@ -33,7 +33,7 @@ def test_the_first_seed_that_shows_a_fault_is_told_and_the_fault_is_gone_afterwa
     assert found(nothing, runs) is None
 
 
-def test_fault_that_fails_itself_is_no_find():
+def test_error_in_the_code_of_a_fault_does_not_count():
     with pytest.raises(AssertionError, match="broken_fault is broken itself: AttributeError"):
         assert_found(broken_fault, Runs(flows.running_updates, 3))
 

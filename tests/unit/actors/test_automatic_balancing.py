@@ -53,7 +53,7 @@ def job():
     job.wait("30s")
 
 
-def test_a_skewed_job_balances_itself_once_it_is_told_to(job):
+def test_a_skewed_job_is_balanced_once_a_balancer_is_switched_on(job):
     load = until(lambda: (seen := job.load("stateful_map", windows=1)).groups and seen)
     assert load.imbalance > 1.5
     assert job.migrations() == []

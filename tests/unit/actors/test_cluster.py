@@ -14,7 +14,7 @@ from evenflow.scheduler.protocol.requests import ShowProgress, ShowStatus
 from evenflow.scheduler.protocol.status import JobOutcome, JobStatus
 
 
-def test_who_watches_a_job_gives_a_lost_coordinator_as_long_to_come_back_as_who_started_it():
+def test_a_watcher_gives_a_lost_coordinator_as_much_time_as_the_driver_does():
     patience = []
 
     class Owner(RayJob):
@@ -51,7 +51,7 @@ def test_closing_a_job_ends_its_coordinator_and_releases_its_processes_whatever_
     assert ended == ["its coordinator", "given back"]
 
 
-def test_workers_of_a_job_that_is_given_up_before_it_starts_are_told_nothing():
+def test_workers_of_a_job_that_is_given_up_before_it_starts_get_no_commands():
     flow = ef.Dataflow("unstarted")
     flow.read(ef.from_items([1])).write(ef.to_list([]))
     workers = RayWorkers(flow.plan(), ef.JobConfig(), None)

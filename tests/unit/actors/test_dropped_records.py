@@ -48,7 +48,7 @@ def refusing(on_error, items=("1", "x", "2", "y")):
 
 
 @pytest.mark.parametrize("on_error", ["skip", "dead_letter"])
-def test_refused_records_are_told_with_key_and_error(on_error):
+def test_refused_records_are_reported_with_key_and_error(on_error):
     found = dropped_records(refusing(on_error))
     assert [(one.record, one.key) for one in found["parse", "refused"]] == [("{'item': 'x'}", ""), ("{'item': 'y'}", "")]
     assert found["parse", "refused"][0].error.startswith("ValueError: invalid literal for int()")
@@ -56,11 +56,11 @@ def test_refused_records_are_told_with_key_and_error(on_error):
     assert (two.record, two.key, two.error) == ("{'n': 2}", "2", "two is too much")
 
 
-def test_whoever_wants_none_to_travel_gets_none():
+def test_no_record_is_reported_where_samples_are_switched_off():
     assert dropped_records(refusing("skip"), samples=False) == {}
 
 
-def test_few_are_told_and_long_ones_are_cut():
+def test_few_records_are_reported_and_long_ones_are_cut():
     found = dropped_records(refusing("skip", [*"abcdefgh", "z" * 100_000]))["parse", "refused"]
     assert len(found) <= MOST
     long = dropped_records(refusing("skip", ["z" * 100_000]))["parse", "refused"]

@@ -222,7 +222,7 @@ def test_source_that_fails_in_a_worker_fails_the_job_with_its_traceback(where):
     assert source.stopped
 
 
-def test_what_goes_wrong_outside_the_workers_fails_the_job():
+def test_an_error_outside_the_workers_fails_the_job():
     flow, source = ef.Dataflow("f"), Broken("outside")
     flow.read(source).write(ef.to_list([]))
     with pytest.raises(ef.ConnectorError, match="source `broken`: the query is gone"):

@@ -201,7 +201,7 @@ def damaging(kind, rows, folder):
     return sink
 
 
-def test_what_was_committed_behind_the_checkpoint_that_is_gone_on_from_is_taken_back(tmp_path, expected):
+def test_commits_after_the_restored_checkpoint_are_retracted(tmp_path, expected):
     rows = []
     sink = damaging(DamagingList, rows, tmp_path)
     flow = numbered(rows, sink, rate=4_000, clock=slow_until(lambda: sink.damaged))
@@ -215,7 +215,7 @@ def test_what_was_committed_behind_the_checkpoint_that_is_gone_on_from_is_taken_
     assert states[sink.damaged] is CheckpointState.UNREADABLE
 
 
-def test_job_stops_where_a_sink_can_not_take_back_and_goes_on_if_duplicates_are_allowed(tmp_path, expected):
+def test_job_stops_if_a_sink_can_not_retract_unless_duplicates_are_allowed(tmp_path, expected):
     def run(folder, **options):
         sink = damaging(DamagingLog, rows := [], folder)
         flow = numbered(rows, sink, rate=4_000, clock=slow_until(lambda: sink.damaged))

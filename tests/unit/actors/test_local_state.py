@@ -42,7 +42,7 @@ def count_items(items, **config):
 
 
 @pytest.mark.parametrize("items", [list(range(500)) * 3, ["x" * 3_000, None, "y" * 3_000, None, "", ""]], ids=["numbers", "long texts"])
-def test_job_counts_the_same_wherever_its_state_lies(place, items, tmp_path):
+def test_job_counts_the_same_in_every_state_backend(place, items, tmp_path):
     settings = {"state": {"backend": place, "dir": str(tmp_path)}}
     found = Counter((row["key"], row["n"]) for row in count_items(items, **settings))
     assert found == Counter((row["key"], row["n"]) for row in count_items(items))
@@ -68,7 +68,7 @@ def numbered(state, rows):
     return {"n": rows.last(n)}, {"seq": rows["seq"], "n": n}
 
 
-def test_job_aggregates_the_same_wherever_its_state_lies(place, tmp_path):
+def test_job_aggregates_the_same_in_every_state_backend(place, tmp_path):
     rows = [{"key": ("x" * 3_000 if i % 7 == 0 else f"{i % 50}"), "seq": i, "ts": i // 4} for i in range(600)]
     assert aggregates(rows, state={"backend": place, "dir": str(tmp_path)}) == aggregates(rows)
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"

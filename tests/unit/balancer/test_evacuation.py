@@ -44,7 +44,7 @@ def test_the_load_of_those_that_leave_is_shared_out_as_even_as_the_longest_first
     assert held.max() <= max(before_held.max(), weights.sum() / workers + largest) + 1e-9
 
 
-def test_groups_of_which_no_load_is_known_are_shared_out_by_number():
+def test_groups_of_unknown_load_are_shared_out_by_number():
     table = RoutingTable(np.repeat(np.arange(4), 4).astype(np.uint16))
     after = evacuated(table, 2, np.zeros(16))
     assert np.bincount(after.groups).tolist() == [8, 8]

@@ -105,7 +105,7 @@ def test_a_plan_keeps_to_its_bytes(snapshot, most):
 
 
 @given(snapshots(), st.data())
-def test_what_is_fixed_stays(snapshot, data):
+def test_keys_that_must_not_move_stay(snapshot, data):
     groups = frozenset(group.group for group in snapshot.key_groups if data.draw(st.booleans()))
     keys = frozenset(key.key for key in snapshot.hot_keys if data.draw(st.booleans()))
     plan = HOTSPOT.plan(snapshot, Limits(fixed_groups=groups, fixed_keys=keys))
@@ -219,7 +219,7 @@ def test_it_plans_for_a_thousand_workers():
 
 
 @pytest.mark.parametrize(("field", "value"), [("tolerance", 0.9), ("tolerance", float("nan")), ("max_bytes", -1)])
-def test_limits_that_cannot_be_are_refused(field, value):
+def test_impossible_limits_are_refused(field, value):
     with pytest.raises(FlowError, match=f"{field} is {value}"):
         Limits(**{field: value})
 

@@ -46,7 +46,7 @@ def test_a_snapshot_waits_for_every_worker():
     assert windows.take(TABLE, 2) is None
 
 
-def test_windows_come_out_in_order():
+def test_windows_are_emitted_in_order():
     windows = OperatorWindows(0.5)
     for start in (1.5, 1.0):
         for worker in (0, 1):
@@ -85,7 +85,7 @@ def test_a_window_that_comes_too_late_only_counts_as_the_last():
     assert snapshot.worker_loads().tolist() == [1.0, 7.0]
 
 
-def test_a_worker_that_was_never_heard_is_not_taken_for_idle():
+def test_a_worker_that_has_not_reported_is_not_taken_for_idle():
     windows = OperatorWindows(1.0, patience=1)
     for start in (1.0, 2.0, 3.0):
         windows.add(load(0, start, {0: 1.0}))

@@ -108,7 +108,7 @@ def test_a_snapshot_survives_json_and_pickling():
         pytest.param(changed("hot_keys", key={"a": 1}), r"hot_keys\[0\].key is an object", id="an object as a key"),
     ],
 )
-def test_a_snapshot_that_cannot_be_is_refused_by_the_name_of_the_field(text, message):
+def test_an_impossible_snapshot_is_refused_with_the_name_of_the_field(text, message):
     with pytest.raises(SnapshotError, match=message):
         snapshot_from_json(text)
 

@@ -121,7 +121,7 @@ def test_key_that_became_hotter_is_shared_by_more_workers():
     workers=st.integers(2, 8),
     dealable=st.sampled_from([("left",), ("right",), ("left", "right")]),
 )
-def test_what_is_split_lowers_the_load_and_is_not_gathered_by_the_next_plan(loads, lefts, workers, dealable):
+def test_a_split_key_lowers_the_load_and_is_not_gathered_by_the_next_plan(loads, lefts, workers, dealable):
     groups = [GroupLoad(at, at % workers, load + 0.1) for at, load in enumerate(loads)]
     keys = [KeyLoad(at, at, load, 0, None, load * part) for (at, load), part in zip(enumerate(loads), lefts, strict=False)]
     snapshot = LoadSnapshot(workers, groups, keys, (), dealable)

@@ -131,7 +131,7 @@ def test_batched_moves_disjoint_pairs_at_the_same_time():
     ]
 
 
-def test_batched_moves_several_groups_of_a_pair_when_told():
+def test_batched_moves_several_groups_of_a_pair_if_a_step_may_have_several():
     assert [pieces(step) for step in batched(table([0, 0, 0, 1]), table([1, 1, 1, 1]), 2)] == [
         [("group", 0), ("group", 1)],
         [("group", 2)],

@@ -78,7 +78,7 @@ def test_one_uneven_window_is_no_reason_to_act():
     assert [trigger.observe(snapshot) for snapshot in (UNEVEN, UNEVEN, EVEN, UNEVEN, UNEVEN)] == [None] * 5
 
 
-def test_several_running_are():
+def test_several_uneven_windows_in_a_row_are_a_reason_to_act():
     trigger = Trigger(settings=TriggerSettings(windows=3))
     assert [trigger.observe(UNEVEN) is None for _ in range(3)] == [True, True, False]
 
@@ -93,7 +93,7 @@ def test_after_acting_it_cools_down():
     assert [trigger.observe(UNEVEN) is not None for _ in range(11)] == [True, *[False] * 4, True, *[False] * 4, True]
 
 
-def test_what_is_uneven_but_as_even_as_it_can_be_is_left():
+def test_an_uneven_load_that_no_placement_improves_is_left_alone():
     trigger = Trigger(settings=TriggerSettings(windows=1))
     snapshot = LoadSnapshot(2, groups_of((5,), (1,)), [KeyLoad("JFK", 0, 5.0)])
     assert snapshot.imbalance == snapshot.floor > 1.2
@@ -128,7 +128,7 @@ def test_a_plan_that_would_gain_too_little_is_said_to():
     assert trigger.verdict is Verdict.NO_GAIN
 
 
-def test_workers_that_come_start_the_count_anew():
+def test_workers_that_join_restart_the_count():
     trigger = Trigger(settings=TriggerSettings(windows=2))
     more = LoadSnapshot(3, UNEVEN.key_groups)
     assert [trigger.observe(s) is None for s in (UNEVEN, more, more)] == [True, True, False]
@@ -178,7 +178,7 @@ def test_noise_does_not_make_it_swing(noise, most):
         last |= dict.fromkeys(moved, window)
 
 
-def test_what_moved_rests_unless_its_load_shifts():
+def test_keys_that_have_moved_stay_unless_their_load_shifts():
     trigger = Trigger(settings=TriggerSettings(windows=1, cooldown=1, rest=100))
     plan = trigger.observe(UNEVEN)
     assert plan is not None

@@ -53,7 +53,7 @@ def test_a_share_is_the_same_after_its_way_through_a_checkpoint(parallelism, his
 
 
 @given(st.integers(1, 9), st.lists(st.integers(0, 10**7), min_size=9, max_size=9), st.integers(1, 9))
-def test_what_one_reader_was_behind_is_shared_out_evenly(before, places, after):
+def test_the_numbers_that_a_slow_reader_has_left_are_shared_out_evenly(before, places, after):
     shares = [Share.of(index, before).since(place) for index, place in zip(range(before), places, strict=False)]
     loads = [sum(map(len, share.pieces)) for share in share_out(shares, after, "read")]
     assert loads == sorted(loads, reverse=True)
@@ -67,7 +67,7 @@ def test_sharing_out_again_and_again_does_not_cut_a_share_to_pieces():
     assert sum(len(share.pieces) for share in shares) < 20 * 3 * 5
 
 
-def test_what_comes_later_goes_by_the_new_number_of_readers():
+def test_later_numbers_are_assigned_by_the_new_number_of_readers():
     shares = share_out([Share.of(0, 2).since(7), Share.of(1, 2)], 3, "read")
     assert all(number in shares[number % 3] for number in range(100, 200))
 

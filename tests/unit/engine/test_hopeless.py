@@ -38,7 +38,7 @@ def caused(error, cause):
         pytest.param(OSError(errno.ENOTDIR, "Not a directory", "/a/b"), "a part of this path is a file", id="a file in place of a folder"),
     ],
 )
-def test_what_another_attempt_would_meet_again_has_a_remedy(error, remedy):
+def test_an_error_that_another_attempt_would_meet_again_has_a_remedy(error, remedy):
     assert remedy in hopeless(error)
 
 
@@ -57,7 +57,7 @@ def test_what_another_attempt_would_meet_again_has_a_remedy(error, remedy):
         pytest.param(caused(ConnectorError("source"), TimeoutError("30 s")), id="a timeout"),
     ],
 )
-def test_what_may_heal_is_worth_another_attempt(error):
+def test_an_error_that_may_go_away_is_worth_another_attempt(error):
     assert hopeless(error) is None
 
 

@@ -39,7 +39,7 @@ def returned_types() -> dict[str, type]:
 
 
 @pytest.mark.parametrize("found", [pytest.param(found, id=name) for name, found in returned_types().items() if found.__name__ != "Plan"])
-def test_what_a_method_returns_can_be_imported(found):
+def test_types_that_methods_return_can_be_imported(found):
     assert getattr(ef, found.__name__) is found
 
 

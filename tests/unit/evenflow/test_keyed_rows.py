@@ -58,6 +58,6 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_would_lose_keys_or_rows_is_refused(ended, name):
+def test_methods_that_would_lose_keys_or_rows_are_refused(ended, name):
     build, said = WRONG[name]
     assert re.search(re.escape(said), str(ended(lambda stream: build(stream.key_by("k")))))

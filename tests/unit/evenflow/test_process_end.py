@@ -120,14 +120,14 @@ def test_program_that_has_waited_says_nothing(tmp_path):
     assert ended(BOUNDED + "start(sys.argv[1]).wait()", tmp_path) == (0, "", "")
 
 
-def test_program_without_wait_tells_the_error_of_its_job_and_does_not_exit_with_0(tmp_path):
+def test_program_without_wait_prints_the_error_of_its_job_and_does_not_exit_with_0(tmp_path):
     code, out, err = ended(BOUNDED + "import atexit; atexit.register(print, 'bye'); start(sys.argv[1], lambda row: row['m'])", tmp_path)
     assert (code, out) == (1, "bye\n")
     assert "RecordError: operator `map`" in err
     assert "KeyError: 'm'" in err
 
 
-def test_error_that_was_told_by_wait_is_not_told_again(tmp_path):
+def test_error_that_wait_has_raised_is_not_printed_again(tmp_path):
     tells = """
     try:
         start(sys.argv[1], lambda row: row['m']).wait()
@@ -144,7 +144,7 @@ def test_error_that_ends_the_program_cancels_its_job(tmp_path):
     assert "job `endless` is cancelled: an error has ended the program" in err
 
 
-def test_session_of_somebody_who_types_cancels_its_job(tmp_path):
+def test_interactive_session_cancels_its_job_at_its_end(tmp_path):
     code, _, err = ended(ENDLESS + "job = start(sys.argv[1]); read.wait()", tmp_path, "-i")
     assert code == 0
     assert "job `endless` is cancelled: this session ends" in err

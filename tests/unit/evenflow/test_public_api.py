@@ -49,12 +49,12 @@ def count(column: str = "n") -> int: ...
         pytest.param('column: str = "n"', "column: str", "column", id="a default is gone"),
     ],
 )
-def test_what_breaks_is_named(public_api, old, new, said):
+def test_a_breaking_change_is_named(public_api, old, new, said):
     broken = public_api.broken(STUB, STUB.replace(old, new))
     assert broken
     assert all(said in each for each in broken)
 
 
-def test_what_is_added_breaks_nobody(public_api):
+def test_an_addition_breaks_no_program(public_api):
     more = STUB.replace("timeout: str | None = None", "timeout: str | None = None, nodes: int = 1") + "def total() -> int: ...\n"
     assert public_api.broken(STUB, more.replace('"count"]', '"count", "total"]')) == []

@@ -108,7 +108,7 @@ def test_a_relative_checkpoint_folder_is_that_of_the_process_that_starts_the_job
     assert given == [str(tmp_path / "saved/here")]
 
 
-def test_what_is_not_there_or_damaged_is_named(job, tmp_path):
+def test_a_missing_or_damaged_file_is_named(job, tmp_path):
     path = job.savepoint(tmp_path / "savepoint")
     saved = ef.read_savepoint(path)
     with pytest.raises(RequestError, match="has no state of an operator `totalz`; there is state of: remembered, mixed, counted, totals"):

@@ -331,7 +331,7 @@ def test_timer_beyond_all_event_times_is_refused(ended):
     assert "must be in the years 1 to 9999, got 4611686018427387904" in str(ended(process(Timed()), event_time="t"))
 
 
-def test_what_fits_is_not_refused():
+def test_functions_that_fit_are_not_refused():
     """Built-in functions and types, wrappers, and predicates of numpy's are functions as well."""
     stream = ef.Dataflow("right").read(ef.from_items([{"v": 1}]))
 

@@ -209,7 +209,7 @@ def test_checkpoint_folder_that_is_a_file_is_refused(refused, tmp_path):
 
 
 @pytest.mark.parametrize("place", ["nowhere", "."])
-def test_savepoint_that_is_none_is_named(refused, tmp_path, place):
+def test_a_folder_that_is_no_savepoint_is_named(refused, tmp_path, place):
     error = refused(lambda: started(lambda flow: rows(flow).write(ef.to_list([])), from_savepoint=tmp_path / place))
     assert "job `wrong` can't begin from " in str(error)
     assert "manifest is gone" in str(error)

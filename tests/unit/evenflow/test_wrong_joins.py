@@ -111,7 +111,7 @@ def test_streams_of_two_flows_are_refused(name):
         ((0, ""), "the upper bound must be a duration"),
     ],
 )
-def test_bounds_that_are_none_are_refused(bounds, problem):
+def test_wrong_bounds_are_refused(bounds, problem):
     with pytest.raises(ef.FlowError, match=problem):
         ef.between(*bounds)
 
@@ -240,7 +240,7 @@ def test_keys_that_are_never_equal_are_refused_before_the_job_runs(way, name):
     ],
     ids=["generate", "nexmark", "schema"],
 )
-def test_sources_tell_their_types_without_being_started(source, key):
+def test_types_of_sources_are_known_before_they_start(source, key):
     flow = ef.Dataflow("wrong")
     both = flow.read(source).key_by(key).join(read(flow, TEXTS).key_by("k"), ef.always()).named("both")
     assert f"operator `both`: left's key column `{key}` is int64 and right's `k` is string" in planned(both)
@@ -293,7 +293,7 @@ def test_table_that_does_not_go_with_the_stream_is_refused_before_the_job_runs(t
     assert planned(found) == f"operator `found`: {problem}"
 
 
-def test_what_is_not_known_is_not_refused():
+def test_unknown_types_are_not_refused():
     flow = ef.Dataflow("fine")
     numbers, texts = read(flow, NUMBERS, **TIMED).map(dict).key_by("k"), read(flow, TEXTS, **TIMED).key_by("k")
     numbers.join(texts, ef.between(0, "end")).write(ef.to_list([]))

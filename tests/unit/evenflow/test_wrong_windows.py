@@ -88,7 +88,7 @@ def test_time_that_is_assigned_behind_the_source_is_enough_for_windows():
     assert "with_time" in explained(lambda stream: stream.with_time("t").window(ef.tumbling("1s")).aggregate(n=ef.count()))
 
 
-def test_plan_says_what_kind_of_windows_there_are():
+def test_plan_names_the_kind_of_windows():
     for windows, words in (
         (ef.session("10s"), "n by k in sessions, 10 s apart"),
         (ef.rows(10_000, every=1_000), "n by k in windows of 10,000 rows every 1,000"),
@@ -106,7 +106,7 @@ def test_windows_without_keys_are_combined_in_parallel_and_computed_by_one_worke
     assert "__all" not in plan
 
 
-def test_what_reads_windows_without_keys_runs_in_their_worker_unless_it_is_told_otherwise():
+def test_operators_behind_windows_without_keys_run_in_their_worker_by_default():
     def best(stream):
         return stream.window(ef.tumbling("1s")).aggregate(best=ef.top(2, by="t")).explode("best")
 

@@ -40,7 +40,7 @@ def everything(snapshot: Any) -> dict[bytes, bytes]:
     return found
 
 
-def test_what_was_put_is_got_in_the_order_of_the_question(backend):
+def test_values_are_returned_in_the_order_of_the_requested_keys(backend):
     put(backend, {b"a": b"1", b"b": b"2", LONG: b"3"})
     assert get(backend, LONG, b"c", b"b", b"a") == [b"3", None, b"2", b"1"]
 
@@ -97,7 +97,7 @@ def test_count_and_bytes_follow_what_is_there(backend):
     assert backend.nbytes() >= 100_000
 
 
-def test_changes_of_too_many_keys_are_not_known_and_then_noted_anew(backend, monkeypatch):
+def test_changes_of_too_many_keys_are_unknown_and_later_ones_are_noted_again(backend, monkeypatch):
     for module in (base, memory):
         monkeypatch.setattr(module, "MOST_NOTED", 3)
     assert backend.changes() is None, "this is the first call"

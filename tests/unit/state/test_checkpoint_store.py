@@ -84,7 +84,7 @@ def test_savepoint_is_a_copy_that_stands_alone(store, tmp_path):
         store.copy(5, [entry], target, 0)
 
 
-def test_foreign_files_beside_checkpoints_do_not_matter(tmp_path):
+def test_foreign_files_in_the_folder_of_checkpoints_do_not_matter(tmp_path):
     (tmp_path / "notes.txt").touch()
     (tmp_path / "checkpoint-draft").mkdir()
     store = CheckpointStore(str(tmp_path))

@@ -22,7 +22,7 @@ def small(tmp_path):
     backend.close()
 
 
-def test_map_grows_by_itself_and_keeps_what_was_in_it(small):
+def test_map_grows_automatically_and_keeps_its_content(small):
     small.put_many([1] * 10, KEYS[:10], [b"first"] * 10)
     for first in range(10, len(KEYS), 500):
         keys = KEYS[first : first + 500]

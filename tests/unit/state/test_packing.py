@@ -155,7 +155,7 @@ def test_where_a_foreign_value_is_is_said():
 
 
 @pytest.mark.parametrize("data", [b"", b"\xc1", b"\x92\x01", msgpack.packb(msgpack.ExtType(9, b"x")), pack_value((1, 2))[:-1], b"\x01\x02"])
-def test_bytes_that_nobody_packed_are_refused(data):
+def test_bytes_that_were_not_packed_are_refused(data):
     with pytest.raises((ValueError, TypeError, msgpack.UnpackException)):
         unpack_value(data)
 

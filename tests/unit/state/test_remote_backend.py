@@ -46,7 +46,7 @@ def everything(backend):
     return {key: value for keys, values in backend.snapshot() for key, value in zip(keys, values, strict=True)}
 
 
-def test_group_that_is_passed_on_is_the_targets_at_once_and_its_keys_are_told(worker):
+def test_group_that_is_passed_on_belongs_to_the_target_at_once_and_its_keys_are_returned(worker):
     old, new = worker(0), worker(1)
     old.put_many([1, 1, 2, 3], [b"a", b"b", b"c", b"d"], [b"1", b"2", b"3", b"4"])
     told = old.pass_on([1, 2, 5], target=1)
@@ -80,7 +80,7 @@ def test_state_of_another_attempt_is_never_seen(worker):
     assert worker(0, attempt=1).get_many([1], [b"a"]) == [None]
 
 
-def test_what_killed_workers_left_is_removed_when_the_next_attempt_opens(worker, names):
+def test_leftovers_of_killed_workers_are_removed_when_the_next_attempt_opens(worker, names):
     for index in (0, 1):
         worker(index).put_many([1], [b"a"], [b"old"])
     assert len(names()) == 2
@@ -90,7 +90,7 @@ def test_what_killed_workers_left_is_removed_when_the_next_attempt_opens(worker,
     assert names() == []
 
 
-def test_what_an_earlier_run_of_the_job_left_in_the_same_attempt_is_removed(worker, names):
+def test_leftovers_of_an_earlier_run_of_the_job_in_the_same_attempt_are_removed(worker, names):
     worker(0).put_many([1], [b"a"], [b"old"])
     assert worker(0).get_many([1], [b"a"]) == [None]
     assert names() == []
@@ -103,7 +103,7 @@ def test_late_worker_of_an_older_attempt_does_not_touch_the_newer_one(worker):
     assert new.get_many([1], [b"a"]) == [b"new"]
 
 
-def test_close_removes_the_workers_own_state_and_not_what_it_gave_away(worker, names, job):
+def test_close_removes_the_workers_own_state_and_not_the_state_that_it_gave_away(worker, names, job):
     old, new = worker(0), worker(1)
     old.put_many([1, 2], [b"a", b"b"], [b"1", b"2"])
     old.pass_on([1], target=1)
@@ -219,7 +219,7 @@ def test_server_that_forgets_keys_is_refused_at_the_start_and_at_the_next_checkp
 
 
 @pytest.mark.parametrize("name", ["a*", "a[b]", "a:b", "a?", "\\*", "count é"])
-def test_names_of_operators_are_no_patterns_and_nobody_elses_keys_are_touched(state_server, job, name):
+def test_names_of_operators_are_no_patterns_and_keys_of_others_are_not_touched(state_server, job, name):
     def opened(operator, job=job):
         return RemoteBackend(StateSettings(state_server, job=job), operator, 0)
 

@@ -88,7 +88,7 @@ def test_freed_slots_are_used_again(index):
     assert slots.capacity == capacity
 
 
-def test_keys_that_are_looked_for_in_the_same_cell_are_told_apart(monkeypatch):
+def test_keys_that_are_looked_up_in_the_same_cell_are_distinguished(monkeypatch):
     monkeypatch.setattr(WordIndex, "_home", lambda self, keys: np.full(keys.shape[1], self._mask - 1))
     slots = Slots(WordIndex(2))
     assert find(slots, [5, 6, 5, 7]) == [0, 1, 0, 2]
@@ -104,7 +104,7 @@ def test_slots_grow_with_the_keys(index):
     assert slots.nbytes > 5000
 
 
-def test_unknown_keys_are_left_out(index):
+def test_unknown_keys_are_omitted(index):
     slots = Slots(index())
     find(slots, [1, 2])
     assert slots.known(fitting(slots, [2, 3])).tolist() == [1]

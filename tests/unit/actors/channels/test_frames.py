@@ -97,7 +97,7 @@ def test_dictionary_columns_come_as_their_values():
     assert got.to_rows() == [{"city": "Ulm", "n": 1}, {"city": None, "n": 2}, {"city": "Ulm", "n": 3}]
 
 
-def test_columns_and_times_of_a_decoded_batch_lie_in_the_frames():
+def test_columns_and_times_of_a_decoded_batch_share_the_memory_of_the_frames():
     encoder, decoder = ends()
     header, body, times, schema = encoder.encode(batch_of("ints", times=True))
     got = decoder.decode(unpack(header), [body, times, schema])

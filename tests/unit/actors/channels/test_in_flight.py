@@ -35,7 +35,7 @@ class Receiver:
 
 
 @pytest.mark.parametrize("rate", [1.0, 20.0, 200.0, 10_000.0, 5e6])
-def test_what_is_under_way_takes_as_long_whatever_a_record_costs(rate):
+def test_records_in_flight_take_the_same_time_whatever_a_record_costs(rate):
     receiver = Receiver(InFlightLimit())
     receiver.run(rate, 10 * FIRST / rate + 10)
     receiver.fill()

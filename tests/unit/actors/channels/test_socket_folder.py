@@ -63,7 +63,7 @@ def test_a_path_too_long_for_a_socket_is_refused(monkeypatch):
         SocketFolder("job").new_socket()
 
 
-def test_it_goes_with_its_last_socket(folder):
+def test_the_folder_is_removed_with_its_last_socket(folder):
     folder.open()
     socket = folder.new_socket()
     socket.touch()

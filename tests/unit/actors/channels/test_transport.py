@@ -51,7 +51,7 @@ def test_large_batches_with_event_times_arrive_whole(make, tcp):
     assert np.array_equal(got.times, sent.times)
 
 
-def test_what_waits_for_a_receiver_that_has_left_blocks_nothing_any_more(pair):
+def test_elements_for_a_receiver_that_has_left_block_nothing(pair):
     up, _ = pair
     for n in range(LIMITS.credit_batches + 2):
         up.send(7, numbers(n))
@@ -181,7 +181,7 @@ def test_a_host_that_is_not_of_this_machine_is_an_error_and_leaves_nothing_behin
     assert not [thread for thread in threading.enumerate() if "gatekeeper" in thread.name]
 
 
-def test_it_listens_on_loopback_unless_told_otherwise(make):
+def test_it_listens_on_loopback_by_default(make):
     assert make("map[0]").address.tcp.startswith("tcp://127.0.0.1:")
 
 

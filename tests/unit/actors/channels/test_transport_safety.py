@@ -165,7 +165,7 @@ def test_a_flood_of_connections_that_are_turned_away_is_counted_and_leaves_a_few
 
 
 @pytest.mark.parametrize("what", ["the folder", "a socket's file"])
-def test_what_somebody_removes_of_the_sockets_folder_keeps_nobody_apart(pair, make, security, what):
+def test_peers_connect_although_the_folder_of_sockets_or_a_socket_was_removed(pair, make, security, what):
     up, down = pair
     up.send(7, Watermark(1))
     assert receive(down, 1) == [(7, Watermark(1))], "they are connected"

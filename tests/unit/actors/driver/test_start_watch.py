@@ -34,7 +34,7 @@ def watched(answers):
         assert done.wait(patience(60)), "what it said last has been looked at again"
 
 
-def test_what_changes_is_a_line_of_the_log(caplog, capsys):
+def test_each_change_is_a_line_of_the_log(caplog, capsys):
     with caplog.at_level(logging.INFO, logger="evenflow"):
         watched(["the process of its coordinator", "the processes of count-0", "the processes of count-0", "its sinks"])
     waited = ["the process of its coordinator", "the processes of count-0", "its sinks"]

@@ -56,7 +56,7 @@ def test_it_may_be_taken_again_by_its_owner_while_another_waits():
     assert order == ["owner", "other"]
 
 
-def test_error_gives_it_back():
+def test_an_error_releases_the_lock():
     lock = FairLock()
     with contextlib.suppress(ValueError), lock:
         int("no number")
@@ -64,7 +64,7 @@ def test_error_gives_it_back():
         assert lock._depth == 1
 
 
-def test_who_is_interrupted_while_it_waits_leaves_the_line():
+def test_thread_that_is_interrupted_while_it_waits_leaves_the_queue():
     lock, go, last = FairLock(), threading.Event(), []
 
     def hold():

@@ -139,7 +139,7 @@ def test_an_observer_sees_every_state_however_short(tmp_path):
     ],
     ids=lambda each: type(each).__name__,
 )
-def test_what_is_wanted_of_the_workers_is_told_in_plain_values(ports, effect, call):
+def test_effects_for_workers_become_calls_with_plain_values(ports, effect, call):
     ports.core.record.emit(effect)
     ports.job.tick()
     assert ports.calls == [call]
@@ -153,14 +153,14 @@ def test_what_is_wanted_of_the_workers_is_told_in_plain_values(ports, effect, ca
     ],
     ids=lambda effect: type(effect).__name__,
 )  # fmt: skip
-def test_what_is_wanted_of_storage_is_put_there_as_it_is(ports, effect):
+def test_effects_for_storage_are_passed_on_unchanged(ports, effect):
     ports.core.record.emit(effect)
     ports.job.tick()
     ((what, put),) = ports.calls
     assert (what, put) == ("put", effect)
 
 
-def test_the_end_of_a_job_is_told_to_its_workers_and_seen_in_its_state(ports):
+def test_the_end_of_a_job_reaches_its_workers_and_shows_in_its_state(ports):
     ports.start().job.ask(Cancel())
     assert [call[:2] for call in ports.calls] == [("tell", worker) for worker in ports.workers]
     assert ports.core.state is JobState.CANCELLED
@@ -169,7 +169,7 @@ def test_the_end_of_a_job_is_told_to_its_workers_and_seen_in_its_state(ports):
     assert len(ports.calls) == len(ports.workers)
 
 
-def test_effects_of_what_a_port_brings_about_come_behind_those_that_were_decided_before(ports):
+def test_effects_that_a_port_causes_follow_those_decided_before(ports):
     ports.start()
     ports.then["tell"] = lambda: ports.job.ask(Cancel())
     ports.job.ask(Stop(drain=True))
@@ -197,21 +197,21 @@ def test_reports_of_an_attempt_that_is_over_are_dropped(ports):
     assert str(ports.core.error) == "in time"
 
 
-def test_figures_of_workers_are_taken_up_and_change_nothing(ports):
+def test_windows_of_workers_are_recorded_and_have_no_effect(ports):
     ports.start()
     ports.job.report("from_items-0", 0, WorkerWindow("from_items-0", 0.0, 1.0, rows_in=5))
     assert ports.core.record.metrics.newest("from_items-0").rows_in == 5
     assert ports.calls == []
 
 
-def test_deployments_that_fail_are_told(ports):
+def test_deployments_that_fail_are_reported(ports):
     ports.job.begin()
     ports.job.stored(SinksRestored(0))
     ports.job.not_deployed(0, JobError("no room"))
     assert (ports.core.state, str(ports.core.error)) == (JobState.FAILED, "no room")
 
 
-def test_workers_that_do_not_start_are_told(ports):
+def test_workers_that_do_not_start_are_reported(ports):
     ports.start().job.ask(Scale("out", 3))
     ((what, spawn),) = ports.calls
     assert (what, type(spawn), spawn.workers) == ("spawn", Spawn, ("from_items-2",))
@@ -219,7 +219,7 @@ def test_workers_that_do_not_start_are_told(ports):
     assert ports.calls[1:] == [("retire", spawn.workers)]
 
 
-def test_room_that_is_not_there_is_told_to_whoever_wanted_it(ports):
+def test_a_refused_reservation_is_reported_to_the_job(ports):
     told = []
     ports.core.not_reserved = lambda problem, now: told.append((problem, now))
 
@@ -242,7 +242,7 @@ def test_a_request_that_is_refused_leaves_nothing_undone(ports):
     assert ports.calls
 
 
-def test_the_cluster_is_looked_at_for_changes_and_for_whoever_watches_its_nodes(ports):
+def test_the_cluster_is_read_for_changes_and_without_nodes_at_a_tick(ports):
     ports.start()
     ports.looks.clear()
     ports.job.ask(ShowStatus())

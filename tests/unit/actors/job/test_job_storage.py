@@ -164,7 +164,7 @@ def test_sinks_of_a_job_that_begins_from_nothing_commit_nothing():
     assert job.calls == [*SWEPT, *taken_over(None)]
 
 
-def test_what_killed_runs_have_left_is_taken_over_once(tmp_path):
+def test_leftovers_of_killed_runs_are_taken_over_once(tmp_path):
     job = Stored(tmp_path)
     job.perform(RestoreSinks(0, None))
     job.calls.clear()
@@ -172,7 +172,7 @@ def test_what_killed_runs_have_left_is_taken_over_once(tmp_path):
     assert job.calls == SWEPT
 
 
-def test_sinks_take_back_what_came_behind_the_checkpoint_before_they_commit_it_again(tmp_path):
+def test_sinks_retract_later_rows_before_they_repeat_the_commit_of_the_checkpoint(tmp_path):
     job = Stored(tmp_path)
     job.save(1, 2, 3)
     answer = job.perform(RestoreSinks(2, job.manifest(1, left=["a"]), retracts=3))
@@ -181,7 +181,7 @@ def test_sinks_take_back_what_came_behind_the_checkpoint_before_they_commit_it_a
     assert job.storage._saved.newest().checkpoint == 1, "no job continues from a retracted checkpoint"
 
 
-def test_nothing_is_taken_back_unless_all_sinks_can(tmp_path):
+def test_nothing_is_retracted_unless_all_sinks_can_retract(tmp_path):
     job = Stored(tmp_path, right={"retractable": False})
     job.save(1, 2)
     answer = job.perform(RestoreSinks(2, job.manifest(1), retracts=2))
@@ -191,7 +191,7 @@ def test_nothing_is_taken_back_unless_all_sinks_can(tmp_path):
     assert job.storage._saved.newest().checkpoint == 2
 
 
-def test_sink_that_can_not_take_back_is_left_out_where_duplicates_are_allowed(tmp_path, caplog):
+def test_sink_that_can_not_retract_is_skipped_where_duplicates_are_allowed(tmp_path, caplog):
     job = Stored(tmp_path, right={"retractable": False}, allow_duplicates=True)
     job.save(1, 2)
     answer = job.perform(RestoreSinks(2, job.manifest(1), retracts=2))
@@ -211,7 +211,7 @@ def test_sink_that_can_not_be_restored_is_an_error_that_another_attempt_may_not_
 
 
 @pytest.mark.parametrize("step", ["sweep", "take over"])
-def test_what_is_left_and_can_not_be_removed_is_said_and_no_failure(tmp_path, step, caplog):
+def test_leftovers_that_can_not_be_removed_are_a_warning_and_no_failure(tmp_path, step, caplog):
     job = Stored(tmp_path, left={"fails": {step: OSError("read-only")}})
     with caplog.at_level(logging.WARNING):
         assert job.perform(RestoreSinks(0, None)).error is None
@@ -292,7 +292,7 @@ def test_start_of_a_job_is_remembered_and_only_a_warning_where_it_can_not_be(tmp
         pytest.param(lambda job: RestoreSinks(1, job.manifest(1), retracts=2), id="take back"),
     ],
 )
-def test_coordinator_that_was_taken_for_lost_does_nothing_more_that_the_run_sees(tmp_path, effect):
+def test_a_replaced_coordinator_changes_nothing_in_the_run(tmp_path, effect):
     job = Stored(tmp_path)
     job.save(1)
     job.another()
@@ -330,7 +330,7 @@ def test_the_storage_thread_carries_out_effects_in_turn_and_answers_when_each_is
     assert [answers.get_nowait(), answers.get_nowait()] == [Committed(1), Committed(3)]
 
 
-def test_the_storage_thread_says_whether_everything_was_carried_out_in_time():
+def test_the_storage_thread_reports_if_all_effects_were_carried_out_in_time():
     storage = RecordingStorage()
     thread = StorageThread("f", storage, lambda answer: None)
     thread.put(Commit(1, {}))
@@ -347,7 +347,7 @@ class Ending:
         raise SystemExit(3)
 
 
-def test_storage_that_raises_what_nobody_expects_says_so_instead_of_leaving_the_job_to_wait():
+def test_an_unexpected_error_of_storage_is_answered_so_that_the_job_does_not_wait():
     answers = SimpleQueue()
     thread = StorageThread("f", Ending(), answers.put)
     thread.put(Commit(1, {}))

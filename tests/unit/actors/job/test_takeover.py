@@ -147,7 +147,7 @@ def test_coordinator_that_comes_back_stops_if_rows_of_a_lost_checkpoint_can_not_
     assert list(run.folder.glob("*/*.state")), "who puts the manifest back can begin from it"
 
 
-def test_coordinator_that_comes_back_before_anything_was_committed_takes_nothing_back(tmp_path):
+def test_coordinator_that_comes_back_before_the_first_commit_retracts_nothing(tmp_path):
     run = Run(tmp_path, retractable=False)
     run.lose_coordinator()
     run.start().checkpoint()

@@ -87,7 +87,7 @@ def test_a_recovery_lasts_until_the_job_runs_and_is_none_if_the_job_ends():
     assert tally.recovery_seconds.sum == 2.0
 
 
-def test_restarts_are_the_attempts_that_the_job_tells():
+def test_restarts_are_those_that_the_job_reports():
     counted = Counted()
     tally = counted.tally
     for restarts in (0, 3, 41):

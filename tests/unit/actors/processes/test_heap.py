@@ -42,7 +42,7 @@ def test_a_batch_gets_the_memory_of_the_one_before() -> None:
     assert faults(keeps=True) < 100 < faults(keeps=False)
 
 
-def test_what_the_environment_says_stays() -> None:
+def test_settings_of_the_environment_stay() -> None:
     assert faults(keeps=True, MALLOC_TRIM_THRESHOLD_="131072", MALLOC_MMAP_THRESHOLD_="131072") > 100
 
 

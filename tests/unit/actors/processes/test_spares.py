@@ -53,7 +53,7 @@ def anywhere(node):
     return True
 
 
-def test_only_one_that_has_started_is_taken_and_another_is_started_in_its_place_a_little_later(pool):
+def test_only_a_started_spare_is_taken_and_another_one_replaces_it_later(pool):
     assert pool.spares.take(anywhere) is None
     pool.made[1].started = True
     assert pool.spares.take(anywhere) is pool.made[1]
@@ -66,14 +66,14 @@ def test_only_one_that_has_started_is_taken_and_another_is_started_in_its_place_
     assert not pool.made[1].ended, "it has work now"
 
 
-def test_one_that_was_lost_is_not_taken_and_is_replaced(pool):
+def test_a_lost_spare_is_not_taken_and_is_replaced(pool):
     pool.made[0].started = pool.made[0].lost = True
     assert pool.spares.take(anywhere) is None
     pool.tick()
     assert pool.labels == ["spare-1", "spare-2"]
 
 
-def test_none_is_taken_or_kept_on_a_node_that_is_not_allowed(pool):
+def test_no_spare_is_taken_or_kept_on_a_node_that_is_not_allowed(pool):
     pool.made[0].started = pool.made[1].started = True
     pool.made[1].node = "b"
     assert pool.spares.take(lambda node: node == "b") is pool.made[1]
@@ -82,7 +82,7 @@ def test_none_is_taken_or_kept_on_a_node_that_is_not_allowed(pool):
     assert "spare-0" not in pool.labels
 
 
-def test_where_there_is_no_room_it_is_tried_again_after_a_while():
+def test_a_spare_without_room_is_tried_again_later():
     pool = Pool()
     pool.room = False
     pool.tick()
@@ -94,7 +94,7 @@ def test_where_there_is_no_room_it_is_tried_again_after_a_while():
     assert len(pool.labels) == 2
 
 
-def test_more_are_kept_for_a_while_and_ended_after_it(pool):
+def test_more_spares_are_kept_for_a_while_and_then_ended(pool):
     pool.spares.want(1)
     pool.tick()
     assert len(pool.labels) == 3
@@ -107,7 +107,7 @@ def test_more_are_kept_for_a_while_and_ended_after_it(pool):
     assert [process.ended for process in pool.made] == [False, False, True]
 
 
-def test_all_are_ended_at_the_end(pool):
+def test_all_spares_end_with_the_job(pool):
     pool.spares.close()
     pool.tick()
     assert all(process.ended for process in pool.made)

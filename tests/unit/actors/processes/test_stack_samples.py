@@ -9,7 +9,7 @@ import pytest
 from evenflow.actors.processes.stack_samples import NOT_ALLOWED, NOT_THERE, most_seen, own_stacks, why_failed
 
 
-def test_a_node_without_it_is_told_what_to_install(monkeypatch, tmp_path):
+def test_a_node_without_py_spy_is_an_error_that_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
     assert own_stacks(None, 1) == ("", NOT_THERE)
@@ -24,11 +24,11 @@ def test_a_node_without_it_is_told_what_to_install(monkeypatch, tmp_path):
         ("", "py-spy has failed: without output"),
     ],
 )
-def test_what_it_complains_of_is_said(said, problem):
+def test_the_error_quotes_the_complaint_of_py_spy(said, problem):
     assert why_failed(said) == problem
 
 
-def test_what_is_sent_is_bounded():
+def test_the_number_of_stacks_is_bounded():
     stacks = "\n".join(f"main;step {number};inner {number}" for number in range(1, 1000))
     kept = most_seen(stacks, 500)
     assert len(kept) <= 500

@@ -66,7 +66,7 @@ def test_status_and_progress_say_what_it_waits_for_and_it_can_be_cancelled():
 
 
 @pytest.mark.parametrize("error", [FlowError("doesn't fit"), ZeroDivisionError("a defect"), PermissionError(13, "denied", "/srv")])
-def test_what_no_other_try_would_change_ends_it(error):
+def test_an_error_that_another_try_would_meet_again_ends_it(error):
     store = Store(1, error)
     TakeOver("f", store.begin, store.refuse).start()
     assert store.begun.wait(BOUND)

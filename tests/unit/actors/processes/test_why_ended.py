@@ -26,14 +26,14 @@ EXIT = "The actor is dead because its worker process has died. Worker exit type:
         pytest.param("The actor died unexpectedly before finishing this task.", "The actor died unexpectedly", id="nothing more"),
     ],
 )
-def test_cause_is_told_in_a_line(text, told):
+def test_the_cause_is_one_line(text, told):
     why = why_ended(RayActorError("45", text))
     assert "\n" not in why
     with pytest.raises(AssertionError, match=told):
         raise AssertionError(why)
 
 
-def test_process_that_lacks_a_module_is_told_with_what_to_do():
+def test_the_error_for_a_missing_module_says_what_to_do():
     trace = "The actor died because of an error raised in its creation task\nModuleNotFoundError: No module named 'mine'"
     why = why_ended(RayActorError("45", trace, actor_init_failed=True))
     assert why.startswith(

@@ -27,7 +27,7 @@ def serving(job, coordinator, token="token"):
     return worker
 
 
-def test_what_was_asked_for_an_attempt_that_is_over_is_refused_however_late_it_comes():
+def test_requests_of_an_attempt_that_is_over_are_refused_however_late_they_arrive():
     flow = ef.Dataflow("late")
     flow.read(ef.from_items([1])).write(ef.to_list([]))
     (task,) = flow.plan().tasks
@@ -49,7 +49,7 @@ def test_what_was_asked_for_an_attempt_that_is_over_is_refused_however_late_it_c
         worker._current.end(1)
 
 
-def test_what_a_coordinator_asks_that_is_served_no_more_is_refused_and_its_run_is_over():
+def test_requests_of_a_replaced_coordinator_are_refused_and_its_run_is_over():
     flow = ef.Dataflow("served")
     flow.read(ef.from_items([1])).write(ef.to_list([]))
     (task,) = flow.plan().tasks
@@ -74,7 +74,7 @@ def test_what_a_coordinator_asks_that_is_served_no_more_is_refused_and_its_run_i
     assert worker._current is None
 
 
-def test_call_that_comes_before_the_one_that_says_for_whom_it_is_waits_for_that():
+def test_call_that_arrives_before_the_worker_knows_its_job_waits():
     flow = ef.Dataflow("early")
     flow.read(ef.from_items([1])).write(ef.to_list([]))
     (task,) = flow.plan().tasks
@@ -120,7 +120,7 @@ def test_a_worker_frees_the_state_of_an_attempt_before_it_begins_the_next():
         gc.unfreeze()
 
 
-def test_a_report_is_bytes_for_ray_which_sends_what_lay_in_memory_along_with_anything_else():
+def test_a_report_is_bytes_because_ray_sends_uncleared_memory_with_other_values():
     flow, calls = ef.Dataflow("telling"), SimpleQueue()
     flow.read(ef.from_items([1])).key_by("item").stateful_map(lambda state, row: (row, None)).write(ef.to_list([]))
     worker = serving("telling", coordinator(calls.put))

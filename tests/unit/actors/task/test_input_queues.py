@@ -37,7 +37,7 @@ def test_channel_furthest_behind_goes_first():
     assert taken(queues)[0] == 2
 
 
-def test_channel_that_has_told_no_time_counts_as_behind_all():
+def test_channel_without_a_watermark_counts_as_behind_all():
     queues = filled((1, Watermark(70)))
     taken(queues)
     queues.put(1, batch())
@@ -78,7 +78,7 @@ def test_each_channel_is_first_in_first_out_and_nothing_is_lost(arrivals):
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), min_size=1, max_size=60))
-def test_of_a_few_elements_one_is_the_one_that_has_waited_longest(times):
+def test_every_few_turns_the_element_that_has_waited_longest_goes_first(times):
     elements = [(channel, Watermark(time)) for channel, time in times] + [(channel, batch()) for channel, _ in times]
     queues, waiting, passed = filled(*elements), list(elements), 0
     while len(queues):

@@ -209,7 +209,7 @@ def ended():
             thread.join(PATIENCE)
 
 
-def test_work_is_done_in_another_thread_and_nobody_waits_for_it_at_the_end():
+def test_work_runs_in_another_thread_and_the_end_does_not_wait_for_it():
     begun, release, background = threading.Event(), threading.Event(), BackgroundThreads("task-0")
 
     def work():

@@ -61,7 +61,7 @@ def test_time_without_a_cpu_is_no_useful_time():
     assert (starved.take(0, 0, 0).useful, starved.take(0, 0, 0).starved) == (0.0, 1e9)
 
 
-def test_what_a_wait_lasts_for_want_of_a_cpu_takes_nothing_from_useful_time(monkeypatch):
+def test_a_wait_made_longer_by_a_missing_cpu_does_not_lower_useful_time(monkeypatch):
     """Ten batches wake a worker 50 ms late each, and its function waits for a service."""
     clock = Clock()
     monkeypatch.setattr("evenflow.actors.task.meter.time", clock)
@@ -92,7 +92,7 @@ def test_a_wall_clock_that_is_set_ends_no_window_early_or_late(step, monkeypatch
     assert found == [(1_000_000.25, 0.75), (1_000_001.0, 1.0), (1_000_002.0, 1.0)]
 
 
-def test_records_and_batches_that_wait_are_told():
+def test_waiting_records_and_batches_are_reported():
     window = meter(Spent(0.0, 0.0)).take(3, 700, 0)
     assert (window.queued, window.queued_rows) == (3, 700)
 
@@ -111,5 +111,5 @@ def test_time_on_a_cpu_is_left_in_any_case():
 
 
 @given(st.floats(0, 100), st.floats(0, 100), st.floats(0, 100))
-def test_share_is_a_part_of_a_whole(busy, on_cpu, waiting):
+def test_a_share_is_between_zero_and_one(busy, on_cpu, waiting):
     assert 0.0 <= own_share(busy, Spent(on_cpu, waiting)) <= 1.0

@@ -10,7 +10,7 @@ from evenflow.actors.task.poll_size import FIRST, LEAVES_WITHIN, PollSize
 
 
 @pytest.mark.parametrize("rate", [10.0, 400.0, 30_000.0])
-def test_what_is_read_at_once_leaves_in_time_whatever_the_rate(rate):
+def test_one_read_is_emitted_in_time_whatever_the_rate(rate):
     size = PollSize(1 << 17)
     for _ in range(30):
         size.read(size.rows, size.rows / rate)
@@ -24,14 +24,14 @@ def test_it_grows_to_the_most_where_nothing_is_held_back():
     assert (size.rows, size.limited) == (100_000, False)
 
 
-def test_a_wait_before_which_nothing_was_read_says_nothing():
+def test_a_wait_after_an_empty_read_is_ignored():
     size = PollSize(1 << 17)
     size.read(0, 100.0)
     size.read(0, 0.0)
     assert size.rows == FIRST
 
 
-def test_it_begins_with_the_most_where_that_is_little():
+def test_it_begins_with_the_largest_size_if_that_is_small():
     assert PollSize(10).rows == 10
     assert PollSize(1 << 20).rows == FIRST
 

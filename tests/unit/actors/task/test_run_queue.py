@@ -30,7 +30,7 @@ def test_hardly_anything_has_been_spent_at_the_first_question():
     assert RunQueue().take().on_cpu < 0.1
 
 
-def test_system_that_does_not_count_says_that_nobody_waited(tmp_path, said):
+def test_a_system_without_schedstat_reports_no_waiting(tmp_path, said):
     assert read_schedstat(open_schedstat(tmp_path / "none")) == Spent(0.0, 0.0)
     assert said("none\n") == Spent(0.0, 0.0)
 
@@ -39,7 +39,7 @@ def test_nanoseconds_become_seconds(said):
     assert said("1500000000 250000000 17\n") == Spent(1.5, 0.25)
 
 
-def test_what_has_been_told_is_not_told_again():
+def test_time_that_was_taken_does_not_count_again():
     queue = RunQueue()
     before = queue.so_far()
     until = time.thread_time() + 0.02
@@ -49,7 +49,7 @@ def test_what_has_been_told_is_not_told_again():
     assert queue.take().on_cpu <= queue.so_far().on_cpu - before.on_cpu - 0.02
 
 
-def test_each_thread_is_told_its_own():
+def test_each_thread_gets_its_own_times():
     spent = {}
 
     def idle():

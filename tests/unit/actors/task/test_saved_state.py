@@ -39,7 +39,7 @@ def url(tmp_path):
     return str(tmp_path / "checkpoints")
 
 
-def test_newest_is_this_runs(url):
+def test_the_newest_checkpoint_is_one_of_this_run(url):
     before, now = SavedState(url, 3, RunClaim("yesterday")), SavedState(url, 3, RunClaim("today"))
     assert before.complete(manifest(1)) is None
     assert (before.newest().checkpoint, now.newest(), now.last) == (1, None, 1)
@@ -48,7 +48,7 @@ def test_newest_is_this_runs(url):
     assert now.newest(below=2) is None, "what another run saved is none of this one's"
 
 
-def test_manifest_that_can_not_be_read_is_passed_over_and_said(url, tmp_path, caplog):
+def test_manifest_that_can_not_be_read_is_skipped_with_a_warning(url, tmp_path, caplog):
     saved = SavedState(url, 3, RunClaim("run"))
     for checkpoint in (1, 2):
         saved.complete(manifest(checkpoint))
@@ -58,7 +58,7 @@ def test_manifest_that_can_not_be_read_is_passed_over_and_said(url, tmp_path, ca
     assert "checkpoint 2 is skipped: the manifest is corrupt" in caplog.text
 
 
-def test_nobody_goes_on_from_a_checkpoint_that_is_void_and_its_number_is_not_given_again(url):
+def test_a_void_checkpoint_is_never_restored_and_its_number_is_not_reused(url):
     saved = SavedState(url, 3, RunClaim("run"))
     for checkpoint in (1, 2, 3):
         saved.complete(manifest(checkpoint))
@@ -79,14 +79,14 @@ def test_void_checkpoint_stays_void_when_the_mark_is_deleted(url, tmp_path):
     assert saved.newest().checkpoint == 1, "its rows were taken back, so who went on from it would lose them"
 
 
-def test_so_many_are_kept(url):
+def test_the_configured_number_of_checkpoints_is_kept(url):
     saved = SavedState(url, 2, RunClaim("run"))
     for checkpoint in range(1, 6):
         saved.complete(manifest(checkpoint))
     assert CheckpointStore(url).completed() == [4, 5]
 
 
-def test_file_stays_as_long_as_a_checkpoint_that_is_kept_needs_it(url, tmp_path):
+def test_file_stays_while_a_kept_checkpoint_needs_it(url, tmp_path):
     saved, store = SavedState(url, 2, RunClaim("run")), CheckpointStore(url)
     chains = {0: []}
 
@@ -178,7 +178,7 @@ def folders(tmp_path):
     return sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
 
 
-def test_checkpoint_that_came_to_nothing_takes_no_room_and_nor_do_files_that_come_late(url, tmp_path):
+def test_files_of_a_failed_checkpoint_are_removed_even_if_they_arrive_late(url, tmp_path):
     saved = SavedState(url, 2, RunClaim("run"))
     saved.complete(manifest(1, written(url, 1)))
     for checkpoint in (2, 3):
@@ -191,7 +191,7 @@ def test_checkpoint_that_came_to_nothing_takes_no_room_and_nor_do_files_that_com
     assert list(CheckpointStore(url).chunks(1, saved.newest().files[0])) == []
 
 
-def test_what_a_lost_coordinator_had_begun_takes_no_room(url, tmp_path):
+def test_files_of_a_checkpoint_that_a_lost_coordinator_had_begun_are_removed(url, tmp_path):
     SavedState(url, 2, RunClaim("run")).complete(manifest(3, written(url, 3)))
     for checkpoint in (2, 4, 5):
         written(url, checkpoint)
@@ -199,7 +199,7 @@ def test_what_a_lost_coordinator_had_begun_takes_no_room(url, tmp_path):
     assert folders(tmp_path) == ["checkpoint-00000002", "checkpoint-00000003"], "earlier ones may be needed"
 
 
-def test_nothing_is_void_by_half_where_there_is_no_room_for_the_word(url, monkeypatch):
+def test_no_checkpoint_is_void_if_the_disk_has_no_room_for_the_mark(url, monkeypatch):
     saved = SavedState(url, 2, RunClaim("run"))
     for checkpoint in (1, 2):
         saved.complete(manifest(checkpoint))
@@ -266,7 +266,7 @@ def test_checkpoint_saved_while_another_coordinator_begins_is_void_and_not_overw
     assert [third.newest(below).checkpoint for below in (None, 3, 2)] == [3, 1, 1]
 
 
-def test_coordinator_that_was_lost_before_it_noted_its_begin_bounds_nobody(url):
+def test_a_coordinator_lost_before_it_noted_its_begin_does_not_limit_later_ones(url):
     first, second, third = (SavedState(url, 3, RunClaim("run")) for _ in range(3))
     CheckpointStore(url).claim(1, RunClaim("run").to_bytes())
     assert second.take_over() is None
@@ -277,7 +277,7 @@ def test_coordinator_that_was_lost_before_it_noted_its_begin_bounds_nobody(url):
         first.stay_in_charge()
 
 
-def test_damaged_note_of_a_coordinator_is_left_out_and_said(url, tmp_path, caplog):
+def test_damaged_note_of_a_coordinator_is_skipped_with_a_warning(url, tmp_path, caplog):
     first, second, third = (SavedState(url, 3, RunClaim("run")) for _ in range(3))
     assert first.complete(manifest(1)) is None
     assert second.take_over().checkpoint == 1

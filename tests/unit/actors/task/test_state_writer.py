@@ -65,7 +65,7 @@ def test_checkpoints_keep_their_order(store, writer):
     assert [values(store, report) for report in reports if report.files] == [[1], [3]]
 
 
-def test_what_can_not_be_written_is_reported_and_the_next_is_tried_again(tmp_path, store, writer):
+def test_a_file_that_can_not_be_written_is_reported_and_the_next_one_is_tried(tmp_path, store, writer):
     in_the_way = tmp_path / "job"
     in_the_way.touch()
     for n in range(3):

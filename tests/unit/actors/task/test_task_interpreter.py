@@ -140,7 +140,7 @@ def test_command_for_a_source_changes_nothing_elsewhere():
     assert (ports.calls, ports.reports, task.over) == ([], [], False)
 
 
-def test_source_is_not_polled_while_it_is_paused_and_reads_on_elsewhere_when_told():
+def test_a_paused_source_is_not_polled_and_resumes_at_the_position_that_it_is_given():
     task, ports = task_of("items-0", counting())
     task.poll(1)
     task.command(PauseSource(5))
@@ -201,7 +201,7 @@ def test_error_is_reported_once_and_nothing_is_done_after_it():
     assert ports.reports == [failed]
 
 
-def test_protocol_error_tells_what_the_task_had_seen():
+def test_protocol_error_lists_the_events_that_the_task_had_seen():
     task, ports = task_of("count-0", counting())
     task.receive(task.spec.inputs[0], Watermark(7))
     task.receive(4711, Watermark(9))

@@ -44,7 +44,7 @@ def test_a_lower_target_is_met_by_less():
     assert verdict_row(Verdict("p99", 14.0, 15.0, "lower"), RUN) == ("p99", "<= 15", "14", "met")
 
 
-def test_a_busy_machine_is_said_beside_every_verdict():
+def test_every_verdict_says_if_the_machine_was_busy():
     busy = replace(RUN, busy=0.4)
     assert verdict_row(RUN.verdicts[0], busy)[-1] == "missed, disturbed"
     assert "- other programs used up to 40% of the machine: repeat it alone before believing it" in markdown(busy).splitlines()

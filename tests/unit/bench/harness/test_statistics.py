@@ -28,7 +28,7 @@ def test_noise_band_of_steady_runs_is_the_smallest_noise():
 
 
 @given(RATES)
-def test_a_run_beside_itself_is_noise(values):
+def test_a_run_compared_with_itself_is_noise(values):
     assert is_noise(values, values)
 
 

@@ -85,7 +85,7 @@ def test_a_punctual_event_is_due_at_its_event_time():
     assert reader.poll(10).rows["event_time"][0].value == ago
 
 
-def test_a_row_of_a_campaign_without_advertisement_in_the_table_is_left_out():
+def test_a_row_of_a_campaign_without_advertisement_in_the_table_is_dropped():
     flow, rows = ef.Dataflow("unknown"), []
     batch = ad_events(events=3_000, rows_per_batch=3_000).reader(0, 1).poll(3_000).rows.to_pylist()
     unknown = [{**row, "ad_id": "none of ours", "event_type": "view"} for row in batch[:5]]

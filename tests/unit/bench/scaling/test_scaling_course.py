@@ -39,7 +39,7 @@ def test_following_the_demand_is_no_oscillation():
     assert Course(down, samples, ()).turns == 0
 
 
-def test_going_up_and_down_at_one_demand_is():
+def test_scaling_up_and_down_at_one_demand_is_oscillation():
     assert course([1, 2, 3, 2, 3, 3, 2, 2, 2, 2] + [4] * 10).turns == 3
 
 
@@ -48,7 +48,7 @@ def test_lost_results_and_latency_are_reported_where_they_are_known():
     assert {case.name for case in known} - {case.name for case in unknown} == {"ds2/results lost", "ds2/p99 latency"}
 
 
-def test_what_is_drawn_has_the_optimum_of_the_time():
+def test_the_picture_has_the_optimum_of_each_moment():
     drawn = course([2] * 20).drawn
     assert drawn["optimum"]["count"] == [2] * 10 + [4] * 10
     assert len(drawn["time"]) == len(drawn["workers"]["split"]) == 20
@@ -61,5 +61,5 @@ def test_samples_before_the_first_phase_do_not_count():
 
 
 @pytest.mark.parametrize("what", ["steps", "settled", "p99 7 ms", "0 results lost"])
-def test_the_line_tells(what):
+def test_the_summary_line_contains(what):
     assert what in course([2] * 20, lost=0, latency_p99=7.0).line("Ray, ds2")

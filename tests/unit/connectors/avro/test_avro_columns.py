@@ -173,7 +173,7 @@ def kinds(draw: st.DrawFn, depth: int = 2) -> tuple[Any, st.SearchStrategy[Any]]
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_whatever_the_schema_values_come_back(data):
+def test_values_of_any_schema_come_back(data):
     inner = [data.draw(kinds()) for _ in range(data.draw(st.integers(1, 4)))]
     schema = record(*(kind for kind, _ in inner))
     row = st.fixed_dictionaries({f"f{place}": values for place, (_, values) in enumerate(inner)})
@@ -216,7 +216,7 @@ DAMAGED = record(
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.binary(max_size=40) | st.integers(0, 60), min_size=1, max_size=4))
-def test_whatever_the_bytes_are_they_are_rows_or_refused(pieces):
+def test_any_bytes_are_rows_or_refused(pieces):
     row = {"f0": 1, "f1": "x", "f2": [None, 0.5], "f3": {"k": b"v"}, "f4": "RED", "f5": Decimal("1.25"), "f6": date(2026, 1, 1)}
     good = written(DAMAGED, row)
     values = [good[:piece] + b"\xff" + good[piece + 1 :] if isinstance(piece, int) else piece for piece in pieces]

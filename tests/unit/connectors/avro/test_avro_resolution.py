@@ -199,7 +199,7 @@ def test_user_and_password_are_in_the_address_and_in_no_error():
 
 
 @pytest.mark.parametrize("url", ["localhost:8081", "ftp://a", "http://", "", 5])
-def test_what_is_no_address(url):
+def test_addresses_that_are_refused(url):
     with pytest.raises(ef.FlowError, match="registry must be the address of a schema registry"):
         SchemaRegistry(url, "read_kafka")
 

@@ -77,7 +77,7 @@ def test_another_run_adds_to_the_table_and_repeats_the_commits_of_the_one_before
     assert rows_of(tmp_path) == [(1,), (2,)]
 
 
-def test_rows_of_later_checkpoints_are_taken_back(tmp_path):
+def test_rows_of_later_checkpoints_are_retracted(tmp_path):
     sink = begun(tmp_path)
     for checkpoint in (1, 2, 3):
         sink.commit(checkpoint, prepared(sink, checkpoint, n=[checkpoint]))
@@ -155,7 +155,7 @@ def test_tables_that_can_not_be_read(tmp_path):
         ef.read_delta(table, version=9).start()
 
 
-def test_table_that_somebody_vacuumed(tmp_path):
+def test_vacuumed_table_is_an_error(tmp_path):
     deltalake.write_deltalake(str(tmp_path), pa.table({"n": [1]}))
     deltalake.write_deltalake(str(tmp_path), pa.table({"n": [2]}), mode="overwrite")
     DeltaTable(str(tmp_path)).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)

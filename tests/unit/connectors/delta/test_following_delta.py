@@ -143,7 +143,7 @@ def test_checkpoints_of_a_table_that_was_read_do_not_grow(tmp_path):
 
 
 @pytest.mark.parametrize("change", ["delete", "overwrite"])
-def test_versions_that_change_rows_end_the_job_or_are_left_out(tmp_path, change):
+def test_versions_that_change_rows_end_the_job_or_are_skipped(tmp_path, change):
     append(tmp_path, [(1_000, 1), (1_000, 2)])
     strict, lenient = (Readers(started(tmp_path, skip_changes=skip), 1) for skip in (False, True))
     assert strict.drain() == lenient.drain() == [1, 2]
@@ -203,7 +203,7 @@ def test_columns_that_are_added_and_change(tmp_path):
         some.drain()
 
 
-def test_settings_that_make_no_sense(tmp_path):
+def test_wrong_settings_are_refused(tmp_path):
     with pytest.raises(ef.FlowError, match="skip_changes is for follow=True"):
         ef.read_delta(tmp_path, skip_changes=True)
     with pytest.raises(ef.FlowError, match="poll_every is 0; it must be above 0"):

@@ -83,7 +83,7 @@ def test_a_missing_file_is_not_committed(exchange: ExchangeFolder):
     assert exchange.latest() is None
 
 
-def test_what_a_crash_left_in_the_log_folder_is_not_seen(exchange: ExchangeFolder):
+def test_leftovers_of_a_crash_in_the_log_folder_are_ignored(exchange: ExchangeFolder):
     fill(exchange, 1)
     (exchange.log / ".1.tmp").write_text("v1\nhalf")
     (exchange.log / ".0.crc").write_bytes(b"crc")
@@ -121,7 +121,7 @@ def test_log_files_that_spark_cleaned_up_are_named_when_they_are_needed(exchange
         exchange.added(9)
 
 
-def test_the_end_is_told_once_the_writer_has_finished(exchange: ExchangeFolder):
+def test_the_end_is_visible_once_the_writer_has_finished(exchange: ExchangeFolder):
     exchange.finish(EndMarker(3, "no luck"))
     assert exchange.end() == EndMarker(3, "no luck")
     exchange.reopen()

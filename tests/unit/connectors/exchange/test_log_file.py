@@ -15,7 +15,7 @@ names = st.text(st.characters(blacklist_characters="/\x00", blacklist_categories
 
 
 @given(st.lists(st.builds(LogFile, names.map("/data/{}".format), st.integers(0, 2**62), st.integers(0, 2**62))))
-def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, files: list[LogFile]):
+def test_rows_that_were_written_are_read_back(tmp_path_factory: pytest.TempPathFactory, files: list[LogFile]):
     path = tmp_path_factory.mktemp("log") / "0"
     write_log(path, files)
     assert read_log(path) == [("add", file) for file in files]

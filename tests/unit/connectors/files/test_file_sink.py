@@ -264,7 +264,7 @@ def test_a_part_that_cannot_be_begun_leaves_nothing_behind(tmp_path):
 
 
 @every_format
-def test_files_of_later_checkpoints_of_this_run_are_taken_back(write, read, tmp_path):
+def test_files_of_later_checkpoints_of_this_run_are_retracted(write, read, tmp_path):
     folder = tmp_path / "out"
     earlier = write(folder, append=True)
     earlier.start()
@@ -307,7 +307,7 @@ def killed(write, folder, job="job"):
 
 
 @every_format
-def test_what_a_killed_run_of_the_job_left_is_removed_by_the_next(write, read, tmp_path):
+def test_leftovers_of_a_killed_run_of_the_job_are_removed_by_the_next(write, read, tmp_path):
     killed(write, tmp_path)
     assert hidden(tmp_path) == [".inprogress", ".owner", ".prepared"]
     sink = write(tmp_path, append=True)

@@ -7,7 +7,7 @@ from evenflow.connectors.files.one_schema import fitted, settled
 from evenflow.engine.errors import ConnectorError
 
 
-def test_what_settled_can_only_gain_types():
+def test_a_settled_schema_can_only_gain_types():
     schema = pa.schema({"a": pa.null(), "b": pa.int64()})
     for later in ({"a": pa.string(), "b": pa.int64()}, {"b": pa.null(), "a": pa.null()}):
         schema = settled(schema, pa.schema(later), "write")

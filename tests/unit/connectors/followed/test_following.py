@@ -155,7 +155,7 @@ def test_a_folder_that_was_full_at_the_start_is_read_whole_however_old_its_files
     assert sorted(readers.drain()) == list(range(500))
 
 
-def test_what_a_bucket_remembers_goes_by_its_own_newest_file():
+def test_a_bucket_forgets_files_by_the_age_of_its_own_newest_file():
     read = ReadFiles(10)
     files = [ArrivedFile(changed, f"/in/{changed}", 1) for changed in range(100)]
     for file in files:
@@ -245,7 +245,7 @@ def test_parquet_files_can_not_be_read_as_they_grow():
         ({"max_age": 0}, "max_age 0; both must be above 0"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(options, problem):
+def test_wrong_settings_are_refused(options, problem):
     with pytest.raises(FlowError, match=problem):
         read_text("in/", **{"follow": True, **options})
 

@@ -169,7 +169,7 @@ def test_a_server_that_is_gone_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("url", ["nonsense://in", "memory-x://in"])
-def test_protocols_that_there_are_not(url):
+def test_unknown_protocols_are_refused(url):
     with pytest.raises(ef.FlowError, match=r"operator `read_text`: .*:// can't be read: "):
         ef.read_text(url)
 
@@ -180,7 +180,7 @@ def test_urls_of_local_files_are_paths(tmp_path):
     assert [path for path, _ in source.arrivals()] == [str(tmp_path / "a.txt")]
 
 
-def test_nothing_that_is_there(memory):
+def test_url_without_files_is_refused(memory):
     with pytest.raises(ef.ConnectorError, match=r"memory://nowhere has no files that end with \.csv"):
         ef.read_csv("memory://nowhere").start()
     assert listed("memory://nowhere") == []

@@ -248,6 +248,6 @@ def test_a_file_with_another_header_is_named(tmp_path):
         (read_csv, {"encoding": "utf-16"}, "files that grow can't be encoded as utf-16"),
     ],
 )
-def test_what_can_not_be_cut_into_lines_is_refused(read, options, problem):
+def test_files_that_can_not_be_cut_into_lines_are_refused(read, options, problem):
     with pytest.raises(FlowError, match=problem):
         read("in/", follow="lines", **options)

@@ -125,7 +125,7 @@ def test_nested_columns_of_parquet_are_read_whole(folder):
         assert read.to_pydict() == {name: column for name, column in columns.items() if name in names}
 
 
-def test_parquet_gives_texts_that_are_only_told_apart_as_dictionaries_where_the_file_has_such(folder):
+def test_parquet_gives_texts_that_are_only_compared_as_the_dictionaries_of_the_file(folder):
     texts = pa.table(
         {"few": [f"t{n % 9}" for n in range(ROWS)], "some": ["x", None] * (ROWS // 2), "many": [f"text {n}" for n in range(ROWS)]}
     )
@@ -159,7 +159,7 @@ def test_a_job_gives_the_same_with_all_columns_and_with_some(folder):
         assert total(source) == total(source, lambda stream: stream.map_batches(lambda rows: rows)) == EXPECTED
 
 
-def test_a_missing_column_is_reported_among_all_that_there_are(folder):
+def test_a_missing_column_is_reported_with_the_names_of_all_columns(folder):
     for source in sources(folder):
         flow = ef.Dataflow("f")
         flow.read(source).select("n", "nowhere").write(ef.to_list([]))
@@ -167,7 +167,7 @@ def test_a_missing_column_is_reported_among_all_that_there_are(folder):
             flow.run(runtime="local").wait("60s")
 
 
-def test_a_name_that_is_taken_is_refused_though_nobody_needs_the_column(folder):
+def test_a_name_that_is_taken_is_refused_even_if_the_column_is_not_needed(folder):
     for source in sources(folder):
         flow = ef.Dataflow("f")
         flow.read(source).rename(n="text").select("text").write(ef.to_list([]))

@@ -78,7 +78,7 @@ def test_a_file_without_rows_gives_none(path, content):
         pytest.param("a\n1\n", {"schema": {"b": "int64"}}, "`schema` has a column `b` that no file has: a", id="a type for no column"),
     ],
 )
-def test_what_cannot_be_read_is_named(path, content, options, message):
+def test_a_file_that_cannot_be_read_is_named(path, content, options, message):
     path.write_text(content)
     with pytest.raises(ConnectorError, match=message):
         rows(read_csv(path, **options))

@@ -22,7 +22,7 @@ COLUMNS = {
 }
 
 
-def test_what_is_written_is_read_back(tmp_path):
+def test_rows_that_were_written_are_read_back(tmp_path):
     sink = write_csv(tmp_path, delimiter=";")
     sink.start()
     writer = sink.writer(0, 1)

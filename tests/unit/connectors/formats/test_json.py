@@ -54,7 +54,7 @@ def test_a_file_without_rows_gives_none(path, content):
         pytest.param('{"a":1}\n', {"event_time": "ts"}, "no event time column `ts`", id="no event time"),
     ],
 )
-def test_what_cannot_be_read_is_named(path, content, options, message):
+def test_a_file_that_cannot_be_read_is_named(path, content, options, message):
     path.write_text(content)
     with pytest.raises(ConnectorError, match=message):
         rows(read_json(path, **options))

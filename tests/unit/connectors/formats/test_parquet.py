@@ -26,7 +26,7 @@ def test_row_groups_are_shared_out_between_workers(tmp_path, monkeypatch):
     assert source.reader(1, 2).poll(1000).rows["n"].to_pylist() == list(range(10, 20))
 
 
-def test_of_a_folder_that_spark_streamed_into_only_committed_files_are_read(tmp_path):
+def test_only_committed_files_of_a_folder_that_spark_streamed_into_are_read(tmp_path):
     for name, n in (("a", 3), ("b", 2), ("c", 1)):
         write(tmp_path / f"{name}.parquet", {"n": [n]})
     exchange = ExchangeFolder(tmp_path)

@@ -79,7 +79,7 @@ def test_keys_come_as_often_as_their_distribution_says(zipf):
 
 
 @pytest.mark.parametrize(("options", "rows"), [({}, 50), ({"every": "20ms"}, 1_000)])
-def test_a_paced_reader_gives_the_rows_of_a_millisecond_or_of_as_long_as_asked_at_a_time(options, rows):
+def test_a_paced_reader_returns_the_rows_of_a_millisecond_or_of_the_given_time_at_once(options, rows):
     clock = Clock()
     reader = generate(rate=50_000, clock=clock, **options).reader(0, 1)
     sizes = []
@@ -92,7 +92,7 @@ def test_a_paced_reader_gives_the_rows_of_a_millisecond_or_of_as_long_as_asked_a
 
 
 @given(rate=st.floats(0.01, 1e7), steps=st.lists(st.floats(0, 2.0), max_size=20))
-def test_waiting_for_as_long_as_it_says_makes_a_row_due(rate, steps):
+def test_a_row_is_due_after_the_wait_that_the_pace_asks_for(rate, steps):
     clock, given_rows = Clock(), 0
     pace = Pace(rate, 0.001, clock)
     for step in steps:

@@ -21,7 +21,7 @@ BLOCK = 250
 
 
 @pytest.mark.parametrize("first", range(0, 2000, BLOCK))
-def test_whatever_is_lost_late_or_fenced_every_row_is_in_the_topic_once(first):
+def test_every_row_is_in_the_topic_once_whatever_is_lost_late_or_fenced(first):
     met = Counter[str]()
     for seed in range(first, first + BLOCK):
         commits = Commits(seed)
@@ -120,7 +120,7 @@ def fails(seed):
     return False
 
 
-def test_what_is_sent_at_least_once_is_there_whenever_a_checkpoint_is_prepared():
+def test_rows_sent_at_least_once_are_in_the_topic_when_a_checkpoint_is_prepared():
     broken = 0
     for seed in range(300):
         random = Random(seed)

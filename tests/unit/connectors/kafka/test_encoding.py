@@ -130,7 +130,7 @@ def test_keys_go_to_the_partitions_where_javas_client_puts_them(bootstrap):
     assert murmur2(b"kafka") == 0xD067CF64
 
 
-def test_headers_arrive_and_nulls_are_left_out(bootstrap):
+def test_headers_arrive_and_nulls_are_omitted(bootstrap):
     from confluent_kafka import Consumer, TopicPartition
 
     topic = make_topic(bootstrap)

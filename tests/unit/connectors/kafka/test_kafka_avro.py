@@ -104,7 +104,7 @@ def test_two_topics_with_schemas_of_their_own(bootstrap, registry):
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("bad", [b"", b"\0\0\0\0\1\2", b"\0\0\0\0\x63\2", b"{}"], ids=["empty", "cut short", "unknown schema", "json"])
-def test_poison_records_stop_the_job_or_are_left_out_or_become_dead_letters(bootstrap, registry, bad):
+def test_poison_records_stop_the_job_or_are_skipped_or_become_dead_letters(bootstrap, registry, bad):
     topic = make_topic(bootstrap)
     good = header_of(registry.add(f"{topic}-value", CLICK))
     records = [(None, good + datum(CLICK, click(number))) for number in range(4)]
@@ -160,7 +160,7 @@ def test_rows_are_written_with_the_number_that_the_registry_gave_their_schema(bo
     assert read(bootstrap, topic, registry=registry.url) == [{"n": 1}, {"n": 2}]
 
 
-def test_what_a_sink_is_refused(bootstrap, registry):
+def test_schemas_that_a_sink_can_not_use_are_refused(bootstrap, registry):
     topic = make_topic(bootstrap)
     schema = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}
     with pytest.raises(ef.ConnectorError, match="has no subject"):
@@ -183,7 +183,7 @@ def test_what_a_sink_is_refused(bootstrap, registry):
         ({"format": "avro", "registry": "a:8081"}, "registry must be the address"),
     ],
 )
-def test_arguments_that_can_not_be(arguments, problem):
+def test_wrong_arguments_are_refused(arguments, problem):
     with pytest.raises(ef.FlowError, match=problem):
         ef.read_kafka("t", bootstrap="b:1", **arguments)
     with pytest.raises(ef.FlowError, match=problem):
@@ -192,7 +192,7 @@ def test_arguments_that_can_not_be(arguments, problem):
         ef.read_kafka("t", bootstrap="b:1", schema='{"type": "int"}')
 
 
-def test_library_that_is_not_installed(monkeypatch):
+def test_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "fastavro", None)
     for make in (ef.read_kafka, ef.write_kafka):
         with pytest.raises(ef.FlowError, match=r"pip install 'evenflow\[kafka\]'"):

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("the_handle_may_poll")
 @pytest.mark.parametrize(
     "bad", [b"{", b"5", b"null", b"", b'{"n": 1}{"n": 2}', b'{"n": "x"}', b'[{"n": 1}]', b'{"n": 1}\n{"n": 2}', b'{"t": "\xff"}']
 )
-def test_record_that_can_not_be_decoded_stops_the_job_or_is_left_out(bootstrap, bad):
+def test_record_that_can_not_be_decoded_stops_the_job_or_is_skipped(bootstrap, bad):
     topic = make_topic(bootstrap)
     fill(bootstrap, topic, {0: [*objects(1), (None, bad), *objects(3)]})
 
@@ -47,7 +47,7 @@ def test_records_that_can_not_be_decoded_become_dead_letters(bootstrap):
     assert job.metrics()[0].skipped_records == 2
 
 
-def test_dead_letters_that_nobody_reads(bootstrap):
+def test_dead_letters_without_a_reader_are_refused(bootstrap):
     flow = ef.Dataflow("f")
     flow.read(ef.read_kafka("clicks", bootstrap=bootstrap, on_error="dead_letter")).write(ef.to_list([]))
     with pytest.raises(ef.FlowError, match="dead_letters"):
@@ -64,7 +64,7 @@ def test_values_that_only_together_look_like_as_many_objects_are_not_mixed_up(bo
     assert [(row["n"], row["offset"]) for row in rows] == [(0, 0), (4, 4)]
 
 
-def test_record_without_event_time_is_left_out(bootstrap):
+def test_record_without_event_time_is_skipped(bootstrap):
     topic = make_topic(bootstrap)
     fill(bootstrap, topic, {0: [*objects(1), (None, b'{"n": 2}'), (None, None), *objects(4)]})
 
@@ -73,7 +73,7 @@ def test_record_without_event_time_is_left_out(bootstrap):
         read(bootstrap, topic, event_time="ts")
 
 
-def test_field_that_the_inferred_columns_have_not(bootstrap, monkeypatch):
+def test_field_that_is_not_among_the_inferred_columns_is_refused(bootstrap, monkeypatch):
     monkeypatch.setattr("evenflow.connectors.kafka.reading.read_plan.MOST_RECORDS", 1)
     topic = make_topic(bootstrap)
     fill(bootstrap, topic, {0: [*objects(1), (None, b'{"n": 1, "new": 2}')]})

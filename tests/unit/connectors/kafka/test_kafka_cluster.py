@@ -31,7 +31,7 @@ def test_topic_that_is_missing(bootstrap):
 
 
 @pytest.mark.slow
-def test_port_where_nobody_listens():
+def test_port_without_a_listener_is_an_error():
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{closed.getsockname()[1]}"
@@ -55,7 +55,7 @@ def test_name_that_has_no_address():
 
 
 @pytest.mark.parametrize("bootstrap", ["", "  ", None, 9092])
-def test_address_that_is_none(bootstrap):
+def test_wrong_address_is_refused(bootstrap):
     with pytest.raises(ef.FlowError, match=r"it must be addresses: host:9092"):
         KafkaCluster(bootstrap)
 

@@ -32,7 +32,7 @@ def test_partitions_that_are_added_are_read_from_their_beginning(bootstrap):
         until(lambda: numbers(rows) == [1, 2, 3, 4])
 
 
-def test_topic_that_is_deleted_and_made_anew_stops_the_job(bootstrap):
+def test_topic_that_is_deleted_and_recreated_stops_the_job(bootstrap):
     topic = make_topic(bootstrap)
     fill(bootstrap, topic, {0: objects(*range(10))})
     rows: list[Any] = []

@@ -339,7 +339,7 @@ def test_lost_offsets_stop_the_job_and_say_which():
         quiet.settle()
 
 
-def test_lost_offsets_can_be_left_out():
+def test_lost_offsets_can_be_skipped():
     quiet = Quiet(1, on_lost_offsets="earliest")
     quiet.put(0, *range(1, 11))
     quiet.cluster.logs["clicks", 0].first = 4
@@ -381,7 +381,7 @@ def test_positions_that_do_not_belong_together_are_refused():
             share_out_partitions(wrong, 3, "clicks")
 
 
-def test_a_partition_that_nobody_had_found_at_the_checkpoint_is_read_from_its_beginning():
+def test_a_partition_that_was_unknown_at_the_checkpoint_is_read_from_its_beginning():
     quiet = Quiet(1)
     position = quiet.reader.position()
     quiet.cluster.logs["clicks", 1] = Log()

@@ -232,7 +232,7 @@ def test_open_transaction_of_a_process_that_is_taken_for_lost_is_fenced(bootstra
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_who_is_fenced_stops_and_says_why(bootstrap, topic, make_sink):
+def test_a_fenced_producer_stops_and_says_why(bootstrap, topic, make_sink):
     sink = make_sink()
     sink.commit(1, staged(sink, 1, b"a"))
     Producer({"bootstrap.servers": bootstrap, "transactional.id": producer_id(sink._identity)}).init_transactions(30)
@@ -243,7 +243,7 @@ def test_who_is_fenced_stops_and_says_why(bootstrap, topic, make_sink):
     assert values_in(bootstrap, topic) == [b"a", b"b"]
 
 
-def test_what_fenced_a_producer_is_found_where_the_client_has_lost_its_error(bootstrap, topic):
+def test_the_cause_of_fencing_is_found_when_the_client_has_lost_the_error(bootstrap, topic):
     """The client loses it rarely, when it calls back while that error is pending."""
     options = {"bootstrap.servers": bootstrap, "transactional.id": "one"}
     fenced = Producer(options)
@@ -433,7 +433,7 @@ def test_rows_written_at_least_once_are_there_when_a_checkpoint_is_prepared(boot
 
 
 @pytest.mark.slow
-def test_what_is_written_exactly_once_can_not_be_taken_back(make_sink):
+def test_rows_written_exactly_once_can_not_be_retracted(make_sink):
     assert not make_sink().retractable
 
 
@@ -485,7 +485,7 @@ def test_column_of_the_key_that_is_missing_is_known_before_the_job_runs(bootstra
         ({"options": {"oauth_cb": print}}, "expected a string, a number or a bool"),
     ],
 )
-def test_arguments_that_can_not_be(options, message):
+def test_wrong_arguments_are_refused(options, message):
     with pytest.raises(ef.FlowError, match=message):
         ef.write_kafka(**{"topic": "t", "bootstrap": "localhost:9092", **options})
 

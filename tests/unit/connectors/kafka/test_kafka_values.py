@@ -78,7 +78,7 @@ def test_arrow_values_have_any_number_of_rows(bootstrap):
     assert [(row["offset"], row["n"]) for row in rows] == [(0, 0), (0, 1), (2, 0), (2, 1), (2, 2)]
 
 
-def test_columns_beside_the_values(bootstrap):
+def test_columns_of_keys_offsets_and_headers_are_added_to_the_values(bootstrap):
     topic = make_topic(bootstrap, partitions=2)
     time = minutes_ago(5) + timedelta(milliseconds=1_500)
     fill(bootstrap, topic, {1: [(b"k", b"v")]}, headers=[("a", b"1"), ("a", None)], timestamp=stamp(time))
@@ -98,7 +98,7 @@ def test_columns_beside_the_values(bootstrap):
     ]
 
 
-def test_columns_that_the_values_have_already(bootstrap):
+def test_added_columns_with_the_name_of_a_value_are_refused(bootstrap):
     topic = make_topic(bootstrap)
     fill(bootstrap, topic, {0: [(None, b'{"key": 1}')]})
 

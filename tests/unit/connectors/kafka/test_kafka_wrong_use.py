@@ -87,6 +87,6 @@ def test_client_that_is_not_installed(monkeypatch):
         ({"options": {"group.id": "x"}}, "can't be set"),
     ],
 )
-def test_arguments_that_can_not_be(arguments, problem):
+def test_wrong_arguments_are_refused(arguments, problem):
     with pytest.raises(ef.FlowError, match=problem):
         ef.read_kafka(arguments.pop("topics", "clicks"), bootstrap="localhost:9092", **arguments)

@@ -91,7 +91,7 @@ def test_another_seed_gives_other_rows(stream):
     assert same == [name for name in ("id", "dateTime", "seq") if name in first.column_names]
 
 
-def test_of_fifty_events_one_is_a_person_three_are_auctions_and_the_others_bids():
+def test_one_event_in_fifty_is_a_person_three_are_auctions_and_the_others_bids():
     assert [rows(stream, events=5_000).num_rows for stream in STREAMS] == [100, 300, 4_600]
 
 
@@ -161,7 +161,7 @@ def test_a_larger_ratio_makes_the_hot_hotter(stream, column, ratio, hot):
     assert hot - 0.02 < share(np.isin(given, np.arange(1000, given.max() + 1, 100))) < hot + 0.02
 
 
-def test_a_third_of_the_prices_lies_in_each_two_powers_of_ten(many):
+def test_each_two_powers_of_ten_contain_a_third_of_the_prices(many):
     price = numbers(many["bid"]["price"])
     assert price.min() >= 100
     assert price.max() <= 100_000_000
@@ -175,7 +175,7 @@ def test_reserves_are_above_the_initial_bid_and_categories_are_five(many):
     assert sorted(pc.unique(auctions["category"]).to_pylist()) == [10, 11, 12, 13, 14]
 
 
-def test_auctions_last_as_long_as_a_hundred_of_them_take_on_average(many):
+def test_the_mean_length_of_an_auction_is_the_time_of_a_hundred_auctions(many):
     length = milliseconds(many["auction"]["expires"]) - milliseconds(many["auction"]["dateTime"])
     horizon = 1_666 / 10
     assert length.min() >= 1

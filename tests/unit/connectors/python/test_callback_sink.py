@@ -16,7 +16,7 @@ def test_it_is_called_for_each_row_in_order():
     assert writer.prepare(1) == []
 
 
-def test_what_it_raises_names_the_row():
+def test_an_error_of_the_callback_names_the_row():
     def divide(row):
         return 1 / row["n"]
 

@@ -52,13 +52,13 @@ def test_without_commit_nothing_is_kept_and_nothing_promised():
     assert sink.retractable
 
 
-def test_with_commit_it_says_when_rows_count_and_takes_nothing_back():
+def test_with_commit_rows_count_with_their_checkpoint_and_are_not_retracted():
     sink = to_function(lambda rows: 1, commit=lambda checkpoint, values: None)
     assert "exactly once if commit is atomic" in sink.guarantee
     assert not sink.retractable
 
 
-def test_what_the_function_raises_names_the_batch():
+def test_an_error_of_the_function_names_its_batch():
     with pytest.raises(ef.RecordError, match=r"operator `alert`: .*raised ZeroDivisionError") as caught:
         to_function(lambda rows: 1 / 0, name="alert").writer(0, 1).write(batch(5, 6))
     assert caught.value.record == "a batch of 2 rows beginning with {'n': 5}"
@@ -71,7 +71,7 @@ def test_a_value_that_can_not_be_kept_is_named():
 
 
 @pytest.mark.parametrize(("function", "commit"), [(lambda: None, None), (print, 5), (lambda rows: 1, lambda checkpoint: None)])
-def test_what_can_not_be_called_so_is_refused(function, commit):
+def test_functions_with_wrong_parameters_are_refused(function, commit):
     with pytest.raises(ef.FlowError, match="to_function"):
         to_function(function, commit=commit)
 

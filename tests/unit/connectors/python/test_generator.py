@@ -113,7 +113,7 @@ def yields(*values):
         (lambda partition, position: None, "raised TypeError: 'NoneType' object is not iterable"),
     ],
 )
-def test_what_a_generator_does_wrong_is_said_with_its_partition(function, problem):
+def test_an_error_of_a_generator_names_its_partition(function, problem):
     with pytest.raises(ef.ConnectorError, match=f"operator `from_generator`: the generator of partition 0 {problem}"):
         from_generator(function).reader(0, 1).poll(9)
 

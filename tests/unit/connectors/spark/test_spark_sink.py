@@ -82,7 +82,7 @@ def test_a_file_that_has_grown_is_closed_and_the_next_begun(sink: SparkSink, mon
     assert committed(sink) == [0, 0, 1, 1, 2, 2]
 
 
-def test_what_was_never_prepared_is_swept(sink: SparkSink):
+def test_files_that_were_never_prepared_are_removed(sink: SparkSink):
     writer = sink.writer(0, 1)
     writer.write(batch(n=[1]))
     writer.close()
@@ -135,7 +135,7 @@ def test_batches_of_later_checkpoints_are_taken_from_the_end_of_the_log(sink: Sp
     assert committed(to_spark(path=sink.folder, append=True, name="reader")) == committed(sink)
 
 
-def test_what_a_function_has_been_handed_can_not_be_taken_back(tmp_path: Path):
+def test_batches_that_a_function_has_received_can_not_be_retracted(tmp_path: Path):
     handing_over = SparkSink(None, tmp_path / "out", lambda df, batch: None, False, "out")
     assert not handing_over.retractable
 

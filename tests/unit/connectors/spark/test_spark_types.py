@@ -32,7 +32,7 @@ def test_a_type_that_spark_reads_is_let_through(kind: pa.DataType):
     assert spark_refuses(kind) is None
 
 
-def test_columns_that_are_all_null_are_left_out_unless_all_are():
+def test_columns_of_nulls_are_dropped_unless_all_columns_are():
     assert parquet_schema(pa.schema({"a": pa.null(), "b": pa.int64()})).names == ["b"]
     assert parquet_schema(pa.schema({"a": pa.null()})).types == [pa.int32()]
 

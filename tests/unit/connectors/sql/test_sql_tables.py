@@ -151,7 +151,7 @@ def test_marker_that_is_gone_is_an_error_that_says_what_to_do(database, name, ru
         ("id integer primary key", {"key": ("id",), "version": "at"}, r"has no column `at`; it has id"),
     ],
 )
-def test_table_that_rows_can_not_replace_others_in(database, name, run, columns, target, problem):
+def test_table_that_does_not_support_upserts_is_refused(database, name, run, columns, target, problem):
     with pytest.raises(ef.ConnectorError, match=problem):
         made(database, name, columns, **target).begin(SINK, run)
 

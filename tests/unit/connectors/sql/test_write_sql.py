@@ -76,7 +76,7 @@ def test_nothing_staged_is_left_behind(shop, tmp_path):
     assert list(folder.rglob("*.staged*")) == []
 
 
-def test_staged_rows_are_written_by_whoever_comes_next(shop, tmp_path):
+def test_staged_rows_are_written_by_the_next_process(shop, tmp_path):
     first = ef.write_sql(url_of(shop), "counts", mode="upsert", key="user")
     first.of_job("counting", "write_sql", str(tmp_path / "checkpoints"))
     first.start()
@@ -117,7 +117,7 @@ def test_staged_file_that_was_removed_is_an_error_that_names_the_table(shop, tmp
         ({"url": "sqlite://shop.db"}, "expected a url such as"),
     ],
 )
-def test_arguments_that_can_not_be(options, problem):
+def test_wrong_arguments_are_refused(options, problem):
     with pytest.raises(ef.FlowError, match=problem):
         ef.write_sql(**{"url": "sqlite:///shop.db", "table": "counts", **options})
 

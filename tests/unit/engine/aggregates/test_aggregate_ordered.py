@@ -31,7 +31,7 @@ def test_event_time_decides_not_arrival() -> None:
     assert result(ef.last("x"), rows) == "latest"
 
 
-def test_of_several_at_one_time_the_value_decides() -> None:
+def test_the_value_decides_between_several_rows_of_one_time() -> None:
     rows = batch([2, 3, 1], [5, 5, 5])
     assert result(ef.first("x"), rows) == 1
     assert result(ef.last("x"), rows) == 3

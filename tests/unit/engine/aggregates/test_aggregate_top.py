@@ -58,7 +58,7 @@ def test_several_columns_each_rise_or_fall() -> None:
     assert times(result(ef.top(1, [("bidder", "ascending"), ("price", "descending")], ties=True))) == [3]
 
 
-def test_rows_without_a_by_are_left_out_and_no_rows_give_null() -> None:
+def test_rows_without_a_by_are_skipped_and_no_rows_give_null() -> None:
     assert result(ef.top(3, "price"), BIDS[3:4]) is None
     assert result(ef.max_by("bidder", "price"), BIDS[3:4]) is None
 

@@ -66,7 +66,7 @@ def test_short_values_have_no_error():
 
 
 @pytest.mark.parametrize("other", [math.nan, math.inf, -math.inf])
-def test_small_values_of_one_key_remain_beside_what_is_not_finite_of_another(other):
+def test_small_values_of_a_key_remain_if_another_key_has_infinite_values(other):
     parts = parts_of([-1e21, other, 1.0, 1.0, 1e21, 1.0], [0, 1, 0, 0, 0, 1], 2)
     assert SUMS.to_float(parts).tolist() == pytest.approx([2.0, other], nan_ok=True)
     merged = SUMS.by_code(tuple(np.concatenate([part, part]) for part in parts), np.array([0, 1, 0, 1]), 2)

@@ -44,7 +44,7 @@ def test_rows_are_taken_joined_and_replaced_as_those_of_lists(left: list[Any], r
     assert plain(both) == left + right
 
 
-def test_null_lists_are_empty_whatever_lies_under_them() -> None:
+def test_null_lists_are_empty_whatever_their_values_are() -> None:
     lists = pa.LargeListArray.from_arrays(pa.array([0, 2, 3]), pa.array([1, 2, 3]), mask=pa.array([True, False]))
     assert plain(Ragged.from_arrow(lists)) == [[], [3]]
     assert plain(Ragged.from_arrow(lists.slice(1))) == [[3]]

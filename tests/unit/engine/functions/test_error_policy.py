@@ -80,7 +80,7 @@ def test_batch_of_poison_alone_emits_nothing(drive, operator):
 
 
 @pytest.mark.parametrize("operator", STATELESS)
-def test_row_stops_the_job_unless_it_may_be_left_out(drive, operator):
+def test_a_refused_row_stops_the_job_unless_it_may_be_skipped(drive, operator):
     with pytest.raises(RecordError, match="operator `step`"):
         drive(operator("stop")).process({"n": [1, -2, 3]})
 
@@ -96,7 +96,7 @@ def test_value_that_does_not_fit_its_column_is_refused_alone(drive, values, size
 
 
 @given(st.lists(st.lists(st.sampled_from([1, 2, "text"]), max_size=3), min_size=1, max_size=20))
-def test_all_results_of_a_row_are_left_out_if_one_does_not_fit(drive, results):
+def test_all_results_of_a_row_are_dropped_if_one_does_not_fit(drive, results):
     step = drive(FlatMap(lambda row: [{"n": value} for value in results[row["place"]]], INT, "skip"))
     step.process({"place": list(range(len(results)))}, list(range(len(results))))
     kept = [(value, place) for place, values in enumerate(results) if "text" not in values for value in values]
@@ -236,7 +236,7 @@ def test_state_that_can_not_be_saved_is_refused_with_its_record(drive):
     ]
 
 
-def test_memory_that_is_used_up_is_no_poison(drive):
+def test_a_memory_error_is_not_skipped(drive):
     def exhausted(row):
         raise MemoryError
 
@@ -244,7 +244,7 @@ def test_memory_that_is_used_up_is_no_poison(drive):
         drive(Map(exhausted, None, "skip")).process({"n": [1]})
 
 
-def test_dead_letters_must_be_read_and_be_there():
+def test_dead_letters_need_an_error_policy_and_a_reader():
     flow = ef.Dataflow("f")
     stream = flow.read(ef.from_items([1]))
     with pytest.raises(FlowError, match=r'operator `from_items` has no dead letters: give it on_error="dead_letter"'):
@@ -256,13 +256,13 @@ def test_dead_letters_must_be_read_and_be_there():
         flow.plan()
 
 
-def test_aggregates_have_no_say_in_what_is_refused():
+def test_aggregates_have_no_error_policy():
     keyed = ef.Dataflow("f").read(ef.from_items([1])).key_by("item")
     with pytest.raises(FlowError, match="aggregate has no on_error"):
         keyed.aggregate(n=ef.count(), on_error="skip")
 
 
-def test_any_value_has_a_form_in_a_dead_letter():
+def test_any_value_can_be_shown_in_a_dead_letter():
     row = {"at": datetime(2026, 1, 31, tzinfo=UTC), "price": Decimal("1.5"), "bytes": b"\xff", "not": math.nan, "in": [math.inf, (1, None)]}
     assert json.loads(json_text(row)) == {
         "at": "2026-01-31T00:00:00+00:00",

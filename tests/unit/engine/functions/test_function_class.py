@@ -112,7 +112,7 @@ def test_close_that_raises_warns_and_lets_the_others_close():
 
 
 @pytest.mark.parametrize("function", [dict, len, print, Numbered(), partial(int, base=2), partial(pa.scalar, 1), Counting])
-def test_what_is_called_itself_is_not_made(function, objects):
+def test_an_object_that_is_a_function_is_called_directly(function, objects):
     objects.clear()
     assert class_of(function) is None
     assert made(function, "step") is function

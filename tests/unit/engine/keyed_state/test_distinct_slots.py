@@ -92,7 +92,7 @@ def test_values_keep_their_numbers():
     assert numbers.values(np.array([2, 0])).to_pylist() == [8, 7]
 
 
-def test_owners_are_numbered_anew_when_their_numbers_run_out(monkeypatch):
+def test_owners_are_renumbered_when_their_numbers_run_out(monkeypatch):
     monkeypatch.setattr(distinct_slots, "_VALUE", 63)
     monkeypatch.setattr(distinct_slots, "_BITS", 6)
     slots = DistinctSlots(pa.int64(), 4)

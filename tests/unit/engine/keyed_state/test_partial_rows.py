@@ -72,7 +72,7 @@ def results(aggregator, partial):
 
 
 @pytest.mark.parametrize(("functions", "values", "kind"), VALUES)
-def test_what_was_packed_is_unpacked(functions, values, kind):
+def test_packed_rows_are_unpacked_unchanged(functions, values, kind):
     aggregator = PartialAggregator("step", ("k",), functions)
     rows, partial = PartialRows(aggregator), partial_of(aggregator, values, kind)
     packed = rows.pack(partial)

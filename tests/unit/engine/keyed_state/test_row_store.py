@@ -46,7 +46,7 @@ def test_column_that_was_null_at_first_takes_its_later_type(store):
     assert not both.has_nulls("text")
 
 
-def test_forgotten_rows_are_deleted_once_nobody_reads_them(store, backend):
+def test_forgotten_rows_are_deleted_once_no_reader_needs_them(store, backend):
     kept = store.keep(rows(*range(AT_ONCE + 1)))
     reading = store.reading()
     kept.forget(np.arange(AT_ONCE + 1) > 0)

@@ -121,7 +121,7 @@ def test_keys_that_come_as_a_dictionary_and_as_plain_text_are_the_same(step, pla
 
 
 @pytest.mark.parametrize("place", ["memory", "lmdb", "server"])
-def test_state_that_can_not_be_saved_names_its_key_wherever_it_lies(drive_in, place):
+def test_state_that_can_not_be_saved_names_its_key_in_every_backend(drive_in, place):
     step = drive_in(place)(StatefulMap(("k",), lambda state, row: ([len] if row["k"] == "b" else 1, None)))
 
     def process_and_save():

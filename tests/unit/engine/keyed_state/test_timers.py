@@ -9,7 +9,7 @@ from evenflow.engine.keyed_state.kinds.timers import Timers
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.sampled_from("abc"))), st.integers(0, 20), st.integers(1, 5))
-def test_timers_come_out_by_time_and_then_in_the_order_in_which_they_went_in(noted, until, most):
+def test_timers_fire_by_time_and_then_in_the_order_of_insertion(noted, until, most):
     timers, found = Timers(), []
     for at, key in noted:
         timers.add(at, key)

@@ -196,7 +196,7 @@ def test_keys_come_back_in_the_type_that_holds_all():
 
 
 @pytest.mark.parametrize("later", [pa.array([None], pa.int64()), pa.nulls(1)], ids=["typed", "untyped"])
-def test_a_null_is_a_key_beside_the_others(later):
+def test_a_null_is_a_key_like_the_others(later):
     slots = KeySlots("count")
     assert slots.of([pa.array([0, 1])]).tolist() == [0, 1]
     assert slots.of([later]).tolist() == [2]
@@ -265,7 +265,7 @@ def test_columns_that_begin_in_the_middle_of_an_array():
     assert slots.known([texts.slice(3), pa.array([True])]).tolist() == [2]
 
 
-def test_keys_that_nobody_has_added_have_no_slots():
+def test_keys_that_were_not_added_have_no_slots():
     assert KeySlots("count").known([pa.array([1]), pa.array(["a"])]).tolist() == []
 
 

@@ -40,7 +40,7 @@ def test_records_are_counted_by_group(groups, weights):
     assert load.take().tolist() == [groups.count(group) + weights[group] for group in range(8)]
 
 
-def test_taking_starts_anew():
+def test_taking_the_load_resets_the_counts():
     load = KeyLoad(2)
     load.add(np.array([0, 1]))
     load.add_keys(["a"], [2])
@@ -53,7 +53,7 @@ def test_taking_starts_anew():
     assert load.take_hot() == {}
 
 
-def test_every_batch_is_counted_at_first_and_one_in_four_of_many():
+def test_every_batch_is_counted_at_first_and_one_in_four_later():
     load = KeyLoad(8)
     due = [load.due() for _ in range(EXACT + 40)]
     assert all(due[:EXACT])
@@ -62,7 +62,7 @@ def test_every_batch_is_counted_at_first_and_one_in_four_of_many():
     assert load.due()
 
 
-def test_one_in_four_is_counted_once_many_keys_were():
+def test_one_batch_in_four_is_counted_after_many_keys():
     load = KeyLoad(8)
     due = []
     for _ in range(24):

@@ -119,7 +119,7 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize("build", UNKNOWN.values(), ids=list(UNKNOWN))
-def test_what_may_read_any_column_needs_all(build):
+def test_an_operator_that_may_read_any_column_needs_all(build):
     assert needed(build) is None
 
 

@@ -58,7 +58,7 @@ def test_aggregate_is_combined_before_the_shuffle_at_the_end_of_the_stage_above(
     assert chains(flow.plan(config=ef.JobConfig(combine=False)))["from_items"] == ["from_items", "map"]
 
 
-def test_late_rows_that_somebody_reads_are_not_combined_before_the_shuffle():
+def test_late_rows_that_the_flow_reads_are_not_combined_before_the_shuffle():
     flow = ef.Dataflow("f")
     results = read(flow, event_time="v").key_by("k").window(ef.tumbling("1s")).aggregate(n=ef.count())
     results.write(ef.to_list([], name="results"))
@@ -114,7 +114,7 @@ def test_more_workers_than_key_groups_are_refused():
         flow.plan(config=ef.JobConfig(parallelism=5, key_groups=4))
 
 
-def test_unknown_operator_is_answered_with_those_there_are():
+def test_unknown_operator_is_refused_with_the_names_of_all():
     flow = ef.Dataflow("f")
     read(flow).write(ef.to_list([]))
     with pytest.raises(RequestError, match="no operator `absent`; there are: from_items, to_list"):
@@ -147,7 +147,7 @@ def test_explain_says_what_is_promised_from_end_to_end():
     assert "without JobConfig" not in flow.explain(config=ef.JobConfig(checkpoint=ef.CheckpointConfig("checkpoints")))
 
 
-def test_explain_says_where_the_state_of_each_keyed_operator_lies():
+def test_explain_says_where_the_state_of_each_keyed_operator_is_stored():
     flow = ef.Dataflow("f")
     keyed = read(flow).key_by("k")
     keyed.aggregate(n=ef.count()).write(ef.to_list([]))

@@ -49,7 +49,7 @@ def test_bounds_that_allow_for_nothing_name_the_operator(between):
 
 
 @given(bounds, bounds)
-def test_what_is_within_both_is_within_each(one, other):
+def test_a_number_within_two_bounds_is_within_each(one, other):
     both = one.both(other)
     assert both == other.both(one)
     assert all(both.least >= each.least for each in (one, other) if each.least is not None)

@@ -84,7 +84,7 @@ def test_a_key_belongs_to_its_own_route_or_else_to_its_group(current):
     assert current.owners(HASHES).tolist() == expected
 
 
-def test_a_route_to_the_worker_of_the_group_is_left_out():
+def test_a_route_to_the_worker_of_the_group_is_dropped():
     assert dict(table([0, 1], {2: 0, 3: 0}).keys) == {3: 0}
 
 
@@ -123,7 +123,7 @@ def test_the_first_table_is_even(power, count):
 
 
 @given(tables)
-def test_a_pickled_table_has_no_buffers_beside_it(current):
+def test_a_pickled_table_has_no_separate_buffers(current):
     beside = []
     assert pickle.loads(pickle.dumps(current, protocol=5, buffer_callback=beside.append)) == current
     assert beside == []

@@ -44,7 +44,7 @@ def test_chain_is_the_last_that_was_written_of_every_key(files):
 
 
 @given(FILES, FILES)
-def test_what_one_worker_says_of_a_key_is_nothing_to_the_chain_of_another(one, other):
+def test_a_workers_changes_of_a_key_do_not_affect_the_chain_of_another(one, other):
     chains = [[written(changes) for changes in files] for files in (one, other)]
     alone = [read(files) for files in chains]
     assert [read(files) for files in reversed(chains)] == alone[::-1]
@@ -55,7 +55,7 @@ def test_chunk_that_says_nothing_of_older_files_is_added_to_them():
     assert [chunk.to_pydict() for chunk in resolved([[more], [whole]])] == [{"k": ["a"], "n": [3]}, {"k": ["a", "b"], "n": [1, 2]}]
 
 
-def test_keys_may_be_told_by_fewer_columns_than_others_are():
+def test_a_replaced_key_may_be_named_by_fewer_columns():
     whole = pa.record_batch({"k": ["a", "b", "a"], "pane": [1, 1, 2], "n": [1, 2, 3]})
     pane, key = replacing(pa.record_batch({"pane": [1]}), ["pane"]), replacing(pa.record_batch({"k": ["a"], "pane": [2]}), ["k", "pane"])
     assert next(resolved([[pane], [whole]])).to_pydict() == {"k": ["a"], "pane": [2], "n": [3]}

@@ -230,7 +230,7 @@ def test_chain_adds_up_to_the_state_at_its_last_barrier(operator, backend, steps
 
 @pytest.mark.parametrize("backend", ["memory", "lmdb"])
 @pytest.mark.parametrize("operator", OPERATORS)
-def test_few_changes_are_saved_as_few_until_they_outgrow_the_whole(operator, backend):
+def test_few_changes_are_saved_alone_until_they_outgrow_the_whole_state(operator, backend):
     world = World(operator, backend)
     try:
         world.rows([(key, 0, 2) for key in KEYS])
@@ -245,7 +245,7 @@ def test_few_changes_are_saved_as_few_until_they_outgrow_the_whole(operator, bac
 
 @pytest.mark.parametrize("backend", ["memory", "lmdb"])
 @pytest.mark.parametrize("operator", OPERATORS)
-def test_what_changed_at_a_failed_checkpoint_and_then_left_stays_away(operator, backend, monkeypatch):
+def test_a_key_that_changed_at_a_failed_checkpoint_and_then_left_is_not_restored(operator, backend, monkeypatch):
     monkeypatch.setattr(Chain, "has_room", lambda chain, rows: True)
     world = World(operator, backend)
     everything = [(key, 0, 2) for key in KEYS]

@@ -77,7 +77,7 @@ def test_missing_key_column_is_named():
         hashed(2).push(Batch(pa.record_batch({"x": [1]})), 0.0, [])
 
 
-def test_small_batches_leave_as_one():
+def test_small_batches_are_sent_as_one():
     exchange, out = RebalanceExchange([0], 4), []
     for first in range(3):
         exchange.push(rows([1], first), 0.0, out)
@@ -86,7 +86,7 @@ def test_small_batches_leave_as_one():
     assert [sent.element.num_rows for sent in out] == [4]
 
 
-def test_column_of_nulls_takes_the_type_of_the_batches_beside_it():
+def test_column_of_nulls_takes_the_type_of_the_batches_around_it():
     exchange = RebalanceExchange([0], 100)
     exchange.push(Batch(pa.record_batch({"k": pa.nulls(1)})), 0.0, [])
     exchange.push(Batch(pa.record_batch({"k": ["a"]})), 0.0, [])
@@ -153,7 +153,7 @@ def test_a_worker_that_joins_gets_its_share_of_the_rows_from_then_on():
     assert [dealt[0] - 3, dealt[1] - 2, dealt[2]] == [4, 4, 4]
 
 
-def test_watermark_is_said_once_and_to_every_worker():
+def test_watermark_is_sent_once_to_every_worker():
     exchange = hashed(3)
     exchange.watermark = 7
     assert exchange.waits
@@ -162,7 +162,7 @@ def test_watermark_is_said_once_and_to_every_worker():
     assert flushed(exchange) == []
 
 
-def test_latency_marks_go_round():
+def test_latency_marks_go_to_the_channels_in_turn():
     exchange = hashed(2)
     for created in range(4):
         exchange.mark(LatencyMark(created))
@@ -188,7 +188,7 @@ def test_oldest_waiting_row_counts_for_linger():
     assert exchange.waiting_since == 3.0
 
 
-def test_columns_are_told_once_and_again_when_a_type_widens():
+def test_columns_are_sent_once_and_again_when_a_type_widens():
     exchange, out = HashExchange(range(2), 1, "step", ("k",), even_table(GROUPS, 2), tells_columns=True), []
     for kind in ("int32", "int64", "int32", "int64", "float64", "int64"):
         exchange.push(Batch(pa.record_batch({"k": ["a"], "n": pa.array([1], kind)})), 0.0, out)

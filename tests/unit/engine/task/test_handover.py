@@ -46,7 +46,7 @@ def test_marker_at_an_operator_without_keyed_state_is_refused(job):
         receive(job, "count-0", "sink-0", Marker(1))
 
 
-def test_state_that_nobody_moves_here_is_refused(job):
+def test_state_that_belongs_to_no_move_is_refused(job):
     state = Batch(pa.record_batch({"user": ["ann"]}))
     with pytest.raises(ProtocolError, match="operator `count`: state arrived from worker 1, from which none is expected"):
         receive(job, "count-1", "count-0", state)
@@ -91,7 +91,7 @@ def test_request_for_a_step_that_is_over_is_answered_by_its_end(job):
     assert job.run("state").splitlines() == ["count-0: no state", "count-1: bob=2"]
 
 
-def test_workers_that_take_no_part_in_a_step_do_not_keep_it():
+def test_workers_that_take_no_part_in_a_step_forget_it():
     job = Scenario()
     for command in ("job 3", "announce sudden ann to 1", "switch clicks-0 1", "switch clicks-1 1", "settle"):
         job.run(command)

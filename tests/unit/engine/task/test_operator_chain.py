@@ -113,7 +113,7 @@ def _plain(element: object) -> object:
     return element.rows.column(0).to_pylist() if isinstance(element, Batch) else element
 
 
-def test_what_is_put_off_comes_before_the_watermark_that_was_emitted_behind_it():
+def test_delayed_rows_precede_the_watermark_that_was_emitted_after_them():
     flow = ef.Dataflow("f")
     stream = flow.read(ef.from_items([])).named("items").parallelism(1).with_time(lambda row: row["item"] * 1_000_000)
     for _ in range(LONG):

@@ -90,7 +90,7 @@ def test_channel_to_a_new_worker_gets_the_event_time_and_one_to_a_leaving_worker
     assert left(out) == [End()]
 
 
-def test_rewind_goes_behind_what_was_said():
+def test_a_rewind_follows_the_watermark_that_was_sent():
     out = outputs()
     out.advance(7)
     out.rewind({TASK: 3})

@@ -22,7 +22,7 @@ def test_only_the_last_events_are_kept():
     assert lines[0] == "5.000000 switch: step 5"
 
 
-def test_batch_is_told_by_its_rows_and_not_kept():
+def test_a_batch_is_noted_by_its_number_of_rows():
     story = Story()
     story.note(0.0, "receive", Batch(pa.record_batch({"item": [1, 2]})), 3)
     assert story.text() == "0.000000 receive on channel 3: 2 rows"

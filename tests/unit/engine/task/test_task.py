@@ -192,7 +192,7 @@ def test_end_that_was_held_back_ends_the_task_after_the_barrier():
     assert task.core.finished
 
 
-def test_next_barrier_that_was_held_back_is_aligned_anew():
+def test_next_barrier_that_was_held_back_is_aligned_again():
     task = one_output()
     for element in (Barrier(1), batch(1), Barrier(2), batch(2)):
         task.receive(0, element)
@@ -301,7 +301,7 @@ def test_error_of_a_function_reaches_the_driver_with_operator_key_and_row():
         Task(flow, "fragile-0").receive(0, batch(7))
 
 
-def test_close_lets_go_of_every_sink_also_of_one_that_was_never_opened():
+def test_close_closes_every_sink_even_one_that_was_never_opened():
     flow = ef.Dataflow("f")
     flow.read(ef.from_items([1])).write(ef.to_list([]))
     task = Task(flow, "from_items-0")

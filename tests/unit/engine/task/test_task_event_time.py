@@ -54,7 +54,7 @@ def test_frozen_channel_counts_as_it_was_also_after_its_end():
     assert (time.frozen, time.over_channels) == (False, 50)
 
 
-def test_it_stands_still_until_every_expected_input_has_told_its_time_anew():
+def test_it_stands_still_until_every_expected_input_has_sent_a_new_watermark():
     time = at(c1=50, c2=50)
     assert time.rises_to(50)
     time.expect([1, 2, 77])
@@ -68,7 +68,7 @@ def test_it_stands_still_until_every_expected_input_has_told_its_time_anew():
     assert time.watermark == 55
 
 
-def test_end_of_an_expected_input_counts_as_told():
+def test_end_of_an_expected_input_counts_as_a_new_watermark():
     time = at(c1=50, c2=50)
     time.expect([1])
     time.end(1)

@@ -31,6 +31,6 @@ def test_timedelta_is_exact(value):
 @pytest.mark.parametrize(
     "value", ["", "s", "1", "1 y", "1s2", "-1s", -1, timedelta(-1), True, None, [], float("nan"), float("inf"), "1e3s"]
 )
-def test_what_is_no_duration_is_refused_with_examples(value):
+def test_a_wrong_duration_is_refused_with_examples(value):
     with pytest.raises(FlowError, match=r"timeout .* is not a duration: write .500ms."):
         seconds(value, "timeout")

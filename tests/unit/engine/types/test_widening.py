@@ -37,7 +37,7 @@ def test_a_type_holds_itself_and_nulls() -> None:
         assert wider(kind, kind) == wider(kind, pa.null()) == kind
 
 
-def test_what_holds_two_types_holds_each_of_them() -> None:
+def test_the_common_type_of_two_types_holds_each_of_them() -> None:
     for left, right in product(TYPES, TYPES):
         both = wider(left, right)
         assert both is None or wider(both, left) == wider(both, right) == both, (left, right)

@@ -69,7 +69,7 @@ def test_a_job_that_is_scaled_gives_back_workers_that_it_does_not_need(job, caps
     assert all(report.reason.startswith("ds2, automatic: ") for report in job.scalings())
 
 
-def test_what_a_decision_was_made_on_can_be_looked_at_again(job, tmp_path, capsys):
+def test_the_snapshot_behind_a_decision_can_be_printed(job, tmp_path, capsys):
     job.autoscaler("ds2", mode="advise")
     number, _ = until(lambda: about_the_aggregate(job))[0]
     job.autoscaler("off")

@@ -76,7 +76,7 @@ def test_a_snapshot_can_be_planned_with(job, tmp_path, capsys):
     assert "imbalance_before" in json.loads(capsys.readouterr().out)
 
 
-def test_a_snapshot_goes_to_standard_output_unless_told_otherwise(job, capsys):
+def test_a_snapshot_goes_to_standard_output_by_default(job, capsys):
     assert main(["snapshot", "shop", "stateful_map"]) == 0
     assert snapshot_from_json(capsys.readouterr().out).workers == 2
 
@@ -125,7 +125,7 @@ def test_top_ends_with_the_job(job, capsys):
         (["rebalance", "shop", "generate"], "has no keyed state to move"),
     ],
 )
-def test_what_cannot_be_is_one_clear_line(job, capsys, words, message):
+def test_an_impossible_request_is_one_clear_line(job, capsys, words, message):
     assert main(words) == 1
     assert message in " ".join(capsys.readouterr().err.split())
 

@@ -104,14 +104,14 @@ def test_no_command_imports_ray_before_its_command_line_is_read(told):
     assert [words for words, _, modules in told if "ray" in modules] == []
 
 
-def test_every_name_of_the_package_is_found_where_it_is_said_to_be():
+def test_every_name_of_the_package_is_in_the_module_that_the_package_names():
     assert {name: getattr(evenflow, name) for name in evenflow.__all__}.keys() == set(evenflow.__all__)
     assert set(evenflow._HOMES) == set(evenflow.__all__) <= set(dir(evenflow))
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = evenflow.nothing
 
 
-def test_type_checkers_are_told_the_same_names_from_the_same_places():
+def test_type_checkers_see_the_same_names_from_the_same_modules():
     tree = ast.parse(Path(evenflow.__file__).read_text())
     block = next(node for node in tree.body if isinstance(node, ast.If))
     told = {(alias.asname or alias.name): f"{one.module}:{alias.name}" for one in block.body for alias in one.names}

@@ -245,7 +245,7 @@ def test_names_are_shown_as_they_are(name, monkeypatch, capsys):
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", ["scale", "balance"])
-def test_what_is_no_snapshot_is_one_line_and_code_2(kind, text, monkeypatch, capsys):
+def test_a_wrong_snapshot_is_one_line_and_code_2(kind, text, monkeypatch, capsys):
     given_text(monkeypatch, text)
     assert main(["plan", kind, "--snapshot", "-"]) == 2
     assert_one_line(capsys.readouterr())
@@ -265,7 +265,7 @@ def test_bytes_that_are_no_text_are_one_line_and_code_2(tmp_path, capsys):
         ("queueing", "processors=100000000"), ("dhalion", "blacklist=3650000d"),
     ],
 )  # fmt: skip
-def test_patience_and_plenty_cost_no_time(policy, setting, monkeypatch, capsys):
+def test_extreme_settings_of_a_policy_take_no_time(policy, setting, monkeypatch, capsys):
     """It would take hours to replay every look, or to give away one processor after the other."""
     given_text(monkeypatch, json.dumps(DATAFLOW | {"policy": DATAFLOW["policy"] | {"interval_s": 1e-9}}))
     assert main(["plan", "scale", "--policy", policy, "--snapshot", "-", "--set", setting]) == 0
@@ -374,7 +374,7 @@ def test_a_table_has_what_a_policy_would_have_done_all_the_time(capsys, recordin
     ("at", "message"),
     [("", "name a moment of it"), ("@31", "no second 31"), ("@noon", "is no time"), ("@", "is no time")],
 )
-def test_a_moment_that_is_none_is_a_line(capsys, recording, at, message):
+def test_a_wrong_moment_is_one_line(capsys, recording, at, message):
     assert main(["plan", "balance", "--snapshot", f"{recording}{at}"]) == 2
     assert_one_line(capsys.readouterr(), message)
 

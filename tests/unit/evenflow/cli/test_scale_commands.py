@@ -53,7 +53,7 @@ def test_an_operator_is_scaled_and_what_was_done_is_shown(job, capsys):
         (["scale", "shop", "--in-nodes", "1"], "job `shop` runs in one process and has no nodes: run it on Ray"),
     ],
 )
-def test_what_cannot_be_is_one_clear_line(job, capsys, words, message):
+def test_an_impossible_request_is_one_clear_line(job, capsys, words, message):
     assert main(words) == 1
     assert message in " ".join(capsys.readouterr().err.split())
 
@@ -66,7 +66,7 @@ def test_more_or_less_than_one_thing_to_scale_is_a_wrong_command_line(words, cap
     assert "scale one thing at a time: OPERATOR N, --out-nodes NODES, or --in-nodes NODES" in capsys.readouterr().err
 
 
-def test_number_of_workers_that_is_none_is_a_wrong_command_line(capsys):
+def test_a_wrong_number_of_workers_is_a_wrong_command_line(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["scale", "shop", "aggregate", "many"])
     assert ended.value.code == 2

@@ -85,12 +85,12 @@ def scraped():
 
 
 @pytest.mark.parametrize(("expression", "legend"), QUERIES)
-def test_a_query_asks_for_what_a_job_tells(expression, legend, scraped):
+def test_a_query_asks_for_metrics_that_a_job_exports(expression, legend, scraped):
     assert missing(expression, legend, scraped[0]) == []
 
 
 @pytest.mark.parametrize(("expression", "legend"), RULES)
-def test_an_alert_of_the_page_on_monitoring_asks_for_what_a_job_tells(expression, legend, scraped):
+def test_an_alert_of_the_page_on_monitoring_asks_for_metrics_that_a_job_exports(expression, legend, scraped):
     assert metrics_of(expression)
     assert missing(expression, legend, scraped[0]) == []
 
@@ -99,7 +99,7 @@ def test_the_page_on_monitoring_has_alerts():
     assert len(RULES) == PAGE.read_text().count("- alert: ") >= 5
 
 
-def test_what_happened_is_counted_once_however_often_it_is_read(scraped):
+def test_an_event_is_counted_once_however_often_it_is_read(scraped):
     values = {(sample.name, *sample.labels.values()): sample.value for sample in scraped[1]}
     assert values["evenflow_checkpoints_total", "shop", "complete"] >= 1
     assert values["evenflow_scalings_total", "shop", "count", "done"] == 1
@@ -124,7 +124,7 @@ def test_labels_are_those_of_the_plan_and_of_few_states(scraped):
         ("evenflow_rows_in_total", "{{host}}", ["evenflow_rows_in_total{host}"]),
     ],
 )
-def test_a_query_of_what_is_not_there_is_found(expression, legend, wrong):
+def test_a_query_of_a_missing_metric_is_found(expression, legend, wrong):
     assert missing(expression, legend, {"evenflow_rows_in_total": {"job", "worker"}}) == wrong
 
 
@@ -146,7 +146,7 @@ def test_the_command_writes_dashboards_and_the_configuration(tmp_path, capsys):
     assert len(set(places)) == len(places)
 
 
-def test_the_targets_are_where_jobs_tell_their_metrics(tmp_path, monkeypatch):
+def test_the_targets_are_the_ports_where_jobs_export_their_metrics(tmp_path, monkeypatch):
     monkeypatch.setattr("evenflow.cli.grafana.metrics_addresses", lambda: {"shop": "http://127.0.0.1:9400/metrics"})
     assert main(["grafana", "--output", str(tmp_path), "--targets"]) == 0
     assert json.loads((tmp_path / "targets.json").read_text()) == [{"targets": ["127.0.0.1:9400"], "labels": {"evenflow_job": "shop"}}]

@@ -44,7 +44,7 @@ def aggregated(values, function, config=None):
 
 @CUTS
 @pytest.mark.parametrize(("values", "expected"), [([-math.inf, 1.0], -math.inf), ([1.0, math.inf], math.inf), ([-1e308, 1e308], 0.0)])
-def test_median_lies_between_infinite_and_far_values(values, expected, config):
+def test_median_is_between_infinite_and_far_values(values, expected, config):
     assert aggregated(values, ef.median("x"), config) == expected
 
 
@@ -74,7 +74,7 @@ def test_variance_is_exact(values, expected, config):
 
 
 @CUTS
-def test_sum_keeps_small_values_beside_large_ones_that_cancel(config):
+def test_sum_keeps_small_values_when_large_ones_cancel(config):
     large = 10.1**21
     assert aggregated([-large, -large, 1.0, 1.0, large, large], ef.sum("x"), config) == 2.0
     assert aggregated([-large, 1.0, 1.0, large], ef.mean("x"), config) == 0.5

@@ -61,7 +61,7 @@ OVER_UPDATES = {
 
 
 @pytest.mark.parametrize("build", OVER_UPDATES.values(), ids=OVER_UPDATES)
-def test_what_would_count_a_key_once_for_each_update_is_refused_where_it_is_written(build):
+def test_counting_a_key_once_for_each_update_is_refused_where_it_is_written(build):
     flow = ef.Dataflow("users")
     rows = sales(flow)
     updates = running(rows).named("sums")
@@ -230,7 +230,7 @@ def test_a_frame_without_rows_has_its_columns():
     ],
     ids=["dict", "text", "bytes", "number", "numbered columns", "names twice", "objects", "index twice", "no columns"],
 )
-def test_what_has_no_rows_is_refused(items, problem):
+def test_an_object_without_rows_is_refused(items, problem):
     with pytest.raises(ef.FlowError, match=problem):
         ef.from_items(items)
 
@@ -334,14 +334,14 @@ def test_suffixes_that_give_a_name_twice_are_refused_before_the_job_runs(how, pr
         flow.explain()
 
 
-def test_the_hours_best_minute_keeps_its_own_bounds_once_the_hours_are_left_out():
+def test_the_hours_best_minute_keeps_its_own_bounds_if_the_hours_are_not_selected():
     flow = ef.Dataflow("best")
     best = minutes(flow).window(HOUR).aggregate(best=ef.top(1, by="v")).select("best").explode("best")
     (row,) = rows_of(flow, best)
     assert (row["k"], row["v"], row["window_start"].minute) == ("a", 3, 1)
 
 
-def test_the_hours_best_minute_has_the_hours_bounds_beside_chosen_columns():
+def test_the_hours_best_minute_has_the_hours_bounds_if_top_names_columns_without_bounds():
     flow = ef.Dataflow("best")
     best = minutes(flow).window(HOUR).aggregate(best=ef.top(1, by="v", columns=["k", "v"])).explode("best", position="rank")
     (row,) = rows_of(flow, best)

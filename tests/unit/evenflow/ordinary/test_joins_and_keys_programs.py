@@ -296,7 +296,7 @@ def test_nan_is_a_key_of_stateful_map_deduplicate_and_joins(parallelism, network
 
 
 @pytest.mark.parametrize("state", ["memory", "lmdb"])
-def test_keys_of_which_a_batch_has_none_are_null_keys(state, tmp_path):
+def test_a_batch_whose_keys_are_all_null_has_null_keys(state, tmp_path):
     def nulled(rows):
         return rows if rows.column("item")[0].as_py() != 2 else rows.set_column(0, "item", pa.nulls(rows.num_rows))
 

@@ -211,7 +211,7 @@ def test_rows_behind_a_checkpoint_that_is_lost_meanwhile_are_removed_and_come_ag
     assert numbers_in(tmp_path / "out") == list(range(TOTAL))
 
 
-def test_program_whose_sources_ended_begins_anew_and_its_folder_is_refused_as_ever(tmp_path):
+def test_program_whose_sources_ended_starts_over_and_its_folder_is_refused_as_before(tmp_path):
     run(flow_of(opened(), ef.write_parquet(tmp_path / "out")), tmp_path / "ck").wait("30s")
     kept = checkpoints(tmp_path / "ck")
     with pytest.raises(ef.ConnectorError, match="out is not empty; choose another folder, or say overwrite=True or append=True"):

@@ -59,7 +59,7 @@ def test_url_that_lost_a_slash_in_a_path_is_refused(tmp_path, make, path):
 
 
 @pytest.mark.parametrize("make", [*SINKS.values(), ef.read_parquet], ids=lambda make: make.__name__)
-def test_what_is_no_path_is_refused(make):
+def test_wrong_paths_are_refused(make):
     with pytest.raises(ef.FlowError, match=r"7 is neither a path nor a URL|\[7\]: expected a path or a URL"):
         make([7] if make is ef.read_parquet else 7)
 

@@ -56,7 +56,7 @@ def test_loads_of_the_key_groups_are_those_that_the_workers_measured(view):
     assert shown == pytest.approx(measured, rel=1e-4)
 
 
-def test_all_tabs_hear_of_one_view(view):
+def test_all_tabs_receive_a_view(view):
     hub = Hub()
 
     async def test(browser):
@@ -98,7 +98,7 @@ def test_a_tab_that_can_not_keep_up_gets_the_whole_again(view):
     with_server(hub, test)
 
 
-def test_tabs_of_other_jobs_hear_only_that_there_is_one_more(view):
+def test_tabs_of_other_jobs_receive_only_the_name_of_a_new_job(view):
     hub = Hub()
     hub.receive(Viewed("clicks", view))
 
@@ -112,7 +112,7 @@ def test_tabs_of_other_jobs_hear_only_that_there_is_one_more(view):
 
 
 @pytest.mark.parametrize("job", ["", "clicks"])
-def test_a_job_that_is_not_heard_is_said_and_what_was_heard_stays(view, job):
+def test_a_job_that_does_not_answer_is_shown_as_lost_and_its_last_view_stays(view, job):
     hub = Hub("clicks")
     hub.receive(Viewed("clicks", view))
 

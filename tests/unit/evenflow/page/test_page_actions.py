@@ -85,7 +85,7 @@ def test_an_action_reaches_the_job_and_its_answer_the_page(view):
 
 
 @pytest.mark.parametrize("path", ["/act", "/preview"])
-def test_a_page_that_only_shows_can_do_nothing(view, path):
+def test_a_read_only_page_can_change_nothing(view, path):
     async def test(browser):
         for headers in ({}, {PROOF: "guess"}):
             response = await browser.act(path, REBALANCE, **headers)
@@ -110,7 +110,7 @@ def test_a_page_that_only_shows_can_do_nothing(view, path):
         (401, {"Cookie": ""}),
     ],
 )
-def test_who_is_not_the_page_can_do_nothing(view, path, status, headers):
+def test_requests_from_elsewhere_than_the_page_do_nothing(view, path, status, headers):
     async def test(browser):
         response = await browser.act(path, REBALANCE, **headers)
         assert response.status == status
@@ -127,7 +127,7 @@ def test_no_other_method_acts(view, method):
     assert served(view, test) == []
 
 
-def test_only_the_page_learns_what_it_has_to_send(view):
+def test_only_the_page_gets_the_token_for_its_actions(view):
     async def test(browser):
         assert (await message(await browser.events()))["actions"] == browser.guard.action_token
         assert (await browser.ask("/events", stranger=True)).status == 401
@@ -137,7 +137,7 @@ def test_only_the_page_learns_what_it_has_to_send(view):
 
 
 @pytest.mark.parametrize("body", [[], "rebalance", None])
-def test_what_is_no_object_is_refused(view, body):
+def test_a_body_that_is_no_object_is_refused(view, body):
     async def test(browser):
         assert (await browser.act("/act", body)).status == 400
 
@@ -191,7 +191,7 @@ def test_a_page_sends_what_the_command_line_does(snapshots, body, request_):
         ({"action": "sample", "worker": "count-2"}, "no worker `count-2`; there are: read-0, count-0, count-1"),
     ],
 )
-def test_a_request_that_can_not_be_names_its_field(snapshots, body, message):
+def test_the_error_of_an_impossible_request_names_its_field(snapshots, body, message):
     with pytest.raises(RequestError, match=message):
         request_of(snapshots, body)
 
@@ -215,7 +215,7 @@ def test_a_rebalance_shows_its_plan_first(snapshots):
         ({"action": "sample", "worker": "count-0"}, "count-0's process for 5 s"),
     ],
 )
-def test_other_actions_say_what_they_would_do(snapshots, body, text):
+def test_other_actions_show_their_effect_first(snapshots, body, text):
     assert text in previewed(snapshots, body)()["text"]
 
 
@@ -257,7 +257,7 @@ def test_a_job_without_nodes_says_so(snapshots):
         previewed(snapshots, {"action": "add_nodes", "nodes": 1})
 
 
-def test_the_page_is_told_where_workers_are(placed):
+def test_the_page_gets_the_node_of_each_worker(placed):
     places = {**placed.cluster.places, "count-1": WorkerPlace("count-1", "bbbbbbbb22")}
 
     async def test(browser):
@@ -303,7 +303,7 @@ def test_a_question_without_answer_is_a_sentence(view):
     served(view, test)
 
 
-def test_an_operators_workers_are_told_one_by_one(view):
+def test_the_workers_of_an_operator_are_listed_one_by_one(view):
     async def test(browser):
         found = await (await browser.ask("/workers?job=clicks&operator=count")).json()
         assert [(one["name"], one["busy"], one["groups"], one["in"]) for one in found["workers"]] == [
@@ -314,7 +314,7 @@ def test_an_operators_workers_are_told_one_by_one(view):
     served(view, test)
 
 
-def test_records_that_an_operator_left_out_are_told(view):
+def test_the_page_gets_the_records_that_an_operator_dropped(view):
     left = DroppedRecordAt(9.5, "count-1", DroppedRecord("count", "refused", "{'n': '<b>'}", "'JFK'", "ValueError: no number"))
 
     async def test(browser):
@@ -337,7 +337,7 @@ def test_records_that_an_operator_left_out_are_told(view):
     served(replace(view, dropped_records=(left,), failures=(failure,)), test)
 
 
-def test_failures_are_told(view):
+def test_the_page_gets_failures(view):
     failure = failure_of(RecordError("parse", "no number", key="JFK", record={"n": "x"}), 5.0)
 
     async def test(browser):

@@ -51,7 +51,7 @@ def test_any_time_is_what_a_live_page_had_shown_then(recording, second):
     assert shown(Replay(recording).message(BEGIN + second)) == shown(live(second))
 
 
-def test_a_page_that_goes_forward_is_told_what_is_new(recording):
+def test_a_page_that_goes_forward_gets_the_changes(recording):
     replay = Replay(recording)
     replay.message(BEGIN + 30)
     told = replay.message(BEGIN + 35, known=BEGIN + 30)
@@ -92,7 +92,7 @@ def test_the_server_gives_the_end_first_and_then_any_time(recording):
 
 
 @pytest.mark.parametrize("path", ["/at", "/at?time=soon", "/at?time=1&known=x"])
-def test_a_time_that_is_none_is_refused(recording, path):
+def test_a_wrong_time_is_refused(recording, path):
     async def test(browser):
         assert (await browser.ask(path)).status == 400
 
@@ -100,7 +100,7 @@ def test_a_time_that_is_none_is_refused(recording, path):
 
 
 @pytest.mark.parametrize("path", ["/at?time=1", "/balancers"])
-def test_a_recording_is_for_who_has_the_token(recording, path):
+def test_a_recording_needs_the_token(recording, path):
     async def test(browser):
         assert (await browser.ask(path, stranger=True)).status == 401
         assert (await browser.ask(path, Sec_Fetch_Site="cross-site")).status == 403
@@ -115,7 +115,7 @@ def test_nothing_in_a_recording_can_be_changed(recording):
     with_server(Replay(recording), test)
 
 
-def test_a_view_that_can_not_be_read_is_said(tmp_path):
+def test_a_view_that_can_not_be_read_is_reported(tmp_path):
     path = recorded(tmp_path / "odd.rec", [view_at(0)])
     with path.open("ab") as file:
         file.write(_frame(BEGIN + 1, b"odd", whole=False))

@@ -18,7 +18,7 @@ def test_all_that_a_browser_loads_is_below_100_kb():
     assert sum(path.stat().st_size for path in loaded) < 100_000
 
 
-def test_what_others_wrote_has_its_licence():
+def test_code_of_other_projects_has_its_licence():
     assert {path.name for path in VENDOR.iterdir()} == {"htm-preact.module.js", "preact.LICENSE", "htm.LICENSE"}
 
 

@@ -127,7 +127,7 @@ def test_the_error_of_a_job_comes_back_as_text(tmp_path):
     assert found.status.error.__notes__ == ["a note"]
 
 
-def test_windows_that_were_told_twice_are_there_once(tmp_path):
+def test_windows_that_were_reported_twice_are_in_it_once(tmp_path):
     first, second = view_at(0), view_at(1)
     path = recorded(tmp_path / "job.rec", [first, replace(second, windows=(*first.windows, *second.windows))])
     found = list(Recording(path).views())
@@ -187,7 +187,7 @@ def test_a_file_that_was_cut_anywhere_is_read_up_to_the_last_whole_view(whole_fi
         assert (recording.problem is None) == (end in frames)
 
 
-def test_damage_ends_what_is_read_and_is_said(whole_file, frames, tmp_path):
+def test_damage_ends_the_reading_and_is_reported(whole_file, frames, tmp_path):
     path = tmp_path / "damaged.rec"
     for at in range(frames[1], len(whole_file), 7):
         damaged = bytearray(whole_file)
@@ -208,7 +208,7 @@ def test_damage_ends_what_is_read_and_is_said(whole_file, frames, tmp_path):
         (BEGINNING + _frame(0.0, packed([1]), whole=True) + _frame(0.0, b"", whole=True), "its header can't be read"),
     ],
 )
-def test_what_is_no_recording_of_this_version_is_refused(tmp_path, data, message):
+def test_a_file_that_is_no_recording_of_this_version_is_refused(tmp_path, data, message):
     (tmp_path / "other").write_bytes(data)
     with pytest.raises(ConnectorError, match=message):
         Recording(tmp_path / "other")

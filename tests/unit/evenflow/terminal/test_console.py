@@ -28,21 +28,21 @@ def test_names_are_shown_as_they_are_in_titles_heads_and_cells(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_names_are_shown_as_they_are_on_a_console_of_somebody_else(name):
+def test_names_are_shown_unchanged_on_a_console_of_the_user(name):
     screen = io.StringIO()
     Console(file=screen, width=80).print(one_cell(name))
     assert screen.getvalue().count(name) == 3
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_lines_beside_tables_are_shown_as_they_are(name, capsys):
+def test_lines_outside_of_tables_are_shown_unchanged(name, capsys):
     console().print(f"{name} is cancelled")
     complain(f"no job `{name}`")
     assert capsys.readouterr() == (f"{name} is cancelled\n", f"error: no job `{name}`\n")
 
 
 @pytest.mark.parametrize(("text", "shown"), [("a\x1b[31mb", r"a\x1b[31mb"), ("\ud800", r"\ud800"), ("a\x9bb", r"a\x9bb"), ("a\tb", "a\tb")])
-def test_what_no_terminal_shows_is_escaped(text, shown):
+def test_unprintable_characters_are_escaped(text, shown):
     assert data(text).plain == shown
 
 
@@ -71,7 +71,7 @@ def test_a_listing_is_a_list_that_prints_as_its_table():
 
 
 @pytest.mark.slow
-def test_nobody_draws_by_other_means():
+def test_all_modules_draw_with_the_same_console():
     """A `Console` of rich's own takes names for markup."""
     for folder in ("evenflow", "scheduler", "actors", "balancer", "connectors", "bench"):
         for path in (ROOT / folder).rglob("*.py"):

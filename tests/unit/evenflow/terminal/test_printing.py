@@ -58,7 +58,7 @@ def readable(text: str) -> None:
     assert not any(raw in text for raw in ("WorkerFigures(", "Report(", "Record(", "JobStatus(", "…", "None"))
 
 
-def test_what_a_job_is_asked_prints_as_tables(job):
+def test_answers_of_a_job_print_as_tables(job):
     job.checkpoint()
     job.scale("count", 3)
     job.rebalance("count")

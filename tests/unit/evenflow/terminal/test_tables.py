@@ -45,7 +45,7 @@ def test_load_is_drawn_with_imbalance_floor_workers_groups_and_keys():
     assert all(part in text for part in ("count-0", "75.0%", "1.50", "3 60.0%, 5 40.0%", "JFK 60.0%, LAX 10.0%"))
 
 
-def test_a_bar_is_as_long_as_the_part_of_the_hottest_worker():
+def test_the_length_of_a_bar_is_the_load_relative_to_the_hottest_worker():
     lines = [line for line in as_text(load_table(LOAD)).splitlines() if "count-" in line]
     assert [line.count("█") for line in lines] == [24, 8]
 

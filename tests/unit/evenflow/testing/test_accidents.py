@@ -33,7 +33,7 @@ class FakeJob:
     migrations = scalings
 
 
-def test_job_has_gone_on_when_a_checkpoint_that_began_after_the_kill_is_complete():
+def test_job_has_recovered_when_a_checkpoint_that_began_after_the_kill_is_complete():
     job = FakeJob([CheckpointState.COMPLETE, CheckpointState.PENDING])
     accidents = Accidents(job)
     accidents.note("worker", "count-0", "")
@@ -50,7 +50,7 @@ def test_job_has_gone_on_when_a_checkpoint_that_began_after_the_kill_is_complete
     assert accidents.kills[0].recovery is not None
 
 
-def test_while_nobody_answers_the_job_has_not_recovered():
+def test_a_job_that_does_not_answer_has_not_recovered():
     job = FakeJob(None)
     accidents = Accidents(job)
     accidents.note("coordinator", "coordinator", "")

@@ -18,7 +18,7 @@ def test_each_kind_comes_once_before_one_comes_again():
     assert Counter(changes[1::2]) == {"move": 10, "scale": 10}
 
 
-def test_what_was_drawn_for_one_step_changes_nothing_for_another():
+def test_random_numbers_of_one_step_do_not_affect_another():
     script, again = Script(3, KINDS, CHANGES), Script(3, KINDS, CHANGES)
     for _ in range(5):
         script.chance(0, "step").random()
@@ -27,7 +27,7 @@ def test_what_was_drawn_for_one_step_changes_nothing_for_another():
     assert script.chance(4, "step").random() != again.chance(5, "step").random()
 
 
-def test_seeds_differ():
+def test_different_seeds_give_different_scripts():
     assert [Script(1, KINDS, ()).kind(step) for step in range(20)] != [Script(2, KINDS, ()).kind(step) for step in range(20)]
 
 

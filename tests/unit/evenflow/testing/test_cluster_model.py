@@ -124,6 +124,6 @@ def test_overhead_makes_every_further_instance_worth_less():
         (lambda: ClusterModel([ModelOperator("count", 100.0)], [("count", "count")]), "there is a cycle"),
     ],
 )
-def test_a_model_that_cannot_be_is_refused(build, message):
+def test_an_impossible_model_is_refused(build, message):
     with pytest.raises((FlowError, SnapshotError), match=message):
         build()

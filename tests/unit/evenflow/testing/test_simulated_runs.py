@@ -112,7 +112,7 @@ def test_source_that_never_ends_is_bounded():
         simulate(flow, 1, max_steps=300)
 
 
-def test_what_is_left_on_a_channel_is_found():
+def test_elements_that_remain_on_a_channel_are_found():
     def add_behind_the_end(world):
         for channel in world.channels.values():
             if channel.ended:

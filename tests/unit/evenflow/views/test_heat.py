@@ -33,14 +33,14 @@ def test_no_column_has_more_rows_than_a_screen_and_none_hides_the_hottest(groups
     assert values.max() == np.float32(load.max())
 
 
-def test_moves_are_told_by_pair_with_the_hottest_groups_first():
+def test_moves_are_listed_by_pair_with_the_hottest_groups_first():
     before, after = np.array([0, 0, 0, 1]), np.array([1, 0, 1, 1])
     (move,) = moves(before, after, np.array([0.1, 0.9, 0.5, 0.2]))
     assert (move["from"], move["to"], move["count"]) == (0, 1, 2)
     assert move["groups"] == [[2, 2, 2], [0, 0, 1]]
 
 
-def test_of_many_moves_a_few_are_drawn():
+def test_only_a_few_of_many_moves_are_drawn():
     (move,) = moves(np.zeros(1024, int), np.ones(1024, int), np.ones(1024))
     assert move["count"] == 1024
     assert len(move["groups"]) == ARROWS
@@ -87,5 +87,5 @@ def measured(worker, *groups):
         pytest.param([], [0, 0, 1, 1], id="nothing measured"),
     ],
 )
-def test_who_measured_a_group_alone_owned_it(windows, owners):
+def test_the_only_worker_that_measured_a_group_owned_it(windows, owners):
     assert owners_before(np.array([0, 0, 1, 1]), windows).tolist() == owners

@@ -81,7 +81,7 @@ def test_a_move_shows_in_the_second_in_which_the_owner_changed(job):
     assert job.columns()[BEGIN + 2]["bands"] == [3, 5]
 
 
-def test_the_past_of_a_job_is_there_at_once(job):
+def test_the_first_message_has_the_whole_past_of_a_job(job):
     windows = [job.window(worker, start=BEGIN - second) for second in range(1, 100) for worker in ("read-0", "count-0", "count-1")]
     job.tell(*windows)
     assert len([column for column in job.columns().values() if "load" in column]) == 99
@@ -95,7 +95,7 @@ def test_a_late_window_is_added_to_its_second(job):
     assert second["stages"]["count"]["workers"] == {"count-0": 0.5, "count-1": 0.25}
 
 
-def test_a_window_that_is_told_twice_counts_once(job):
+def test_a_window_that_is_reported_twice_counts_once(job):
     window = job.window("read-0", rows=100)
     job.tell(window)
     assert job.tell(window)["seconds"] == []
@@ -129,7 +129,7 @@ def test_a_message_does_not_grow_with_the_key_groups(job):
         pytest.param((0.02, 0.01), (), "idle", id="idle"),
     ],
 )
-def test_uneven_that_can_be_better_is_told_from_uneven_that_can_not(job, load, hot, kind):
+def test_an_imbalance_that_moves_can_lower_is_distinguished_from_one_that_they_can_not(job, load, hot, kind):
     for _ in range(10):
         windows = [job.window(f"count-{worker}", useful=useful, hot=hot if worker == 0 else ()) for worker, useful in enumerate(load)]
         message = job.tell(*windows)
@@ -177,7 +177,7 @@ def migration(number, begin, seconds, **more):
     return replace(report, **more)
 
 
-def test_a_move_is_shown_with_what_came_of_it(job):
+def test_a_move_is_shown_with_its_result(job):
     for _ in range(12):
         job.tick((0.9, 0.3), look=look(Verdict.COOLING, 1.5))
     begin = job.now
@@ -194,7 +194,7 @@ def test_a_move_is_shown_with_what_came_of_it(job):
     assert [entry["answer"] for entry in decisions(job)] == ["no", "yes", "no"]
 
 
-def test_what_a_person_wanted_is_told_from_what_the_balancer_wanted(job):
+def test_moves_that_a_person_requested_are_distinguished_from_those_of_the_balancer(job):
     job.tick(migrations=(migration(0, job.now, 0.1, reason="by hand", plan=None), migration(1, job.now, 0.1, problem="the job went back")))
     assert [(entry["who"], entry["answer"]) for entry in decisions(job)] == [("person", "yes"), ("balancer", "failed")]
 
@@ -204,7 +204,7 @@ def test_moves_for_a_policy_that_scales_are_its_own(job):
     assert [entry["who"] for entry in decisions(job)] == ["autoscaler"]
 
 
-def test_going_back_to_a_checkpoint_is_told(job):
+def test_a_recovery_is_an_entry_of_the_history(job):
     job.tick()
     job.tick(attempt=1)
     (entry,) = decisions(job)

@@ -54,7 +54,7 @@ def test_an_operators_load_is_that_of_the_jobs_own_snapshot(tmp_path, finished):
         assert named(policy).plan(found).moves == named(policy).plan(own).moves
 
 
-def test_windows_that_are_told_again_count_once():
+def test_windows_that_are_reported_again_count_once():
     views = [view_at(second) for second in range(3)]
     assert snapshots_of(*views, *views).load("count") == snapshots_of(*views).load("count")
 
@@ -100,7 +100,7 @@ def test_a_time_is_seconds_or_a_clock_time():
             seconds_of(text, began, ended)
 
 
-def test_a_recording_is_told_from_other_files(tmp_path):
+def test_a_recording_is_distinguished_from_other_files(tmp_path):
     path, other = recorded(tmp_path / "job.rec", [view_at(0)]), tmp_path / "a@b.json"
     other.write_text("{}")
     assert recording_of(f"{path}@12.5") == (path, "12.5")
@@ -152,7 +152,7 @@ def test_policy_begins_again_when_the_job_gave_it_other_settings():
     assert rows[1].begin == BEGIN + 20
 
 
-def test_nobody_is_asked_while_keys_move():
+def test_policies_are_not_asked_while_keys_move():
     views = [view_at(second, migrations=(migration(BEGIN, None),)) for second in range(30)]
     assert list(would_scale(views, "ds2")) == []
 

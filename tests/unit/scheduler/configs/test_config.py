@@ -40,7 +40,7 @@ WHOLE = [
 
 @pytest.mark.parametrize(("group", "name"), WHOLE)
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "4", None])
-def test_number_that_is_none_is_refused_by_name(group, name, value):
+def test_a_wrong_number_is_refused_by_name(group, name, value):
     with pytest.raises(FlowError, match=f"{group.__name__}: {name} is .*; expected a whole number of at least 1"):
         group(**{name: value})
 
@@ -133,13 +133,13 @@ def test_scaling_needs_metrics_before_the_job_starts_and_while_it_runs():
         unmeasured.check_autoscaler("ds2", "act")
 
 
-def test_scaling_policy_is_told_interval_bounds_and_target():
+def test_scaling_policy_gets_interval_bounds_and_target():
     settings = AutoscaleConfig("pid", interval="5s", min_parallelism=2, max_parallelism=8, latency_target="200ms").policy_settings()
     assert (settings.interval_s, settings.warm_up_s) == (5, 5)
     assert (settings.min_parallelism, settings.max_parallelism, settings.latency_target_ms) == (2, 8, 200)
 
 
-def test_scaling_policy_is_told_its_largest_change_and_its_time_to_catch_up():
+def test_scaling_policy_gets_its_largest_change_and_its_time_to_catch_up():
     settings = AutoscaleConfig(max_change=2, catch_up="1m").policy_settings()
     assert (settings.max_change, settings.catch_up_s) == (2, 60)
 
@@ -166,6 +166,6 @@ def test_number_of_processors_is_a_goal_without_a_latency():
         ({"cpus": -0.5}, "cpus is -0.5; expected CPUs of at least 0"),
     ],
 )
-def test_placement_that_cannot_be_is_refused_before_the_job_starts(setting, message):
+def test_an_impossible_placement_is_refused_before_the_job_starts(setting, message):
     with pytest.raises(FlowError, match=message):
         WorkerConfig(**setting)

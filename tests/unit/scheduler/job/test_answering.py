@@ -154,7 +154,7 @@ def test_nothing_changes_before_the_job_runs(request_, words):
     assert job.migrations == []
 
 
-def test_one_migration_at_a_time(job):
+def test_one_migration_runs_at_a_time(job):
     job.ask(MoveKeys("count", (0,), (), 1, "sudden"))
     with pytest.raises(JobError, match="migration 0 of `count` is under way"):
         job.ask(Rebalance("count", "hotspot"))
@@ -182,7 +182,7 @@ def test_a_job_remembers_the_newest_of_its_savepoints():
 
 
 @pytest.mark.parametrize("question", HISTORIES, ids=lambda question: type(question).__name__)
-def test_what_happened_may_be_asked_of_a_job_that_has_ended(job, question):
+def test_the_history_of_a_job_that_has_ended_can_be_read(job, question):
     before = job.ask(question)
     job.ask(Cancel())
     assert job.ask(question) == before == []

@@ -231,7 +231,7 @@ def test_first_failure_stands():
     assert str(job.core.error) == "first"
 
 
-def test_what_fails_outside_the_workers_ends_the_job():
+def test_an_error_outside_of_the_workers_ends_the_job():
     job, error = running_job(), JobError("the query is gone")
     assert job.request(Fail(error))[-1] == Ended(JobState.FAILED)
     assert job.core.error is error
@@ -277,7 +277,7 @@ def test_job_that_never_ran_has_run_for_no_time():
     assert job.ask(ShowStatus(), 4.0).running_seconds == 0.0
 
 
-def test_what_sinks_deliver_is_shown_until_the_driver_has_it():
+def test_deliveries_of_sinks_are_shown_until_the_driver_has_them():
     job = new_job(interval=10.0)
     job.begin()
     job.stored(SinksRestored(0, (("to_list", "early"),)))
@@ -311,7 +311,7 @@ def test_effects_that_differ_in_their_cause_alone_are_equal():
     assert {effect.cause for effect in by_cancel} != {effect.cause for effect in by_accident}
 
 
-def test_the_story_tells_the_last_events_with_their_times_and_leaves_out_that_time_has_passed():
+def test_the_story_has_the_last_events_with_their_times_but_no_ticks():
     job = deployed_job()
     job.run(1.0)
     job.tick(1.5)
@@ -319,7 +319,7 @@ def test_the_story_tells_the_last_events_with_their_times_and_leaves_out_that_ti
     assert job.core.record.story.splitlines()[-2:] == ["1.000 aggregate-1 is ready", "2.000 aggregate-0 is lost: its process died"]
 
 
-def test_a_long_story_is_told_from_its_newest_events_on():
+def test_a_long_story_keeps_its_newest_events():
     job = running_job(interval=1.0)
     for number in range(1, 40):
         job.tick(2.0 * number)

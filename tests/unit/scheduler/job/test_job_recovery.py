@@ -46,7 +46,7 @@ def test_job_without_a_checkpoint_begins_from_nothing():
 
 
 @pytest.mark.parametrize("waits_for", ["its delay", "its sinks"])
-def test_what_fails_before_an_attempt_begins_is_no_accident_of_it(waits_for):
+def test_a_failure_before_an_attempt_begins_belongs_to_the_previous_one(waits_for):
     job = saving_job()
     job.lost("aggregate-0", now=1.0)
     if waits_for == "its sinks":
@@ -168,7 +168,7 @@ def test_sinks_that_fail_to_commit_what_an_attempt_begins_from_make_another():
     assert job.restart(3.0)[1].attempt == 2
 
 
-def test_sinks_that_can_not_take_back_rows_end_the_job():
+def test_sinks_that_can_not_retract_rows_end_the_job():
     job, error = saving_job(), JobError("the sink can't take back")
     job.lost("aggregate-0", now=1.0)
     job.tick(2.0)
@@ -208,7 +208,7 @@ def test_job_to_be_restored_while_a_manifest_is_written_waits_for_the_outcome_of
     assert job.tick(26.0) == [RestoreSinks(1, second if answer == "is written" else first, None)]
 
 
-def test_what_failed_first_while_a_manifest_was_written_is_why_the_job_ends():
+def test_the_first_failure_while_a_manifest_is_written_ends_the_job():
     job = saving_job(restart={"strategy": "none"})
     job.tick(10.0)
     job.prepare(1)
@@ -303,7 +303,7 @@ def test_start_that_continues_a_run_begins_as_a_start_does_from_its_checkpoint(c
     assert newest.checkpoint == 6
 
 
-def test_coordinator_that_takes_over_with_nothing_committed_takes_nothing_back():
+def test_coordinator_that_takes_over_with_nothing_committed_retracts_nothing():
     job = new_saving_job(RestorePoint(takes_over=True, attempt=7))
     assert job.begin() == [RestoreSinks(8, None, None)]
 

@@ -57,7 +57,7 @@ def test_windows_are_those_that_ended_since(job):
     assert [(w.worker, w.start) for w in job.ask(ShowView(102.0)).windows] == [("count-0", 102.0), ("count-1", 102.0)]
 
 
-def test_what_is_over_is_told_once_and_what_goes_on_always(job):
+def test_finished_migrations_are_in_one_view_and_running_ones_in_every_view(job):
     job.ask(MoveKeys("count", (0,), (), 1, "sudden"))
     assert [m.number for m in job.ask(ShowView(job.now + 100)).migrations] == [0]
     job.settle()
@@ -87,7 +87,7 @@ def test_automatic_balancing_says_what_it_saw(job):
     assert job.ask(ShowView()).stages[1].observation.verdict is Verdict.IDLE
 
 
-def test_the_newest_records_that_were_left_out_are_in_it_and_not_in_its_windows(job):
+def test_the_newest_dropped_records_are_in_a_view_and_not_in_its_windows(job):
     for start in range(100, 100 + 2 * MOST):
         left = (DroppedRecord("count", "refused", f"record {start}"), DroppedRecord("double", "late", "a row"))
         job.report("count-0", WorkerWindow("count-0", float(start), 1.0, dropped_records=left))
@@ -98,7 +98,7 @@ def test_the_newest_records_that_were_left_out_are_in_it_and_not_in_its_windows(
     assert len(view.dropped_records) == 2 * MOST
 
 
-def test_a_view_travels_without_arrays_beside_it(job):
+def test_a_view_is_sent_without_separate_arrays(job):
     job.measure(100.0, 0.5, 0.25)
     beside = []
     view = job.ask(ShowView())

@@ -25,7 +25,7 @@ def costs(sizes, cost):
 
 
 @given(SIZES, SECONDS, SECONDS)
-def test_what_all_batches_have_in_common_is_found_exactly(sizes, fixed, each):
+def test_the_fixed_cost_of_batches_is_found_exactly(sizes, fixed, each):
     found = costs(sizes, lambda rows: fixed + each * rows)
     mean = found.seconds / found.batches
     if len(set(sizes)) == 1:
@@ -36,13 +36,13 @@ def test_what_all_batches_have_in_common_is_found_exactly(sizes, fixed, each):
 
 
 @given(SIZES, SECONDS)
-def test_batches_that_cost_what_their_rows_cost_have_nothing_in_common(sizes, each):
+def test_batches_that_cost_what_their_rows_cost_have_no_fixed_cost(sizes, each):
     found = costs(sizes, lambda rows: each * rows)
     assert found.fixed <= 1e-6 * found.seconds
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_chance_is_no_evidence(seed):
+def test_random_costs_show_no_fixed_cost(seed):
     drawn = random.Random(seed)
     found = costs([drawn.randint(1, 3) for _ in range(30)], lambda rows: rows * drawn.expovariate(1.0))
     assert found.fixed <= 0.3 * found.seconds / found.batches
@@ -76,7 +76,7 @@ def decided(*windows):
     return Ds2().decide(seen, Ds2Memory())[0].parallelism
 
 
-def test_as_many_workers_are_needed_whether_there_are_too_many_or_too_few():
+def test_the_number_of_needed_workers_does_not_depend_on_the_present_number():
     """Check a need of 3.4 workers. Eight get batches of one to three rows, and one gets large ones."""
     small = [window(f"count-{index}", (1, 2, 1, 1, 3) * 43) for index in range(8)]
     large = window("count-0", (80, 100, 120, 100, 150))
@@ -84,7 +84,7 @@ def test_as_many_workers_are_needed_whether_there_are_too_many_or_too_few():
     assert decided(*(replace(one, costs=BatchCosts()) for one in small)) == {"count": 6}, "by useful time alone"
 
 
-def test_what_batches_cost_while_others_have_the_cpu_is_no_evidence():
+def test_the_cost_of_batches_while_others_have_the_cpu_is_no_evidence():
     """Repeat a job of NexMark's q11 next to other programs: the need was 3.4, useful time alone gave 3.26, minus batches' costs
     2.59.
     """

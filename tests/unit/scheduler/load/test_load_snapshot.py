@@ -107,7 +107,7 @@ def test_hot_key_of_a_join_says_which_part_of_its_load_came_from_the_left():
     assert (found.load, found.left) == pytest.approx((0.6, 0.4))
 
 
-def test_split_key_that_no_window_names_is_left_out():
+def test_split_key_that_no_window_names_is_dropped():
     table = RoutingTable(TABLE.groups, {}, {hash_of(key_in(0)): SplitRoute(0, (1,), "left")})
     assert not load_snapshot([[window(0, {0: 0.5})], [window(1, {0: 0.1})]], table, ("left",)).split_keys
 

@@ -73,7 +73,7 @@ def test_history_keeps_the_newest_windows(metrics):
     assert (history[0].start, history[-1].start) == (5.0, HISTORY + 4.0)
 
 
-def test_windows_from_before_a_worker_left_do_not_tell_the_load_of_its_keys(metrics):
+def test_windows_from_before_a_worker_left_do_not_count_for_the_load_of_its_keys(metrics):
     for second in range(0, 8, 2):
         metrics.add(window("count-0", float(second)))
         if second < 4:

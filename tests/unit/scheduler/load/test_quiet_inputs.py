@@ -93,7 +93,7 @@ def test_side_of_a_join_that_gives_nothing_is_named():
         ),
     ],
 )
-def test_nothing_is_said_if(windows, joined):
+def test_no_input_is_named_if(windows, joined):
     assert after(windows, plan(joined=joined)) == ((), [])
 
 

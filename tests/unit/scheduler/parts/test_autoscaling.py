@@ -94,7 +94,7 @@ def test_operators_get_the_workers_that_the_policy_decides_the_last_one_first():
     assert job.workers == {"generate": 2, "count": 4}
 
 
-def test_decision_tells_what_was_seen_decided_why_and_done():
+def test_decision_records_the_figures_the_choice_the_reason_and_the_result():
     job = Job()
     job.look(count=4.0)
     assert [record.done for record in job.decisions] == ["under way"]
@@ -115,7 +115,7 @@ def test_idle_operators_give_workers_back():
     assert job.workers == {"generate": 1, "count": 1}
 
 
-def test_what_fits_is_left_as_it_is():
+def test_operators_with_enough_workers_are_left_alone():
     job = Job()
     for _ in range(3):
         job.look(generate=0.9, count=0.9)
@@ -150,7 +150,7 @@ def test_first_look_waits_for_the_warm_up_and_an_interval():
     assert len(job.decisions) == 1
 
 
-def test_what_was_measured_in_the_warm_up_does_not_count():
+def test_measurements_of_the_warm_up_do_not_count():
     job = Job()
     job.tick()
     job.measure(count=9.0)
@@ -258,7 +258,7 @@ def test_scaling_by_hand_puts_the_next_look_off():
     assert job.decisions == []
 
 
-def test_hot_worker_gets_its_keys_placed_anew_by_the_jobs_balancer():
+def test_keys_of_a_hot_worker_are_rebalanced_by_the_jobs_balancer():
     job = Job(parallelism=2)
     job.look(generate=1.5, count=(1.3, 0.2))
     job.go_on()
@@ -268,7 +268,7 @@ def test_hot_worker_gets_its_keys_placed_anew_by_the_jobs_balancer():
     assert [m.reason.split(":")[0] for m in job.ask(ShowHistory(MigrationReport))] == ["hotspot, for ds2"]
 
 
-def test_step_that_fails_ends_the_decision_and_is_told():
+def test_step_that_fails_ends_the_decision_and_is_reported():
     job = Job()
     job.look(generate=1.5, count=4.0)
     job.not_spawned("no room for count-1")

@@ -57,7 +57,7 @@ def test_too_many_failed_checkpoints_in_a_row_end_the_job():
     assert str(job.core.error) == "job `f`: 2 checkpoints in a row have failed; the last, 2: OSError: read-only"
 
 
-def test_complete_checkpoint_makes_failures_count_anew():
+def test_complete_checkpoint_resets_the_count_of_failures():
     job = saving_job(checkpoint={"tolerable_failures": 1})
     for now, problem in ((10.0, "full"), (20.0, None), (30.0, "full")):
         job.tick(now)
@@ -127,7 +127,7 @@ def test_checkpoint_that_never_passes_a_worker_ends_a_job_that_can_not_go_back(c
     assert "checkpoint 1 has not passed from_items-0, from_items-1, aggregate-0, aggregate-1 within 10 s" in str(job.core.error)
 
 
-def test_manifest_that_is_being_written_has_passed_everybody_and_says_what_keeps_it_up():
+def test_checkpoint_whose_manifest_is_being_written_waits_for_no_worker_and_says_why():
     job = saving_job(checkpoint={"timeout": 5.0})
     job.tick(10.0)
     job.prepare(1, 11.0)
@@ -188,7 +188,7 @@ def test_last_worker_may_finish_while_it_turns_out_that_a_manifest_can_not_be_wr
     assert commits(job.saved(2, now=13.0)) == [(2, {"to_list": [*ROWS, *LAST]})]
 
 
-def test_what_the_driver_may_not_have_is_part_of_the_manifest():
+def test_deliveries_that_the_driver_may_lack_are_part_of_the_manifest():
     job = saving_job()
     job.tick(10.0)
     job.prepare(1)

@@ -57,7 +57,7 @@ def test_steps_are_announced_to_those_who_feed_the_operator_and_to_its_workers()
     assert migration.state is MigrationState.RUNNING
 
 
-def test_step_begins_when_all_have_heard_of_it():
+def test_step_begins_when_all_have_confirmed_it():
     job = running_job()
     migrate(job)
     assert report(job, [(worker, Announced(0)) for worker in WORKERS[:-1]]) == []
@@ -89,7 +89,7 @@ def test_steps_are_made_one_after_the_other():
     assert migration.state is MigrationState.DONE
 
 
-def test_feeders_that_paused_are_told_to_go_on_when_the_step_is_over():
+def test_feeders_that_paused_resume_when_the_step_is_over():
     job = running_job()
     migrate(job, strategy="pause")
     assert recipients(all_announced(job), Resume) == []

@@ -121,7 +121,7 @@ class Job(ActingJob):
 PLACES = {"generate-0": "a", "work-0": "b", "work-1": "b", "work-2": "c", "out-0": "a"}
 
 
-def test_the_node_with_the_lowest_sum_is_given_back_and_nobody_is_replaced_who_need_not_be():
+def test_the_node_with_the_lowest_sum_is_given_back_with_no_needless_replacement():
     job = Job("abc", PLACES)
     job.measure()
     assert job.ask(ScaleIn()) == 0
@@ -189,7 +189,7 @@ def test_a_node_is_not_given_back_if_the_processes_on_others_do_not_start_in_tim
     assert (job.cluster.extra, job.cluster.avoided) == (0, frozenset())
 
 
-def test_a_node_more_gets_workers_of_the_congested_operator_as_many_as_it_has_slots():
+def test_an_added_node_gets_a_worker_of_the_congested_operator_for_each_slot():
     job = Job("abc", {"generate-0": "a", "work-0": "a", "work-1": "b", "work-2": "b", "out-0": "a"})
     job.measure(work=1.0)
     for _ in range(3):
@@ -239,7 +239,7 @@ def test_no_node_is_added_where_nothing_is_congested_or_none_has_room():
     assert job.cluster.asked == [4]
 
 
-def test_one_thing_at_a_time():
+def test_one_node_scaling_runs_at_a_time():
     job = Job("abc", PLACES)
     job.measure()
     job.ask(ScaleIn())
@@ -273,7 +273,7 @@ def test_a_job_that_loses_a_worker_meanwhile_goes_on_without_the_node(tmp_path):
     assert job.cluster.where["generate-0"] == "a"
 
 
-def test_a_job_that_ends_meanwhile_ends_it():
+def test_the_end_of_the_job_ends_a_node_scaling():
     job = Job("abc", PLACES)
     job.measure()
     job.ask(ScaleIn())
@@ -282,7 +282,7 @@ def test_a_job_that_ends_meanwhile_ends_it():
     assert (job.newest.state, job.newest.problem) == (NodeScalingState.FAILED, "the job has ended")
 
 
-def test_a_node_that_the_policy_names_is_given_back_by_itself():
+def test_a_node_that_the_policy_names_is_given_back_automatically():
     job = Job("abc", PLACES, autoscale={"policy": ef.Stela(remove_nodes=1), "interval": 10.0})
     assert job.look().decided.remove_node == "c"
     job.go_on()

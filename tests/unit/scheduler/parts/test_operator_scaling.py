@@ -63,7 +63,7 @@ def job():
     return Job()
 
 
-def test_more_workers_join_first_and_get_the_heat_then(job):
+def test_new_workers_join_first_and_get_load_afterwards(job):
     job.load(0, LOADS)
     job.load(1, {4: 0.1})
     assert job.scale("count", 3) == 0
@@ -110,7 +110,7 @@ def test_operator_may_be_named_by_any_in_its_chain(job):
     assert (job.newest.operator, job.newest.state) == ("count", ScalingState.DONE)
 
 
-def test_the_number_that_there_is_needs_nothing(job):
+def test_scaling_to_the_present_number_does_nothing(job):
     job.scale("count", 2)
     assert job.newest.state is ScalingState.DONE
     assert job.commands == job.pending == []
@@ -172,7 +172,7 @@ def test_wrong_request_is_refused_and_changes_nothing(job, operator, workers, wo
     assert job.commands == []
 
 
-def test_one_scaling_at_a_time(job):
+def test_one_scaling_runs_at_a_time(job):
     job.scale("count", 3)
     with pytest.raises(JobError, match=r"job `f`: scaling 0 is under way \(changing workers\)"):
         job.scale("read", 3)

@@ -38,5 +38,5 @@ def test_operators_of_a_chain_get_what_the_neediest_wants():
     assert within_bounds(DataflowSnapshot(chained), {"b": 5})[0] == {"a": 5, "b": 5}
 
 
-def test_what_stays_is_left_out():
+def test_operators_that_keep_their_workers_are_not_in_a_decision():
     assert within_bounds(DataflowSnapshot((OperatorFigures("o", 4),)), {"o": 4}) == ({}, ())

@@ -87,7 +87,7 @@ def test_advice_is_recorded_and_never_handed_out():
     assert controller.history[0].decided.parallelism == {"count": 5}
 
 
-def test_what_could_not_be_done_is_recorded_and_asked_again_after_an_interval():
+def test_a_failed_change_is_recorded_and_tried_again_after_an_interval():
     controller = Controller(Ds2())
     controller.observe(0.0, dataflow(500))
     controller.not_carried_out(1.0, "the cluster has no room for 4 more workers")
@@ -124,7 +124,7 @@ def test_only_the_newest_decisions_are_kept():
 @pytest.mark.parametrize(
     "end", [lambda controller: controller.carried_out(1.0), lambda controller: controller.not_carried_out(1.0, "no room")]
 )
-def test_the_end_of_a_decision_that_nobody_made_is_refused(end):
+def test_the_end_of_a_decision_that_was_never_made_is_refused(end):
     controller = Controller(Ds2())
     with pytest.raises(RequestError, match="no scaling decision is under way"):
         end(controller)

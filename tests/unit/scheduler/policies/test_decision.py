@@ -28,6 +28,6 @@ def test_nodes_are_in_the_json_where_there_is_something_to_say():
         ScalingDecision(add_nodes=1),
     ],
 )
-def test_whatever_is_to_be_done_is_a_change(decision):
+def test_a_decision_to_do_something_has_changes(decision):
     assert decision.changes
     assert not ScalingDecision(reason="all is well").changes

@@ -40,7 +40,7 @@ def test_the_slow_operator_is_the_last_one_that_is_waited_for():
     assert slow_operator(slow) == "count"
 
 
-def test_of_two_slow_operators_the_one_that_holds_back_more_comes_first():
+def test_the_operator_that_holds_back_more_is_the_first_of_two_slow_ones():
     operators = (OperatorFigures("left", 1, backpressure=0.2), OperatorFigures("right", 1, backpressure=0.6))
     operators += (OperatorFigures("a", 1), OperatorFigures("b", 1))
     assert slow_operator(DataflowSnapshot(operators, (Edge("left", "a"), Edge("right", "b")))) == "b"

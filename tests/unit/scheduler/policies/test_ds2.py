@@ -141,7 +141,7 @@ def test_a_source_that_is_too_slow_gets_workers():
     assert wanted(dataflow(1000, working("count", 10, 100), true_output_rate=400))["source"] == 3
 
 
-def test_a_source_of_which_only_the_demand_is_known_is_left_alone():
+def test_a_source_with_a_known_demand_alone_keeps_its_workers():
     decision, _ = decide(dataflow(1000, working("count", 10, 100)))
     assert (decision.parallelism, decision.reason) == ({}, "every operator has the workers that the demand needs")
 
@@ -209,13 +209,13 @@ def test_a_lower_rate_at_a_lower_demand_is_no_reason_to_roll_back():
     assert decision.parallelism == {"count": 1}
 
 
-def test_a_decision_that_nobody_carried_out_is_not_judged():
+def test_a_decision_that_was_not_carried_out_is_not_judged():
     before = dataflow(300, working("count", 2, 100), observed_output_rate=200)
     _, memory = decide(before)
     assert decide(dataflow(300, working("count", 2, 100), observed_output_rate=100), memory)[0].parallelism == {"count": 3}
 
 
-def test_what_the_measured_rates_do_not_show_is_corrected():
+def test_a_loss_that_the_measured_rates_do_not_show_is_corrected():
     short = dataflow(300, working("count", 3, 100), observed_output_rate=250, backpressure=0.2)
     decision, memory = decide(short)
     assert memory.correction == pytest.approx(1.2)
@@ -247,7 +247,7 @@ def nexmark(aggregate: OperatorFigures, read: float, **bid) -> DataflowSnapshot:
     return DataflowSnapshot((source, aggregate), (Edge("bid", "aggregate"),))
 
 
-def test_what_did_not_come_is_not_missing():
+def test_records_that_did_not_arrive_are_not_missing():
     """Check a stream that began within the window: nearly all its rows were read, as the sources' backlog shows."""
     aggregate = OperatorFigures("aggregate", 5, true_processing_rate=3500, true_output_rate=0, observed_processing_rate=1500)
     began = nexmark(aggregate, read=1870, backlog_growth=60, backpressure=0.77)
@@ -266,7 +266,7 @@ def test_less_that_gets_through_in_spite_of_workers_to_spare_is_no_reason_to_cor
     assert (memory.correction, decision.parallelism) == (1.0, {"aggregate": 4})
 
 
-def test_what_workers_lose_for_want_of_a_cpu_is_not_corrected():
+def test_the_loss_of_workers_that_wait_for_a_cpu_is_not_corrected():
     each = ((824, 581), (816, 406), (846, 614), (836, 622))
     instances = [InstanceFigures(true, 0.0, done, 0.0, starvation=0.743 / 4) for true, done in each]
     aggregate = OperatorFigures.summed("aggregate", instances)

@@ -64,13 +64,13 @@ def test_more_demand_never_takes_fewer_workers(rate, demand, factor, slack):
     assert wanted(dataflow(demand * factor, [(rate, 1.0)], latency_target_ms=target))["o0"] >= fewer["o0"]
 
 
-def test_a_target_below_the_service_time_is_told():
+def test_a_target_below_the_service_time_is_in_the_reason():
     decision, _ = QueueingPolicy().decide(dataflow(10, [(4, 1.0)], latency_target_ms=100), None)
     assert decision.parallelism == {"o0": 3}
     assert "100 ms can't be reached" in decision.reason
 
 
-def test_too_few_processors_are_told():
+def test_too_few_processors_are_in_the_reason():
     decision, _ = QueueingPolicy(processors=2).decide(dataflow(10, [(4, 1.0)]), None)
     assert decision.parallelism == {"o0": 3}
     assert "2 processors are too few" in decision.reason
@@ -87,7 +87,7 @@ def test_without_a_goal_it_says_what_it_needs():
         QueueingPolicy().decide(dataflow(10, [(4, 1.0)]), None)
 
 
-def test_what_was_processed_stands_for_what_is_not_known():
+def test_the_processed_rate_stands_in_for_an_unknown_arrival_rate():
     operators = (
         OperatorFigures("source", 1, source_rate=10),
         OperatorFigures("mute", 1),

@@ -62,7 +62,7 @@ def test_every_policy_gives_a_bottleneck_more_workers(name):
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_no_policy_stumbles_over_operators_of_which_nothing_is_known(name):
+def test_every_policy_accepts_operators_without_figures(name):
     policy = named(name)
     blank = DataflowSnapshot((OperatorFigures("a", 2), OperatorFigures("b", 1)), (Edge("a", "b"),), PolicySettings(latency_target_ms=100))
     decision, _ = policy.decide(blank, policy.start())
@@ -99,7 +99,7 @@ def any_snapshot(draw) -> DataflowSnapshot:
 @pytest.mark.parametrize("name", POLICIES)
 @settings(max_examples=25, deadline=None)
 @given(snapshots=st.lists(any_snapshot(), min_size=1, max_size=2))
-def test_whatever_is_known_the_decision_is_within_bounds_and_changes_what_it_names(name, snapshots):
+def test_any_figures_give_a_decision_within_bounds_that_changes_the_named_operators(name, snapshots):
     policy = named(name).at_once()
     memory = policy.start()
     for look, snapshot in enumerate(snapshots):
@@ -202,7 +202,7 @@ def test_latency_gives_workers_to_operators_of_a_chain_that_say_nothing_of_their
     assert "map adds 900.0 ms; count is in one chain with such an operator" in decision.reason
 
 
-def test_latency_does_not_say_that_sinks_are_in_time_of_which_nothing_is_known():
+def test_latency_does_not_call_sinks_punctual_whose_latency_is_unknown():
     nothing = DataflowSnapshot((OperatorFigures("a", 1), OperatorFigures("b", 1)), (Edge("a", "b"),), BUSY.settings)
     assert settled(named("latency"), nothing).reason == "no operator's latency is known"
     some = replace(nothing, operators=(OperatorFigures("a", 1, latency_ms=7), OperatorFigures("b", 1)))

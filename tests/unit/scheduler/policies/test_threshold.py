@@ -72,7 +72,7 @@ def test_fewer_workers_must_have_been_enough_for_a_while_and_the_most_of_that_ti
     assert decided == [{}, {}, {}, {"count": 2}]
 
 
-def test_a_busy_look_in_between_begins_the_wait_anew():
+def test_a_busy_look_in_between_restarts_the_wait():
     memory, decided = ThresholdMemory(), []
     for time, demand in ((0, 70), (20, 600), (40, 70), (60, 70), (100, 70)):
         decision, memory = ThresholdPolicy().decide(dataflow(demand, working(9), time), memory)
@@ -113,12 +113,12 @@ def decided(*looks: tuple[int, float, float]) -> list[int]:
     return found
 
 
-def test_every_look_judges_the_last_scale_out_anew_as_flink_s_autoscaler_does():
+def test_every_look_judges_the_last_scale_out_again_as_flink_s_autoscaler_does():
     """Repeat its JobVertexScalerTest: 20 workers should add 90; they add 4 at first, which is too little, then 10."""
     assert decided((5, 100, 50), (10, 180, 90), (20, 180, 94), (20, 180, 98), (20, 180, 100)) == [10, 20, 20, 20, 36]
 
 
-def test_a_scale_out_that_brought_nothing_is_forgotten_once_somebody_else_changed_the_workers():
+def test_an_ineffective_scale_out_is_forgotten_once_another_change_of_workers_is_seen():
     assert decided((10, 180, 90), (20, 180, 94), (10, 180, 90), (20, 180, 100)) == [20, 20, 20, 36]
 
 

@@ -35,7 +35,7 @@ def test_other_errors_have_their_class_and_text(error):
     assert failure.text.endswith(str(error))
 
 
-def test_a_view_tells_what_ended_the_job():
+def test_a_view_has_the_error_that_ended_the_job():
     flow = ef.Dataflow("clicks")
     flow.read(ef.from_items([1])).write(ef.to_list([]))
     job = ActingJob(flow.plan(), ef.JobConfig())

@@ -90,7 +90,7 @@ def test_own_files_are_those_that_no_other_checkpoint_has():
     assert (manifest.files, manifest.own_files) == ([*chain], [chain[1]])
 
 
-def test_savepoint_has_its_files_beside_it_and_nothing_to_commit():
+def test_files_of_a_savepoint_are_next_to_it_and_it_has_nothing_to_commit():
     entry = TaskEntry(files=(StateFile("../checkpoint-00000006/count-0.state", 9, "aa", 3),))
     savepoint = Manifest("delays", 7, 0, 0.0, 16, {}, {"count": (entry,)}, {}, {"to_list": [b"rows"]}, (("to_list", 1),)).as_savepoint()
     assert [file.path for file in savepoint.files] == ["count-0.state"]

@@ -9,7 +9,7 @@ from evenflow.scheduler.protocol.messages import InOrder
 
 
 @given(data=st.data(), count=st.integers(0, 12))
-def test_messages_come_out_once_and_in_order_however_they_come_in(data, count):
+def test_messages_are_handled_once_and_in_order_however_they_arrive(data, count):
     arriving = data.draw(st.permutations([*range(count), *data.draw(st.lists(st.integers(0, max(count - 1, 0)), max_size=count))]))
     inbox, out = InOrder(), []
     for number in arriving:

@@ -61,7 +61,7 @@ def test_an_error_that_another_attempt_would_meet_again_ends_the_job_at_once():
     )
 
 
-def test_what_ends_a_row_names_the_setting():
+def test_the_reason_for_no_further_restart_names_the_setting():
     restarts = Restarts(RestartConfig("fixed", 0.5, 1))
     assert [restarts.delay(LOST, now, progress=False) for now in (0.0, 1.0)] == [0.5, None]
     assert restarts.ends(LOST) == "RestartConfig(most=1) allows for no more restarts in a row"

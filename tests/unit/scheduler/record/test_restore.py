@@ -99,6 +99,6 @@ def test_state_that_fits_nowhere_is_named():
     assert unmatched(empty, plan(name="totals")) == []
 
 
-def test_stage_that_the_checkpoint_does_not_know_begins_anew():
+def test_stage_that_the_checkpoint_does_not_know_begins_without_state():
     tasks = restored_tasks(manifest(), plan(name="totals"), "", 5)
     assert sorted(tasks) == ["from_items-0", "from_items-1"]

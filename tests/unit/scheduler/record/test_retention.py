@@ -35,7 +35,7 @@ def needs_of(chains):
 
 
 @given(histories(), st.integers(1, 3))
-def test_whatever_file_is_damaged_there_is_a_checkpoint_from_before_its_chain_if_there_was_one(history, kept):
+def test_a_checkpoint_from_before_the_chain_of_any_damaged_file_remains(history, kept):
     needs, stay = {}, set()
     for newest, chains in chains_of(history):
         needs[newest] = needs_of(chains)
@@ -49,7 +49,7 @@ def test_whatever_file_is_damaged_there_is_a_checkpoint_from_before_its_chain_if
             assert not without or not needs[max(without)].files.intersection(chain)
 
 
-def test_needs_are_as_seen_from_beside_the_folder_whichever_it_is():
+def test_needs_are_the_same_for_paths_relative_to_any_folder():
     first = (StateFile("a.state", 1, "", 1),)
     second = (StateFile(path_from_sibling("a.state", 1), 1, "", 1), StateFile("b.state", 1, "", 1))
     ones, twos = (

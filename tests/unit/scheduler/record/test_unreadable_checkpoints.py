@@ -35,7 +35,7 @@ def test_unreadable_checkpoint_gives_way_to_the_one_before_or_the_beginning():
     assert [report.state for report in job.reports()] == [CheckpointState.UNREADABLE] * 2
 
 
-def test_rows_that_were_taken_back_are_not_taken_back_again():
+def test_rows_that_were_retracted_are_not_retracted_again():
     job = saving_job()
     older, _ = job.take_checkpoint(10.0)
     job.take_checkpoint(20.0)

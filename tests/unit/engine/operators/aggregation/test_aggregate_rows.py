@@ -30,19 +30,19 @@ def told(rows):
     return [(row["k"], row["window_end_row"], row["n"], row["total"]) for row in rows]
 
 
-def test_every_so_many_rows_of_a_key_there_is_a_result_over_its_last_rows(drive):
+def test_a_key_has_a_result_over_its_last_rows_at_fixed_numbers_of_rows(drive):
     step = drive(rows_step(4, 2))
     assert told(step.process({"k": list("aaabaaa"), "v": [1, 2, 3, 10, 4, 5, 6]})) == [("a", 2, 2, 3), ("a", 4, 4, 10), ("a", 6, 4, 18)]
     assert told(step.process({"k": ["b"], "v": [20]})) == [("b", 2, 2, 30)]
 
 
-def test_windows_lie_end_to_end_by_default(drive):
+def test_windows_follow_each_other_without_gaps_by_default(drive):
     step = drive(rows_step(3, 3))
     step.process({"k": ["a", "a"], "v": [1, 2]})
     assert told(step.process({"k": ["a"] * 5, "v": [3, 4, 5, 6, 7]})) == [("a", 3, 3, 6), ("a", 6, 3, 15)]
 
 
-def test_what_comes_after_the_last_whole_window_gives_no_result(drive):
+def test_rows_after_the_last_whole_window_give_no_result(drive):
     step = drive(rows_step(3, 3))
     step.process({"k": ["a"] * 5, "v": [1] * 5}, [1, 2, 3, 4, 5])
     assert step.advance(MAX_TIME) == []

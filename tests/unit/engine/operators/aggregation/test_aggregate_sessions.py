@@ -118,7 +118,7 @@ def test_null_is_a_key_and_keys_may_get_a_type_late(drive):
     assert Counter(counted(step.advance(MAX_TIME))) == Counter([(None, 0, 15, 2), (None, 40, 50, 1), ("a", 3, 13, 1)])
 
 
-def test_state_is_let_go_with_the_session(drive):
+def test_the_state_of_a_session_is_removed_at_its_end(drive):
     step = drive(sessions_step(10, m=ef.median("v")))
     step.process({"k": ["a", "b"], "v": [1.0, 2.0]}, [0, 100])
     assert len(list(step.operator.state.snapshot())) == 1

@@ -120,7 +120,7 @@ def test_keys_of_two_types_are_refused_by_name(drive):
         step.advance(10)
 
 
-def test_state_is_let_go_with_the_last_window_that_needs_it(drive):
+def test_state_is_removed_with_the_last_window_that_needs_it(drive):
     step = drive(windows_step(Windows(size=10, slide=5)))
     step.process({"k": ["a"]}, [7])
     step.advance(10)
@@ -130,7 +130,7 @@ def test_state_is_let_go_with_the_last_window_that_needs_it(drive):
     assert step.operator.state.nbytes == 0
 
 
-def test_watermark_that_jumps_over_years_is_no_work(drive):
+def test_a_watermark_that_jumps_over_years_takes_no_work(drive):
     step = drive(windows_step(Windows(size=1_000, slide=1)))
     step.process({"k": ["a", "a"]}, [0, 10**15])
     assert len(step.advance(MAX_TIME)) == 2_000

@@ -99,7 +99,7 @@ def picky(key, window, rows):
         raise ValueError("two")
 
 
-def test_refused_window_is_left_out_as_a_whole(drive):
+def test_refused_window_is_dropped_as_a_whole(drive):
     step = drive(in_windows(picky, on_error="dead_letter"))
     step.process({"k": ["a", "a", "b"], "v": [1, 2, 3]}, [0, 1, 2])
     assert step.advance(10) == [{"n": 1}]

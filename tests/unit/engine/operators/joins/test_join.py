@@ -59,14 +59,14 @@ def bounded(drive):
     return make
 
 
-def test_pair_leaves_when_its_second_row_comes_with_the_later_time(bounded):
+def test_pair_is_emitted_when_its_second_row_arrives_with_the_later_time(bounded):
     join = bounded()
     assert join.left(("a", 1, 5)) == []
     assert join.right(("a", 2, 15), ("a", 3, 16), ("b", 4, 6)) == [("a", 1, 2, 15)]
     assert join.left(("a", 7, 8)) == [("a", 7, 2, 15), ("a", 7, 3, 16)]
 
 
-def test_row_without_a_partner_leaves_once_none_can_come_with_that_time(bounded):
+def test_row_without_a_partner_is_emitted_once_none_can_arrive_with_that_time(bounded):
     join = bounded("full", lower=-4)
     join.left(("a", 1, 5))
     join.right(("b", 2, 6))
@@ -85,7 +85,7 @@ def test_semi_and_anti_decide_each_row_of_left_once(bounded, how, kept):
     assert join.advance(100) == []
 
 
-def test_late_rows_leave_by_a_port_of_their_side(bounded):
+def test_late_rows_go_to_the_output_of_their_side(bounded):
     join = bounded("left")
     join.left(("a", 1, 5))
     join.advance(7)
@@ -106,7 +106,7 @@ def test_rows_are_forgotten_when_nothing_can_join_them(bounded):
     assert join.driven.operator.state.nbytes == 0
 
 
-def test_keys_with_equal_hashes_are_told_apart(bounded, monkeypatch):
+def test_keys_with_equal_hashes_are_distinguished(bounded, monkeypatch):
     monkeypatch.setattr(two_inputs, "key_hashes", lambda columns, operator: np.zeros(len(columns[0]), np.uint64))
     join = bounded("full")
     join.left(("a", 1, 5), ("b", 2, 5), ("c", 3, 5))
@@ -169,7 +169,7 @@ def test_row_of_a_session_join_is_late_behind_the_watermark(sessions):
     assert [row[:3] for row in join.advance(100)] == [("a", 1, 3)]
 
 
-def test_sessions_of_keys_with_equal_hashes_are_told_apart(sessions, monkeypatch):
+def test_sessions_of_keys_with_equal_hashes_are_distinguished(sessions, monkeypatch):
     monkeypatch.setattr(two_inputs, "key_hashes", lambda columns, operator: np.zeros(len(columns[0]), np.uint64))
     join = sessions()
     join.left(("a", 1, 5), ("b", 2, 14), ("a", 3, 23))
@@ -210,7 +210,7 @@ def test_asof_join_forgets_rows_that_a_newer_one_replaces(drive):
     assert newest > 19_900
 
 
-def test_snapshot_tells_the_columns_that_were_known_when_it_began(bounded):
+def test_snapshot_has_the_columns_that_were_known_when_it_began(bounded):
     join = bounded("left")
     join.left(("a", 1, 5))
     state = join.driven.operator.state

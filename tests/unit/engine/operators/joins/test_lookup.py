@@ -100,7 +100,7 @@ class Waiting(ef.SourceReader):
         ),
     ],
 )  # fmt: skip
-def test_source_that_gives_no_table_is_named(drive, source, options, error, said):
+def test_source_that_returns_no_table_is_named(drive, source, options, error, said):
     with pytest.raises(error, match=r"operator `step`") as caught:
         drive(Lookup(source, ON, **options))
     assert said in str(caught.value)

@@ -36,7 +36,7 @@ def test_row_passes_again_once_the_time_to_live_is_over(drive_in, place):
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_what_is_over_is_forgotten_part_by_part_and_nothing_else(drive_in, place):
+def test_only_expired_combinations_are_forgotten_a_part_at_a_time(drive_in, place):
     step = drive_in(place)(Deduplicate(("a",), 1_000))
     step.process({"a": list(range(300))}, list(range(0, 1_200, 4)))
     count = lambda: sum(chunk.num_rows for chunk in step.operator.state.snapshot())  # noqa: E731

@@ -130,7 +130,7 @@ class Defaults(ef.KeyedFunction):
             self.seen = seen
 
 
-def test_default_that_can_be_changed_is_shared_by_nobody(step):
+def test_mutable_default_is_not_shared_between_keys(step):
     rows = step(Defaults()).process({"k": ["a", "b", "b", "a"], "v": [0, 1, 2, 3]})
     assert [row["n"] for row in rows] == [1, 1, 2, 1]
 

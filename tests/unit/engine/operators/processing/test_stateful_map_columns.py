@@ -30,7 +30,7 @@ def test_state_goes_on_from_batch_to_batch(drive):
     assert sorted((row["k"], row["n"]) for row in step.process({"k": ["b", "a", "c"]})) == [("a", 3), ("b", 2), ("c", 1)]
 
 
-def test_rows_lie_key_by_key_in_arrival_order_and_keep_their_times(drive):
+def test_rows_are_grouped_by_key_in_arrival_order_and_keep_their_times(drive):
     seen = {}
 
     def look(state, rows):
@@ -43,7 +43,7 @@ def test_rows_lie_key_by_key_in_arrival_order_and_keep_their_times(drive):
     assert step.times["out"] == [10, 30, 20]
 
 
-def test_mask_lets_only_some_rows_out_with_their_times(drive):
+def test_a_mask_selects_rows_with_their_times(drive):
     step = drive(StatefulMapColumns(("k",), lambda state, rows: (state, rows.where(rows["v"] > 1)), COUNT))
     assert step.process({"k": ["a", "b", "a"], "v": [1, 2, 3]}, [10, 20, 30]) == [{"k": "a", "v": 3}, {"k": "b", "v": 2}]
     assert step.times["out"] == [30, 20]

@@ -39,7 +39,7 @@ def test_function_is_called_once_for_each_row_and_parts_them_with_their_times(dr
     assert (branches.times["out"], branches.times["false"]) == ([10, 30], [20])
 
 
-def test_row_for_which_an_expression_is_null_leaves_with_the_others(drive):
+def test_row_for_which_an_expression_is_null_goes_to_the_second_branch(drive):
     branches = Collected(drive, Branch(pc.field("v") > 0))
     branches.step.process(ROWS, [10, 20, 30])
     assert (branches.rows["out"], branches.rows["false"]) == ([1], [2, 3])

@@ -49,7 +49,7 @@ class Together:
 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 3, 6])
-def test_as_many_rows_wait_at_a_time_as_are_allowed(drive, concurrency):
+def test_the_allowed_number_of_rows_waits_at_a_time(drive, concurrency):
     together = Together(concurrency)
     step = drive(MapAsync(together, concurrency))
     assert step.process(ROWS, list(range(6))) == ROWS
@@ -117,7 +117,7 @@ def test_first_error_cancels_the_others_and_shows_its_row(drive):
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()])
-def test_what_would_end_the_loop_ends_the_job_with_its_row(drive, error):
+def test_an_exit_in_a_coroutine_ends_the_job_and_shows_the_row(drive, error):
     async def ending(row):
         raise error
 

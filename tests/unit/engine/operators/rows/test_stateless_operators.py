@@ -255,7 +255,7 @@ def test_cast_gives_columns_other_types_and_leaves_the_rest(drive):
     assert step.times["out"] == [7]
 
 
-def test_cast_of_a_missing_column_lists_those_that_there_are(drive):
+def test_cast_of_a_missing_column_lists_all_columns(drive):
     with pytest.raises(RecordError, match="operator `step`: no column `c`; there are: a, b"):
         drive(Cast({"c": pa.int64()})).process(ROWS)
 

@@ -40,7 +40,7 @@ def test_operators_of_a_chain_are_found_in_order():
         ([("a", "b", math.nan)], "edges[0]: share is nan"),
     ],
 )
-def test_edges_that_cannot_be_are_refused(edges, message):
+def test_impossible_edges_are_refused(edges, message):
     with pytest.raises(SnapshotError) as error:
         DataflowSnapshot(operators("a", "b"), tuple(Edge(*edge) for edge in edges))
     assert message in str(error.value)
@@ -60,7 +60,7 @@ def test_edges_that_cannot_be_are_refused(edges, message):
         ),
     ],
 )
-def test_snapshot_that_cannot_be_is_refused_by_field(fields, message):
+def test_an_impossible_snapshot_is_refused_with_its_field(fields, message):
     with pytest.raises(SnapshotError) as error:
         DataflowSnapshot(**{"operators": operators("a"), **fields})
     assert message in str(error.value)

@@ -43,7 +43,7 @@ def test_null_says_nothing():
     assert (snapshot.operator("o2").latency_ms, snapshot.operator("o2").queue_records) == (None, 0)
 
 
-def test_edges_and_policy_may_be_left_out():
+def test_edges_and_policy_may_be_omitted():
     assert snapshot_from_json('{"operators": [{"name": "src", "parallelism": 1}]}').settings == PolicySettings()
 
 

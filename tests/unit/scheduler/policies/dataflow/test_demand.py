@@ -44,7 +44,7 @@ def test_a_backlog_is_carried_through_as_well():
 
 
 @given(st.integers(1, 10_000), st.floats(0, 1e-10))
-def test_what_floating_point_adds_is_no_worker(workers, noise):
+def test_rounding_errors_add_no_worker(workers, noise):
     assert whole_workers(workers * (1 + noise)) == workers
 
 

@@ -125,7 +125,7 @@ def test_latency_of_the_last_operator_is_what_the_way_before_it_leaves():
     assert snapshot.operator("last").latency_ms == pytest.approx(80.0)
 
 
-def test_several_outputs_share_what_an_operator_sends_by_what_the_receivers_take():
+def test_outputs_share_the_sent_rows_in_proportion_to_the_received_ones():
     flow = ef.Dataflow("f")
     rows = flow.read(ef.generate())
     rows.key_by("key").aggregate(n=ef.count()).named("count").write(ef.to_list([]))
@@ -167,7 +167,7 @@ windows = st.builds(
 
 
 @given(st.lists(windows, max_size=8))
-def test_whatever_workers_measure_makes_a_sound_snapshot_that_json_holds(several):
+def test_any_measurements_make_a_valid_snapshot_that_survives_json(several):
     snapshot = seen(*several)
     assert snapshot_from_json(snapshot_to_json(snapshot)).operators == snapshot.operators
 
@@ -212,7 +212,7 @@ def test_demand_is_what_was_read_and_what_the_backlog_has_grown_by(backlogs, rea
     assert source.backlog_growth == (came - read if backlogs[-1] is not None else None)
 
 
-def test_a_source_that_states_its_rate_tells_all_the_same_how_its_backlog_grows():
+def test_a_source_that_states_its_rate_reports_the_growth_of_its_backlog_too():
     """Check a source whose backlog grows by 100 records a second although its stated rate suggests 300."""
     source = Queue()
     source.rate = 500

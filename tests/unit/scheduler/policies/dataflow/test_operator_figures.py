@@ -25,11 +25,11 @@ def test_an_idle_instance_counts_as_the_mean_of_the_others():
     assert (count.true_processing_rate, count.observed_processing_rate) == (1200, 300)
 
 
-def test_what_is_said_of_the_operator_counts_more_than_the_sum():
+def test_figures_of_the_operator_count_more_than_the_sum():
     assert OperatorFigures.summed("count", [InstanceFigures(600)], true_processing_rate=550).true_processing_rate == 550
 
 
-def test_rates_that_nobody_knows_stay_unknown():
+def test_unknown_rates_stay_unknown():
     assert OperatorFigures.summed("count", [InstanceFigures(), InstanceFigures()]).true_processing_rate is None
 
 
@@ -60,7 +60,7 @@ def test_utilisation_is_what_is_processed_over_what_could_be():
         ({"name": ""}, "operators: name is ''"),
     ],
 )
-def test_figures_that_cannot_be_are_refused_by_operator_and_field(figures, message):
+def test_impossible_figures_are_refused_with_operator_and_field(figures, message):
     with pytest.raises(SnapshotError) as error:
         OperatorFigures(**{"name": "count", "parallelism": 1, **figures})
     assert message in str(error.value)

@@ -22,7 +22,7 @@ def test_without_measurements_all_of_it_gets_through():
     assert got_through(dataflow(None, None)) == 1.0
 
 
-def test_the_sources_tell_where_no_operator_was_measured():
+def test_the_sources_decide_where_no_operator_was_measured():
     assert got_through(dataflow(150, None)) == 0.5
 
 

@@ -19,7 +19,7 @@ def jobs(draw):
 
 
 @given(jobs())
-def test_those_that_stay_and_are_not_replaced_are_elsewhere(job):
+def test_workers_that_stay_and_are_not_replaced_are_on_other_nodes(job):
     workers, scalable, places = job
     plan = node_drain(workers, scalable, places, "a")
     after = {**workers, **plan.parallelism}
@@ -38,6 +38,6 @@ def test_every_operator_loses_those_on_the_node_and_keeps_one(job):
     assert set(plan.parallelism) <= scalable
 
 
-def test_a_node_that_was_added_last_is_given_back_without_replacing_anybody():
+def test_the_last_added_node_is_given_back_without_replacing_a_worker():
     plan = node_drain({"count": 4}, {"count"}, {"count-0": "a", "count-1": "b", "count-2": "c", "count-3": "c"}, "c")
     assert (dict(plan.parallelism), plan.replaced) == ({"count": 2}, ())

@@ -38,7 +38,7 @@ def test_a_plan_sets_aside_no_more_than_is_free_and_fails_only_if_there_is_none(
 
 
 @given(clusters(), st.integers(1, 12), CPUS, st.sampled_from(STRATEGIES), st.integers(0, 5))
-def test_a_node_to_avoid_gets_nobody(nodes, count, cpus, strategy, which):
+def test_a_node_to_avoid_gets_no_worker(nodes, count, cpus, strategy, which):
     avoid = nodes[which % len(nodes)].name
     try:
         plan = place(nodes, count, cpus, strategy, {avoid})
@@ -100,7 +100,7 @@ def test_workers_that_set_nothing_aside_always_find_room_and_fill_slots_first():
     assert plan.count("big") == 8
 
 
-def test_one_too_many_is_told_with_what_is_free_where():
+def test_a_worker_too_many_is_an_error_that_lists_the_free_cpus_of_each_node():
     nodes = [ClusterNode("0123456789abcdef", 2, 0.5, 3), ClusterNode("fedcba9876543210", 2, 0)]
     with pytest.raises(NoRoomError, match=r"no room for 1 of 1 worker: each needs 0.6 CPUs; free: 0.5 of 2 on node 01234567, 0 of 2"):
         place(nodes, 1, 0.6, SPREAD)
