@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 
 class JobClock:
-    """The clock of a job: seconds since the epoch when it was made, and monotonic from then on."""
+    """The clock of a job: seconds since the epoch when it was made by the clock `wall`, and `monotonic` from then on."""
 
-    def __init__(self) -> None:
-        self._epoch = time.time() - time.monotonic()
+    def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self.monotonic = monotonic
+        self._epoch = wall() - monotonic()
 
     def __call__(self) -> float:
-        return self._epoch + time.monotonic()
+        return self._epoch + self.monotonic()
 
 
 class SystemClock:
@@ -25,13 +27,13 @@ class SystemClock:
 class Stopwatch:
     """A stopwatch that adds up the time between starts and stops. A start while it runs, or a stop while it is stopped, has no effect."""
 
-    def __init__(self) -> None:
-        self._total = 0.0
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now, self._total = now, 0.0
         self._since: float | None = None
 
     def start(self) -> None:
         if self._since is None:
-            self._since = time.monotonic()
+            self._since = self._now()
 
     def stop(self) -> None:
         self._total = self.seconds
@@ -40,4 +42,4 @@ class Stopwatch:
     @property
     def seconds(self) -> float:
         """The seconds that it has run, including the present run."""
-        return self._total + (0.0 if self._since is None else time.monotonic() - self._since)
+        return self._total + (0.0 if self._since is None else self._now() - self._since)

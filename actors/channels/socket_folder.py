@@ -22,10 +22,13 @@ MAX_PATH_BYTES = 107
 
 
 class SocketFolder:
-    """The folder of job `job` below the temporary folder, mode 0700. Raises ClusterError if the existing one can't be trusted."""
+    """The folder of job `job` in `temporary`, mode 0700. Raises ClusterError if the existing one can't be trusted.
 
-    def __init__(self, job: str) -> None:
-        self.path = Path(tempfile.gettempdir()) / f"evenflow-{os.getuid()}-{job}"
+    `temporary`: by default the temporary folder of this process.
+    """
+
+    def __init__(self, job: str, temporary: Path | None = None) -> None:
+        self.path = (temporary or Path(tempfile.gettempdir())) / f"evenflow-{os.getuid()}-{job}"
 
     def open(self) -> None:
         """Create the folder, or check the existing one."""

@@ -17,9 +17,9 @@ YOUNG = 60.0
 """The age in seconds below which a file is kept: a new socket refuses connections too before it listens."""
 
 
-def sweep_stale_folders() -> None:
-    """Remove the dead socket folders of this user in the temporary folder."""
-    for folder in Path(tempfile.gettempdir()).glob(f"evenflow-{os.getuid()}-*"):
+def sweep_stale_folders(temporary: Path | None = None) -> None:
+    """Remove the dead socket folders of this user in `temporary`, by default the temporary folder of this process."""
+    for folder in (temporary or Path(tempfile.gettempdir())).glob(f"evenflow-{os.getuid()}-*"):
         with suppress(OSError):  # another worker sweeps too, or the folder is in use
             _sweep(folder)
 

@@ -15,13 +15,13 @@ SILENT = 1.0
 
 
 class StartWatch:
-    """A context in which a thread calls `waits_for` every `SILENT` seconds and prints changes.
+    """A context in which a thread calls `waits_for` every `every` seconds, by default `SILENT`, and prints changes.
 
     The context ends when the thread has, so that no call to Ray is in progress when this process ends: `waits_for` has a second.
     """
 
-    def __init__(self, job: str, waits_for: Callable[[], str]) -> None:
-        self._job, self._waits_for = job, waits_for
+    def __init__(self, job: str, waits_for: Callable[[], str], every: float | None = None) -> None:
+        self._job, self._waits_for, self._every = job, waits_for, SILENT if every is None else every
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name=f"evenflow-start-{job}", daemon=True)
 
@@ -35,7 +35,7 @@ class StartWatch:
 
     def _watch(self) -> None:
         said = ""
-        while not self._over.wait(SILENT):
+        while not self._over.wait(self._every):
             news = self._waits_for()
             if news != said and not self._over.is_set():
                 _say(f"job `{self._job}` waits for {news}")

@@ -28,10 +28,21 @@ REFUSED_PATIENCE = 300.0
 
 
 class TakeOver:
-    """A take-over. `begin` takes over, or raises OSError if the store doesn't answer. `lose` is called with a final error."""
+    """A take-over. `begin` takes over, or raises OSError if the store doesn't answer. `lose` is called with a final error.
 
-    def __init__(self, job: str, begin: Callable[[], None], lose: Callable[[Exception], None]) -> None:
-        self._job, self._begin, self._lose = job, begin, lose
+    `delay`: seconds before the second try. `patience`: seconds for which it tries while the store rejects it.
+    """
+
+    def __init__(
+        self,
+        job: str,
+        begin: Callable[[], None],
+        lose: Callable[[Exception], None],
+        *,
+        delay: float = FIRST_DELAY,
+        patience: float = REFUSED_PATIENCE,
+    ) -> None:
+        self._job, self._begin, self._lose, self._delay, self._patience = job, begin, lose, delay, patience
         self._waits_for = "the folder of its checkpoints"
         self._given_up, self._over = threading.Event(), threading.Event()
 
@@ -77,12 +88,12 @@ class TakeOver:
             self._over.set()
 
     def _try(self) -> None:
-        delay, began = FIRST_DELAY, time.monotonic()
+        delay, began = self._delay, time.monotonic()
         while not self._given_up.is_set():
             try:
                 self._begin()
             except OSError as error:
-                refused = isinstance(error, StoreRefusedError) and time.monotonic() > began + REFUSED_PATIENCE
+                refused = isinstance(error, StoreRefusedError) and time.monotonic() > began + self._patience
                 if refused or hopeless(error) is not None:
                     self._lose(error)
                     return

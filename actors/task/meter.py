@@ -7,7 +7,6 @@ by wait. The other time without a CPU is known for a whole window only, and subt
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -35,13 +34,15 @@ SHARED = 0.002
 
 
 class Meter:
-    """The meter of one worker; used by its thread. `length`: seconds of a window, which begins at a multiple of it, by this
-    process's `CLOCK`.
+    """The meter of one worker; used by its thread. `length`: seconds of a window, which begins at a multiple of it by
+    `clock`.
 
     `samples`: windows contain some of the dropped records.
     """
 
-    def __init__(self, task: TaskCore, length: float, run_queue: RunQueue | None = None, *, samples: bool = True) -> None:
+    def __init__(
+        self, task: TaskCore, length: float, run_queue: RunQueue | None = None, *, samples: bool = True, clock: JobClock = CLOCK
+    ) -> None:
         self.task, self.length, self._samples = task, length, samples
         self.useful = self.wait_input = self.wait_credit = self._late = 0.0
         self._unshared = 0.0
@@ -50,8 +51,8 @@ class Meter:
         self.keyed_records = 0
         self.load = np.zeros(task.spec.settings.key_groups)
         self._rows = (0, 0)
-        self._run_queue = RunQueue() if run_queue is None else run_queue
-        self._begin(CLOCK())
+        self._run_queue, self._clock = RunQueue() if run_queue is None else run_queue, clock
+        self._begin(clock())
 
     def add_useful(self, elapsed: float) -> None:
         """Add `elapsed` seconds of work; they are distributed over the key groups of the task's records, once some are counted.
@@ -78,11 +79,11 @@ class Meter:
     @contextmanager
     def waiting(self, *, for_credit: bool) -> Iterator[None]:
         """Count the time of the context as a wait, for credit or for input."""
-        begun, ready = time.monotonic(), self._run_queue.so_far().waiting
+        begun, ready = self._clock.monotonic(), self._run_queue.so_far().waiting
         yield
         late = self._run_queue.so_far().waiting - ready
         self._late += late
-        waited = max(0.0, time.monotonic() - begun - late)
+        waited = max(0.0, self._clock.monotonic() - begun - late)
         if for_credit:
             self.wait_credit += waited
         else:
@@ -94,7 +95,7 @@ class Meter:
 
     def due(self) -> bool:
         """Return True if the window is over."""
-        return CLOCK() >= self._end
+        return self._clock() >= self._end
 
     def take(self, queued: int, queued_rows: int, refused: int, reader: SourceReader | None = None, skipped: int = 0) -> WorkerWindow:
         """Return the window's figures and begin the next one.
@@ -102,7 +103,7 @@ class Meter:
         The figures include waiting batches and rows, the figures of the source's reader, and the records that it skipped.
         """
         self._share()
-        now, task = CLOCK(), self.task
+        now, task = self._clock(), self.task
         rows = task.rows_in, task.outputs.rows
         spent = self._run_queue.take()
         busy = now - self._start - self.wait_input - self.wait_credit - self._late

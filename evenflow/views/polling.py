@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ..engine.errors import JobNotRunningError, JobTimeoutError
 from ..scheduler.job.view_cursor import ViewCursor
@@ -15,10 +15,10 @@ EVERY = 1.0
 """Seconds from one request to the next."""
 
 
-def poll_views(job: Responder) -> Iterator[JobView | JobTimeoutError]:
+def poll_views(job: Responder, sleep: Callable[[float], None] | None = None) -> Iterator[JobView | JobTimeoutError]:
     """Yield a view a second until the job has ended. An error stands for a coordinator that did not answer in time; it is asked again.
 
-    Raises JobLostError if the coordinator is lost.
+    `sleep` waits between two requests, by default `time.sleep`. Raises JobLostError if the coordinator is lost.
     """
     cursor = ViewCursor()
     while True:
@@ -32,7 +32,7 @@ def poll_views(job: Responder) -> Iterator[JobView | JobTimeoutError]:
             return
         cursor.advance(view)
         yield view
-        time.sleep(max(0.0, begun + EVERY - time.monotonic()))
+        (sleep or time.sleep)(max(0.0, begun + EVERY - time.monotonic()))
 
 
 class JobMonitor:

@@ -49,7 +49,6 @@ SHELLS = {
     "heartbeat": "gives signs of life in a thread",
     "job_storage": "copies savepoints in a thread",
     "local": "the thread of a local job",
-    "meter": "measures a task",
     "outbox": "notes when batches left, for the limit of what is in flight",
     "pings": "asks processes whether they are there",
     "placement": "waits for nodes",

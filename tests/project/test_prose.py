@@ -42,9 +42,7 @@ BANNED = re.compile(
 dropped.
 """
 
-BANNED_IN_NAMES = re.compile(
-    r"\b(told|tells?|hears?|heard|comes?\s+out|as\s+long\s+as|by\s+themselves|lie|somebody|anybody|everybody)\b"
-)
+BANNED_IN_NAMES = re.compile(r"\b(told|tells?|hears?|heard|comes?\s+out|as\s+long\s+as|by\s+themselves|lie|somebody|anybody|everybody)\b")
 """Words for which a test's name has a usual one, such as reports, gets, while, automatically. They are fine in texts."""
 
 HEADLESS_NAMES = frozenset({"what", "who", "whose", "whoever", "whatever", "those", "of", "as"})

@@ -40,8 +40,14 @@ def cluster_of(executable: Any, command: Any) -> str | None:
     return next((CLUSTER_PROGRAMS[name] for name in sorted(names) if name in CLUSTER_PROGRAMS), None)
 
 
+SLEEP = time.sleep
+
+
 def refuse_to_sleep(seconds: float) -> None:
-    pytest.fail(f"a unit test slept for {seconds} s: pass time in as a value, or wait for an event with a bound")
+    pytest.fail(
+        f"a unit test slept for {seconds} s: pass time in as a value, or wait for an event with a bound; "
+        "the fixture `waiting_for_jobs` lets a job's handle poll"
+    )
 
 
 def pytest_collection_finish() -> None:
@@ -68,6 +74,12 @@ def no_waiting_and_no_cluster(request: pytest.FixtureRequest, monkeypatch: pytes
     GUARD.active = True
     yield
     GUARD.active = False
+
+
+@pytest.fixture
+def waiting_for_jobs(no_waiting_and_no_cluster: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the handle of a job of this process sleep between two polls, and `subprocess` while it waits for a process."""
+    monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 @pytest.fixture(scope="session")

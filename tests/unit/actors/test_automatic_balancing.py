@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,14 +12,9 @@ from evenflow.engine.keys.encoding import key_hashes
 from evenflow.engine.protocol.routing import even_table
 from evenflow.scheduler.protocol.reports import MigrationState
 
-SLEEP = time.sleep
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
+
 KEY_GROUPS = 64
-
-
-@pytest.fixture(autouse=True)
-def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """Let a job's handle sleep while it polls for results."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 def first_worker_keys():

@@ -15,14 +15,9 @@ import evenflow as ef
 from evenflow.connectors.exchange.exchange_folder import ExchangeFolder
 from evenflow.job import Job
 
-SLEEP = time.sleep
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
+
 TOTAL, PATIENCE = 600, patience(30)
-
-
-@pytest.fixture(autouse=True)
-def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """Let a job's handle sleep while it polls for results."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 class Outcome:
@@ -101,7 +96,7 @@ class Lossy:
         deadline = time.monotonic() + PATIENCE
         while not happened():
             assert time.monotonic() < deadline, f"nothing came within {PATIENCE} s"
-            SLEEP(0.005)
+            time.sleep(0.005)
 
     def finish(self):
         self._step = 0.1

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 import evenflow as ef
 from evenflow.engine.dropped_records import CHARACTERS, MOST
 from evenflow.scheduler.protocol.requests import ShowView
 
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
+
 PATIENCE = "60s"
-SLEEP = time.sleep
-
-
-@pytest.fixture(autouse=True)
-def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """Let a job's handle sleep while it polls for results."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 def dropped_records(flow, **metrics):

@@ -17,15 +17,10 @@ import evenflow as ef
 from evenflow.connectors.python.list_sink import ListSink
 from evenflow.scheduler.protocol.reports import CheckpointState
 
-SLEEP = time.sleep
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
+
 PATIENCE = patience(60)
 KEYS = 400
-
-
-@pytest.fixture(autouse=True)
-def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """Let a job's handle sleep while it polls for results."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 class Disk:
@@ -87,7 +82,7 @@ def until(condition, what, pause=0.01):
     deadline = time.monotonic() + PATIENCE
     while not (found := condition()):
         assert time.monotonic() < deadline, f"within {PATIENCE} s not: {what}"
-        SLEEP(pause)
+        time.sleep(pause)
     return found
 
 

@@ -20,18 +20,13 @@ from patience import patience
 
 import evenflow as ef
 
-SLEEP = time.sleep
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
+
 PATIENCE = patience(60)
 SINKS = {"parquet": ef.write_parquet, "csv": ef.write_csv, "json": ef.write_json}
 READERS = {"parquet": pq.read_table, "csv": arrow_csv.read_csv, "json": arrow_json.read_json}
 STEPS = ("open", "write", "fsync file", "rename", "fsync folder", "replace")
 """The steps in which a sink needs room: writing a part, preparing it, and (the last two) the commit that makes it visible."""
-
-
-@pytest.fixture(autouse=True)
-def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """Let a job's handle sleep while it polls for results."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 class Disk:
@@ -94,7 +89,7 @@ def until(condition, what):
     deadline = time.monotonic() + PATIENCE
     while not (found := condition()):
         assert time.monotonic() < deadline, f"within {PATIENCE} s not: {what}"
-        SLEEP(0.01)
+        time.sleep(0.01)
     return found
 
 

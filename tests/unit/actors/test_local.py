@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-import time
 from collections import Counter
 from typing import Any
 
@@ -23,15 +22,10 @@ from evenflow.scheduler.protocol.effects import JobState
 from evenflow.scheduler.protocol.reports import ScalingState
 from evenflow.scheduler.protocol.requests import ShowView
 
-SLEEP = time.sleep
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
+
 PATIENCE = patience(30)
 """Seconds after which a test gives up; no step takes so long."""
-
-
-@pytest.fixture(autouse=True)
-def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """Let a job's handle sleep while it polls for results."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 class Broken(Source, SourceReader):

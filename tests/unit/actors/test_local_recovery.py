@@ -22,14 +22,9 @@ from evenflow.scheduler.record.restoring.run_claim import RunClaim
 from evenflow.stream import Stream
 from evenflow.testing.settings import changed
 
-SLEEP = time.sleep
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
+
 TOTAL = 2_000
-
-
-@pytest.fixture(autouse=True)
-def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """Let a job's handle sleep while it polls for results."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 def number(state, row):

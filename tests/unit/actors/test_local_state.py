@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections import Counter
 from contextlib import ExitStack
 
@@ -16,13 +15,7 @@ import evenflow as ef
 from evenflow.state.backends.server_client import ServerClient
 from evenflow.testing.settings import changed
 
-SLEEP = time.sleep
-
-
-@pytest.fixture(autouse=True)
-def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """Let a job's handle sleep while it polls for results."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
 
 
 @pytest.fixture(params=["lmdb", "server"])

@@ -13,14 +13,9 @@ from evenflow.connectors.python.list_sink import ListSink
 from evenflow.scheduler.protocol.effects import JobState
 from evenflow.scheduler.protocol.reports import CheckpointState, MigrationState
 
-SLEEP = time.sleep
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
+
 PATIENCE = patience(30)
-
-
-@pytest.fixture(autouse=True)
-def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """Let a job's handle sleep while it polls for results."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 def number(state, row):
@@ -64,7 +59,7 @@ class Job:
         deadline, before = time.monotonic() + PATIENCE, self._numbered()
         while self._numbered() <= before:
             assert time.monotonic() < deadline, f"no row came within {PATIENCE} s"
-            SLEEP(0.005)
+            time.sleep(0.005)
 
     def _numbered(self):
         return sum(figures.rows_in for figures in self.job.metrics() if figures.worker.startswith("count"))

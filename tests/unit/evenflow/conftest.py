@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -10,15 +9,13 @@ import pytest
 
 import evenflow as ef
 
-SLEEP = time.sleep
 PATIENCE = "60s"
 ROWS = [{"k": "a", "v": 1, "t": 0}, {"k": "b", "v": 2, "t": 1000}]
 
 
 @pytest.fixture
-def ended(no_waiting_and_no_cluster, monkeypatch):
+def ended(waiting_for_jobs):
     """`ended(build)`: the error of a job whose rows go through `build(stream)`. Its handle asks for news: it is it that sleeps."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
     def end(build: Callable[[ef.Stream], ef.Stream], rows: Iterable[Any] = ROWS, config: ef.JobConfig | None = None, **options: Any) -> Any:
         def program() -> None:
@@ -34,9 +31,8 @@ def ended(no_waiting_and_no_cluster, monkeypatch):
 
 
 @pytest.fixture
-def refused(no_waiting_and_no_cluster, monkeypatch):
+def refused(waiting_for_jobs):
     """`refused(program)`: the error of a program that reads what it likes."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
     def refuse(program: Callable[[], Any]) -> Any:
         with pytest.raises(ef.EvenflowError) as caught:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
-import time
 import typing
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +14,6 @@ import pytest
 
 import evenflow as ef
 
-SLEEP = time.sleep
 HANDED_OUT = (ef.Job, ef.Dataflow, ef.SavedJob)
 """Classes whose methods return what users look at."""
 
@@ -110,8 +108,8 @@ class TotalsWriter(ef.SinkWriter):
         return [prepared] if prepared else []
 
 
-def test_a_source_and_a_sink_of_ones_own_run_with_what_evenflow_exports(monkeypatch):
-    monkeypatch.setattr(time, "sleep", SLEEP)  # the job's handle polls
+@pytest.mark.usefixtures("waiting_for_jobs")
+def test_a_source_and_a_sink_of_ones_own_run_with_what_evenflow_exports():
     flow, totals = ef.Dataflow("own-connectors"), Totals()
     flow.read(Countdown(1_000)).filter(lambda row: row["n"] % 2 == 0).write(totals)
     flow.run(runtime="local").wait()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import sys
-import threading
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from xml.etree import ElementTree as ET
@@ -18,13 +17,10 @@ from evenflow.pictures.chart import job_chart
 from evenflow.scheduler.load.metrics import OperatorLoad
 from evenflow.views.polling import JobMonitor
 
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
+
 NOTEBOOK = Path(__file__).parents[3] / "examples/notebook.ipynb"
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-@pytest.fixture(autouse=True)
-def waits(no_waiting_and_no_cluster, monkeypatch):
-    monkeypatch.setattr("time.sleep", threading.Event().wait)
 
 
 @pytest.fixture

@@ -7,22 +7,16 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from patience import patience
 
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
+
 SECONDS = 40
 """Less than the time after which a process whose jobs don't end is left."""
-SLEEP = time.sleep
-
-
-@pytest.fixture(autouse=True)
-def processes_may_be_waited_for(no_waiting_and_no_cluster, monkeypatch):
-    """`subprocess` sleeps while it waits for the end of a process."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 ENDLESS = """

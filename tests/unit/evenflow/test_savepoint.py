@@ -17,7 +17,6 @@ from evenflow.cli import main
 from evenflow.engine.errors import ConnectorError, RequestError
 from evenflow.scheduler.protocol.reports import CheckpointReport, CheckpointState
 
-SLEEP = time.sleep
 PATIENCE = patience(60)
 ROWS = 300
 
@@ -36,9 +35,8 @@ def running(state, rows):
 
 
 @pytest.fixture
-def job(no_waiting_and_no_cluster, monkeypatch, tmp_path):
+def job(waiting_for_jobs, monkeypatch, tmp_path):
     """Start a job that has read 300 rows of 3 keys and waits for more. Its handle sleeps between polls, not the test."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
     flow = ef.Dataflow("shop")
     times = chain((0.0,), repeat(100.0))
     source = ef.generate(rate=ROWS / 100, keys=3, string_keys=True, event_rate=100.0, clock=lambda: next(times))
@@ -91,7 +89,7 @@ def test_checkpoint_is_read_as_a_savepoint_is(job, tmp_path):
     assert ef.read_savepoint(tmp_path / "checkpoints" / "shop" / "checkpoint-00000001").operators["totals"].keys == 3
 
 
-def test_a_relative_checkpoint_folder_is_that_of_the_process_that_starts_the_job(no_waiting_and_no_cluster, monkeypatch, tmp_path):
+def test_a_relative_checkpoint_folder_is_that_of_the_process_that_starts_the_job(waiting_for_jobs, monkeypatch, tmp_path):
     """The working directory of Ray's processes is another where the cluster ran already."""
     given = []
 
@@ -99,7 +97,6 @@ def test_a_relative_checkpoint_folder_is_that_of_the_process_that_starts_the_job
         given.append(config.checkpoint.url("here"))
         return LocalJob(plan, config, savepoint, claim)
 
-    monkeypatch.setattr(time, "sleep", SLEEP)
     monkeypatch.setattr(dataflow, "_runtime", lambda name: start)
     monkeypatch.chdir(tmp_path)
     flow = ef.Dataflow("here")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 
 import evenflow as ef
 
-SLEEP = time.sleep
 WRONG: dict[str, Any] = {
     "None": None,
     "a number": 7,
@@ -192,9 +190,8 @@ def over(job: ef.Job) -> None:
 
 
 @pytest.mark.parametrize(("call", "arguments", "named"), CALLS.values(), ids=CALLS)
-def test_wrong_arguments_are_refused_by_an_error_of_evenflows_own(call, arguments, named, no_waiting_and_no_cluster, monkeypatch, tmp_path):
+def test_wrong_arguments_are_refused_by_an_error_of_evenflows_own(call, arguments, named, waiting_for_jobs, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(time, "sleep", SLEEP)
     problems = []
 
     def tried(what: str, *given: Any, **others: Any) -> None:
@@ -238,9 +235,8 @@ JOB: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
 }
 
 
-def test_wrong_arguments_of_a_jobs_methods_are_refused_and_the_job_goes_on(no_waiting_and_no_cluster, monkeypatch, tmp_path):
+def test_wrong_arguments_of_a_jobs_methods_are_refused_and_the_job_goes_on(waiting_for_jobs, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(time, "sleep", SLEEP)
     flow, flowing = ef.Dataflow("shop"), threading.Event()
     counts = flow.read(ef.generate(keys=10, rate=2_000)).key_by("key").aggregate(n=ef.count()).named("counts")
     counts.write(ef.to_callback(lambda row: flowing.set()))

@@ -8,10 +8,10 @@ from urllib.request import Request, urlopen
 
 import fsspec
 import pytest
+from guard import SLEEP
 from moto.server import ThreadedMotoServer
 from s3_proxy import Fault, Proxy
 
-SLEEP = time.sleep
 BUCKET = "bucket"
 
 
@@ -31,9 +31,8 @@ def proxy() -> Iterator[Proxy]:
 
 
 @pytest.fixture
-def s3(proxy, monkeypatch, request) -> Iterator[Proxy]:
+def s3(proxy, waiting_for_jobs, monkeypatch, request) -> Iterator[Proxy]:
     """Send `s3://bucket/...` through the proxy, with clients that give up soon. Only a job's handle may sleep."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
     proxy.fault = Fault("none", times=0)
     retries = {"retries": {"max_attempts": 1, "mode": "standard"}, "connect_timeout": 5, "read_timeout": 5}
     options = {

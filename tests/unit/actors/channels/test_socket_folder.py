@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +12,8 @@ from evenflow.engine.errors import ClusterError
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return SocketFolder("job")
+def folder(tmp_path):
+    return SocketFolder("job", tmp_path)
 
 
 def test_only_its_user_may_enter_it(folder):
@@ -51,16 +50,14 @@ def test_one_of_another_user_is_refused(folder, monkeypatch):
         folder.open()
 
 
-def test_a_temporary_folder_that_is_not_there_is_an_error_that_says_what_to_do(folder, monkeypatch, tmp_path):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+def test_a_temporary_folder_that_is_not_there_is_an_error_that_says_what_to_do(tmp_path):
     with pytest.raises(ClusterError, match="set TMPDIR"):
-        SocketFolder("job").open()
+        SocketFolder("job", tmp_path / "missing").open()
 
 
-def test_a_path_too_long_for_a_socket_is_refused(monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", "/tmp/" + "x" * 80)
+def test_a_path_too_long_for_a_socket_is_refused():
     with pytest.raises(ClusterError, match="longer than 107 bytes; set TMPDIR"):
-        SocketFolder("job").new_socket()
+        SocketFolder("job", Path("/tmp", "x" * 80)).new_socket()
 
 
 def test_the_folder_is_removed_with_its_last_socket(folder):
@@ -83,11 +80,10 @@ def test_removing_it_removes_what_killed_workers_left(folder):
     folder.remove()
 
 
-def test_two_folders_are_two_nodes(folder, tmp_path, monkeypatch):
+def test_two_folders_are_two_nodes(folder, tmp_path):
     folder.open()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "container"))
     (tmp_path / "container").mkdir()
-    other = SocketFolder("job")
+    other = SocketFolder("job", tmp_path / "container")
     other.open()
     assert folder.node() != other.node()
     assert folder.node() == folder.node()

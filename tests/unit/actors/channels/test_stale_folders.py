@@ -11,9 +11,8 @@ from evenflow.actors.channels.stale_folders import sweep_stale_folders
 
 
 @pytest.fixture
-def temporary(monkeypatch):
+def temporary():
     with tempfile.TemporaryDirectory(prefix="ef-", dir="/tmp") as path:
-        monkeypatch.setattr(tempfile, "tempdir", path)
         yield Path(path)
 
 
@@ -52,17 +51,17 @@ def names(folder):
         pytest.param(False, 1, True, id="one that is just being made stays"),
     ],
 )
-def test_only_folders_that_are_provably_dead_go(make, alive, age, stays):
+def test_only_folders_that_are_provably_dead_go(make, temporary, alive, age, stays):
     folder = make("job", alive=alive, age=age)
-    sweep_stale_folders()
+    sweep_stale_folders(temporary)
     assert folder.exists() == stays
 
 
-def test_a_folder_with_a_foreign_file_stays_whole(make):
+def test_a_folder_with_a_foreign_file_stays_whole(make, temporary):
     folder = make("job", alive=False, age=3600)
     (folder / "notes.txt").touch()
     os.utime(folder, (0, 0))
-    sweep_stale_folders()
+    sweep_stale_folders(temporary)
     assert names(folder) == ["a.sock", "notes.txt"]
 
 
@@ -70,5 +69,5 @@ def test_folders_of_others_are_left_alone(make, temporary):
     (temporary / f"evenflow-{os.getuid()}-link").symlink_to(make("job", alive=True, age=3600))
     (temporary / f"evenflow-{os.getuid() + 1}-job").mkdir()
     before = names(temporary)
-    sweep_stale_folders()
+    sweep_stale_folders(temporary)
     assert names(temporary) == before

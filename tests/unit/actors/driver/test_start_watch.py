@@ -6,16 +6,9 @@ import logging
 import sys
 import threading
 
-import pytest
 from patience import patience
 
-from evenflow.actors.driver import start_watch
 from evenflow.actors.driver.start_watch import StartWatch
-
-
-@pytest.fixture(autouse=True)
-def soon(monkeypatch):
-    monkeypatch.setattr(start_watch, "SILENT", 0.001)
 
 
 def watched(answers):
@@ -28,7 +21,7 @@ def watched(answers):
             return left[0]
         return left.pop(0)
 
-    with StartWatch("words", waits_for):
+    with StartWatch("words", waits_for, every=0.001):
         assert done.wait(patience(60))
         done.clear()
         assert done.wait(patience(60)), "what it said last has been looked at again"
@@ -50,7 +43,7 @@ def test_a_terminal_shows_it(monkeypatch, capsys):
 
 def test_a_start_that_is_over_says_nothing_more(monkeypatch, caplog):
     over = threading.Event()
-    with caplog.at_level(logging.INFO, logger="evenflow"), StartWatch("words", lambda: str(over.wait(patience(60)))) as watch:
+    with caplog.at_level(logging.INFO, logger="evenflow"), StartWatch("words", lambda: str(over.wait(patience(60))), every=0.001) as watch:
         monkeypatch.setattr(watch, "_over", over)
         over.set()
     assert not caplog.messages

@@ -6,7 +6,6 @@ import threading
 
 import pytest
 
-from evenflow.actors.processes import take_over
 from evenflow.actors.processes.take_over import TakeOver
 from evenflow.engine.errors import FlowError, JobBusyError
 from evenflow.scheduler.protocol.effects import JobState
@@ -36,21 +35,16 @@ class Store:
         self.begun.set()
 
 
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch):
-    monkeypatch.setattr(take_over, "FIRST_DELAY", 0.001)
-
-
 def test_it_tries_until_the_store_answers():
     store = Store(5)
-    TakeOver("f", store.begin, store.refuse).start()
+    TakeOver("f", store.begin, store.refuse, delay=0.001).start()
     assert store.begun.wait(BOUND)
     assert (store.tries, store.refused) == (-1, [])
 
 
 def test_status_and_progress_say_what_it_waits_for_and_it_can_be_cancelled():
     store = Store(10**9)
-    waiting = TakeOver("f", store.begin, store.refuse)
+    waiting = TakeOver("f", store.begin, store.refuse, delay=0.001)
     waiting.start()
     for _ in range(2):
         assert store.calls.acquire(timeout=BOUND)
@@ -68,14 +62,13 @@ def test_status_and_progress_say_what_it_waits_for_and_it_can_be_cancelled():
 @pytest.mark.parametrize("error", [FlowError("doesn't fit"), ZeroDivisionError("a defect"), PermissionError(13, "denied", "/srv")])
 def test_an_error_that_another_try_would_meet_again_ends_it(error):
     store = Store(1, error)
-    TakeOver("f", store.begin, store.refuse).start()
+    TakeOver("f", store.begin, store.refuse, delay=0.001).start()
     assert store.begun.wait(BOUND)
     assert store.refused == [error]
 
 
-def test_store_that_refuses_is_given_up_after_a_while(monkeypatch):
-    monkeypatch.setattr(take_over, "REFUSED_PATIENCE", 0.01)
+def test_store_that_refuses_is_given_up_after_a_while():
     store = Store(10**9, StoreRefusedError("s3://bucket/f: PermissionError"))
-    TakeOver("f", store.begin, store.refuse).start()
+    TakeOver("f", store.begin, store.refuse, delay=0.001, patience=0.01).start()
     assert store.begun.wait(BOUND)
     assert store.refused == [store.error]

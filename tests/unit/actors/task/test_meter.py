@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import accumulate, repeat
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 import evenflow as ef
 from evenflow.actors.clocks import JobClock
-from evenflow.actors.task.meter import Meter, own_share
+from evenflow.actors.task.meter import CLOCK, Meter, own_share
 from evenflow.actors.task.run_queue import RunQueue, Spent
 from evenflow.engine.task.core import TaskCore
 
@@ -31,24 +30,13 @@ class Counted(RunQueue):
         return Spent(0.0, next(self._so_far))
 
 
-class Clock:
-    """A clock that a test sets."""
-
-    now = 100.0
-
-    def time(self):
-        return self.now
-
-    monotonic = time
-
-
-def meter(spent, late=0.0):
+def meter(spent, late=0.0, clock=CLOCK):
     flow = ef.Dataflow("f")
     flow.read(ef.generate()).key_by("key").aggregate(n=ef.count()).named("count").write(ef.to_list([], name="out"))
     task = next(task for task in flow.plan().tasks if task.stage == "count")
     core = TaskCore(task)
     core.open()
-    return Meter(core, 1.0, Counted(spent, late))
+    return Meter(core, 1.0, Counted(spent, late), clock=clock)
 
 
 def test_time_without_a_cpu_is_no_useful_time():
@@ -61,28 +49,24 @@ def test_time_without_a_cpu_is_no_useful_time():
     assert (starved.take(0, 0, 0).useful, starved.take(0, 0, 0).starved) == (0.0, 1e9)
 
 
-def test_a_wait_made_longer_by_a_missing_cpu_does_not_lower_useful_time(monkeypatch):
+def test_a_wait_made_longer_by_a_missing_cpu_does_not_lower_useful_time():
     """Ten batches wake a worker 50 ms late each, and its function waits for a service."""
-    clock = Clock()
-    monkeypatch.setattr("evenflow.actors.task.meter.time", clock)
-    monkeypatch.setattr("evenflow.actors.task.meter.CLOCK", clock.time)
-    measured = meter(Spent(on_cpu=0.01, waiting=0.5), late=0.05)
+    now = 100.0
+    measured = meter(Spent(on_cpu=0.01, waiting=0.5), late=0.05, clock=JobClock(lambda: now, lambda: now))
     for _ in range(10):
         with measured.waiting(for_credit=False):
-            clock.now += 0.08
+            now += 0.08
         measured.add_useful(0.02)
-        clock.now += 0.02
+        now += 0.02
     window = measured.take(0, 0, 0)
     assert (window.useful, window.wait_input) == (pytest.approx(0.2), pytest.approx(0.3))
     assert (window.starved, window.length) == (0.5, pytest.approx(1.0))
 
 
 @pytest.mark.parametrize("step", [-3600.0, 3600.0])
-def test_a_wall_clock_that_is_set_ends_no_window_early_or_late(step, monkeypatch):
+def test_a_wall_clock_that_is_set_ends_no_window_early_or_late(step):
     wall, passed = 1_000_000.25, 500.0
-    monkeypatch.setattr("evenflow.actors.clocks.time", SimpleNamespace(time=lambda: wall, monotonic=lambda: passed))
-    monkeypatch.setattr("evenflow.actors.task.meter.CLOCK", JobClock())
-    measured, found = meter(Spent(0.0, 0.0)), []
+    measured, found = meter(Spent(0.0, 0.0), clock=JobClock(lambda: wall, lambda: passed)), []
     wall += step
     for _ in range(12):
         passed, wall = passed + 0.25, wall + 0.25

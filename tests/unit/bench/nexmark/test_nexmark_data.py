@@ -60,7 +60,7 @@ def test_a_csv_line_is_what_flink_reads(files):
     assert line == ",".join(map(str, values.values()))
 
 
-@pytest.mark.usefixtures("the_handle_may_poll")
+@pytest.mark.usefixtures("waiting_for_jobs")
 @pytest.mark.parametrize("stream", STREAMS)
 @pytest.mark.parametrize("form", INPUTS)
 def test_every_input_has_the_same_rows(form, stream, files):
@@ -75,7 +75,7 @@ def _checked(batch, stream):
     return batch
 
 
-@pytest.mark.usefixtures("the_handle_may_poll")
+@pytest.mark.usefixtures("waiting_for_jobs")
 @pytest.mark.parametrize("form", INPUTS)
 def test_event_time_is_that_of_the_events(form, files):
     flow, rows = ef.Dataflow("count"), []

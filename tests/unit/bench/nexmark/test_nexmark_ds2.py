@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from guard import SLEEP
 
 import evenflow as ef
 from evenflow.bench.nexmark import ds2
@@ -15,7 +16,6 @@ from evenflow.bench.nexmark.queries import QUERIES
 from evenflow.bench.nexmark.waits import Waiting
 from evenflow.bench.scaling.course import Course, Phase
 
-SLEEP = time.sleep
 EVENTS = 60_000
 
 

@@ -16,7 +16,7 @@ from evenflow.connectors.nexmark.numbering import Numbering
 from evenflow.connectors.nexmark.schemas import SCHEMAS
 from evenflow.connectors.nexmark.source import STREAMS
 
-pytestmark = pytest.mark.usefixtures("the_handle_may_poll")
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
 
 EVENTS = 20_000
 

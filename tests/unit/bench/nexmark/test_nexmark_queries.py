@@ -25,7 +25,7 @@ SMALL_BATCHES = ef.JobConfig(network=ef.NetworkConfig(source_rows=1_500), checkp
 KINDS = ("in-order", "out-of-order", "ties", "slow")
 
 
-pytestmark = pytest.mark.usefixtures("the_handle_may_poll")
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
 
 
 @pytest.fixture(scope="module")

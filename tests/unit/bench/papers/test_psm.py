@@ -17,7 +17,7 @@ FEW_PRODUCTS = {"products": 2, "turn_rate": 40.0}
 MANY_PRODUCTS = {"products": 25, "turn_rate": 100.0}
 
 
-pytestmark = pytest.mark.usefixtures("the_handle_may_poll")
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
 
 
 @pytest.mark.parametrize("arguments", [FEW_PRODUCTS, MANY_PRODUCTS], ids=["few products", "many products"])

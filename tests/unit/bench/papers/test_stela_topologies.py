@@ -14,7 +14,7 @@ from evenflow.bench.papers.stela.load import Load
 LINES = 1_500
 
 
-pytestmark = pytest.mark.usefixtures("the_handle_may_poll")
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ ARGUMENTS = {"event_rate": 1_500.0}
 """Four windows."""
 
 
-pytestmark = pytest.mark.usefixtures("the_handle_may_poll")
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
 
 
 @pytest.fixture(scope="module")

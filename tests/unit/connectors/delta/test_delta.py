@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import deltalake
 import duckdb
 import pyarrow as pa
@@ -14,13 +12,7 @@ import evenflow as ef
 from evenflow.engine.batch import Batch
 from evenflow.testing import check_sink, check_source
 
-SLEEP = time.sleep
-
-
-@pytest.fixture(autouse=True)
-def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """Let a job's handle sleep while it polls for results."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
 
 
 def begun(folder):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import threading
-import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -32,15 +31,8 @@ MAX_DELAY = 5
 
 TIMED: dict[str, Any] = {"follow": True, "poll_every": "1us", "event_time": "ts", "max_delay": MAX_DELAY / 1000}
 
-SLEEP = time.sleep
 
 Row = tuple[int, int]
-
-
-@pytest.fixture
-def jobs_handle_waits(no_waiting_and_no_cluster, monkeypatch):
-    """Let a job's handle sleep while it polls for results."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 def table_of(rows: list[Row]) -> pa.Table:
@@ -213,7 +205,7 @@ def test_wrong_settings_are_refused(tmp_path):
         started(tmp_path, columns=["x"])
 
 
-@pytest.mark.usefixtures("jobs_handle_waits")
+@pytest.mark.usefixtures("waiting_for_jobs")
 def test_a_job_reads_what_another_writes_and_goes_on_from_its_savepoint_with_more_workers(tmp_path):
     table, saved = tmp_path / "table", tmp_path / "saved"
     append(table)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,6 @@ from patience import patience
 import evenflow as ef
 
 PATIENCE = patience(60)
-SLEEP = time.sleep
-
-
-@pytest.fixture
-def jobs_handle_waits(no_waiting_and_no_cluster, monkeypatch):
-    """Let a job's handle sleep while it polls for results."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 WAYS = pytest.mark.parametrize(("follow", "appended"), [(True, False), ("lines", False), ("lines", True)])
@@ -50,7 +42,7 @@ def started(folder, rows, follow, workers, enough, **options):
     return flow.run(runtime="local", **options), came
 
 
-@pytest.mark.usefixtures("jobs_handle_waits")
+@pytest.mark.usefixtures("waiting_for_jobs")
 @WAYS
 def test_a_job_goes_on_from_the_checkpoint_of_another_with_more_workers(follow, appended, tmp_path):
     folder, before, again = tmp_path / "in", [], []

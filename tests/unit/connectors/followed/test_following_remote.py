@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,19 +22,11 @@ from evenflow.testing import check_source
 
 every_kind = pytest.mark.parametrize("kind", [*KINDS])
 
-SLEEP = time.sleep
-
 
 @pytest.fixture(autouse=True)
 def looks_whenever_polled(monkeypatch):
     """Remove the pause after a look that took long."""
     monkeypatch.setattr(follow, "LOOKING", 1.0)
-
-
-@pytest.fixture
-def jobs_handle_waits(no_waiting_and_no_cluster, monkeypatch):
-    """Let a job's handle sleep while it polls for results."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import threading
-import time
 from collections import Counter
 from datetime import timedelta
 
@@ -24,18 +23,13 @@ from evenflow.testing import check
 from evenflow.testing.actions.crashing import with_crashes, with_damage
 from evenflow.testing.actions.moving import with_moves
 
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
+
 ROWS = 60_000
 """More rows than the first megabyte of a CSV file, which is examined when a job starts."""
 
-SLEEP = time.sleep
 
 COLUMNS = {"key": [n % 7 for n in range(ROWS)], "text": ["a text of some length"] * ROWS, "n": list(range(ROWS)), "at": list(range(ROWS))}
-
-
-@pytest.fixture(autouse=True)
-def real_time(monkeypatch):
-    """Let a job's handle sleep while it polls for results."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 @pytest.fixture

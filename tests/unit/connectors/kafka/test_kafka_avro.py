@@ -18,7 +18,7 @@ import evenflow as ef
 from evenflow.bench.kafka.topics import records_of
 from evenflow.connectors.avro.registry import header_of
 
-pytestmark = pytest.mark.usefixtures("the_handle_may_poll")
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
 
 CLICK = {
     "type": "record",

@@ -25,14 +25,12 @@ from evenflow.job import Job
 
 PAGE = Path(__file__).parents[4] / "docs" / "how-to/kafka.md"
 READ, WRITE, AVRO = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-SLEEP = time.sleep
 CLICKS = [{"user": "ann", "at": f"2026-01-31T10:0{minute}:00Z"} for minute in range(3)]
 
 
 @pytest.fixture(autouse=True)
-def jobs(no_waiting_and_no_cluster, monkeypatch, tmp_path) -> list[Job]:
+def jobs(waiting_for_jobs, monkeypatch, tmp_path) -> list[Job]:
     """Collect the jobs that the page starts in this process; a job's handle may sleep."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
     monkeypatch.chdir(tmp_path)
     started: list[Job] = []
     run = ef.Dataflow.run

@@ -17,7 +17,7 @@ import evenflow as ef
 from evenflow.bench.kafka.broker import free_port, own_broker
 from evenflow.bench.kafka.topics import add_partitions
 
-pytestmark = pytest.mark.usefixtures("the_handle_may_poll")
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
 
 
 @pytest.mark.slow

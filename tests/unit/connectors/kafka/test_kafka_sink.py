@@ -31,7 +31,7 @@ from evenflow.connectors.kafka.writing.sink import KafkaSink
 from evenflow.engine.batch import Batch
 from evenflow.testing.settings import changed
 
-pytestmark = pytest.mark.usefixtures("the_handle_may_poll")
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from kafka_jobs import minutes_ago, numbers, objects, read, stamp, until
 
 import evenflow as ef
 
-pytestmark = pytest.mark.usefixtures("the_handle_may_poll")
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
 
 
 @pytest.mark.few(1)

@@ -13,7 +13,7 @@ from kafka_jobs import minutes_ago, objects, read, running, stamp, until
 import evenflow as ef
 from evenflow.engine.needed import Needed
 
-pytestmark = pytest.mark.usefixtures("the_handle_may_poll")
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
 
 
 def test_raw_values_and_tombstones(bootstrap):

@@ -11,7 +11,7 @@ from kafka_jobs import read
 
 import evenflow as ef
 
-pytestmark = pytest.mark.usefixtures("the_handle_may_poll")
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pyarrow as pa
@@ -9,14 +8,6 @@ import pytest
 import evenflow as ef
 from evenflow.connectors.python.function_sink import to_function
 from evenflow.engine.batch import Batch
-
-SLEEP = time.sleep
-
-
-@pytest.fixture
-def jobs_handle_waits(no_waiting_and_no_cluster, monkeypatch):
-    """Let a job's handle sleep while it polls for results."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 def batch(*numbers: int) -> Batch:
@@ -76,7 +67,7 @@ def test_functions_with_wrong_parameters_are_refused(function, commit):
         to_function(function, commit=commit)
 
 
-@pytest.mark.usefixtures("jobs_handle_waits")
+@pytest.mark.usefixtures("waiting_for_jobs")
 def test_every_row_of_a_job_that_goes_back_is_committed_once(tmp_path):
     staged: dict[int, list[int]] = {}
     visible: dict[int, list[Any]] = {}

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections import Counter
 from typing import Any
 
@@ -13,13 +12,6 @@ from evenflow.connectors.python.generator import from_generator
 from evenflow.engine.protocol.elements import MAX_TIME, MIN_TIME
 
 ROWS = 40
-SLEEP = time.sleep
-
-
-@pytest.fixture
-def jobs_handle_waits(no_waiting_and_no_cluster, monkeypatch):
-    """Let a job's handle sleep while it polls for results."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 class Batches:
@@ -86,7 +78,7 @@ def test_a_partition_without_rows_holds_event_time_back():
     assert reader.watermark() == source.earliest(reader.position()) == MIN_TIME
 
 
-@pytest.mark.usefixtures("jobs_handle_waits")
+@pytest.mark.usefixtures("waiting_for_jobs")
 def test_a_job_reads_all_partitions():
     def numbers(partition, position):
         for n in range(position or 0, 10):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 import uuid
 from contextlib import closing
 
@@ -14,13 +13,7 @@ import pytest
 import evenflow as ef
 from evenflow.engine.batch import Batch
 
-SLEEP = time.sleep
-
-
-@pytest.fixture(autouse=True)
-def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """Let a job's handle sleep while it polls for results."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 from patience import until
@@ -12,13 +11,10 @@ import evenflow as ef
 from evenflow.cli import main
 from evenflow.scheduler.policies.dataflow.snapshot_json import snapshot_from_json
 
-SLEEP = time.sleep
-
 
 @pytest.fixture
-def job(no_waiting_and_no_cluster, monkeypatch):
+def job(waiting_for_jobs, monkeypatch):
     """Start a job with four workers for 1,000 rows a second, where one is enough. Its handle sleeps between polls, not the test."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
     flow = ef.Dataflow("shop")
     rows = flow.read(ef.generate(keys=100, rate=1000.0)).key_by("key")
     rows.aggregate(n=ef.count()).parallelism(4).write(ef.to_list([]))

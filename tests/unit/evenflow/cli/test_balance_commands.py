@@ -13,7 +13,6 @@ import evenflow as ef
 from evenflow.balancer.snapshot_json import snapshot_from_json
 from evenflow.cli import main
 
-SLEEP = time.sleep
 PATIENCE = patience(60)
 
 
@@ -22,9 +21,8 @@ def count(state, row):
 
 
 @pytest.fixture
-def job(no_waiting_and_no_cluster, monkeypatch):
+def job(waiting_for_jobs, monkeypatch):
     """Start an unbounded job whose hottest key is 0. Its handle sleeps between polls, not the test."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
     flow = ef.Dataflow("shop")
     rows = flow.read(ef.generate(keys=100, zipf=1.2, rows_per_batch=1024))
     rows.key_by("key").stateful_map(count).write(ef.to_callback(lambda row: None))

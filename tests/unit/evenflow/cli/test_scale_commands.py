@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 from patience import patience
@@ -11,14 +10,12 @@ from patience import patience
 import evenflow as ef
 from evenflow.cli import main
 
-SLEEP = time.sleep
 PATIENCE = patience(60)
 
 
 @pytest.fixture
-def job(no_waiting_and_no_cluster, monkeypatch):
+def job(waiting_for_jobs, monkeypatch):
     """Start an unbounded job. Its handle sleeps between polls, not the test."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
     flow, flowing = ef.Dataflow("shop"), threading.Event()
     rows = flow.read(ef.generate(keys=100, rate=2_000))
     rows.write(ef.to_callback(lambda row: flowing.set()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -13,16 +12,11 @@ import pytest
 
 import evenflow as ef
 
-SLEEP = time.sleep
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
+
 ROW_BY_ROW = ef.NetworkConfig(source_rows=1, linger=0)
 CUTS = pytest.mark.parametrize("config", [ef.JobConfig(), ef.JobConfig(parallelism=2, network=ROW_BY_ROW)], ids=["whole", "cut"])
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture(autouse=True)
-def handle_may_wait(no_waiting_and_no_cluster, monkeypatch):
-    """Let the handle of a local job sleep between two polls."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 def run(build, config=None):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pandas as pd
@@ -11,15 +10,11 @@ import pytest
 
 import evenflow as ef
 
-SLEEP = time.sleep
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
+
 ONE_BY_ONE = ef.JobConfig(network=ef.NetworkConfig(source_rows=1, linger=0))
 
 SALES = [{"user": f"u{i % 3}", "city": "x" if i % 3 else "y", "cents": 1, "at": i} for i in range(12)]
-
-
-@pytest.fixture(autouse=True)
-def jobs_may_be_waited_for(no_waiting_and_no_cluster, monkeypatch):
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 def sales(flow: ef.Dataflow) -> ef.Stream:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import combinations, combinations_with_replacement
 
 import pyarrow as pa
@@ -10,14 +9,9 @@ import pytest
 
 import evenflow as ef
 
-SLEEP = time.sleep
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
+
 ROW_BY_ROW = ef.NetworkConfig(source_rows=1, linger=0)
-
-
-@pytest.fixture(autouse=True)
-def handle_may_wait(no_waiting_and_no_cluster, monkeypatch):
-    """Let the handle of a local job sleep between two polls."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 def times(counts, kind):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -11,16 +9,11 @@ import pytest
 
 import evenflow as ef
 
-SLEEP = time.sleep
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
+
 ROW_BY_ROW = ef.NetworkConfig(source_rows=1, linger=0)
 CUTS = pytest.mark.parametrize(("parallelism", "network"), [(1, ef.NetworkConfig()), (2, ROW_BY_ROW)], ids=["whole", "cut"])
 ORDERS = [{"k": 1, "t": 1, "a": 10}, {"k": 2, "t": 2, "a": 20}, {"k": 3, "t": 3, "a": 30}]
-
-
-@pytest.fixture(autouse=True)
-def handle_may_wait(no_waiting_and_no_cluster, monkeypatch):
-    """Let the handle of a local job sleep between two polls."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 def run(build, parallelism=1, network=None):

@@ -9,7 +9,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -24,7 +23,8 @@ import evenflow as ef
 from evenflow.scheduler.record.restoring.run_claim import Owner, RunClaim
 from evenflow.state.store import CheckpointStore
 
-SLEEP = time.sleep
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
+
 NAME = "service"
 TOTAL = 40
 
@@ -47,12 +47,6 @@ print(job.checkpoint().number, flush=True)
 job.wait()
 """
 """An unbounded job, which is killed."""
-
-
-@pytest.fixture(autouse=True)
-def handles_that_ask_for_news(no_waiting_and_no_cluster, monkeypatch):
-    """Let a job's handle sleep between two polls."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 class Gate:

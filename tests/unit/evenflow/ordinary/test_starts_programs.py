@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import threading
-import time
 from datetime import timedelta
 
 import pytest
@@ -13,13 +12,7 @@ import pytest
 import evenflow as ef
 from evenflow.scheduler.protocol.requests import ShowView
 
-SLEEP = time.sleep
-
-
-@pytest.fixture(autouse=True)
-def the_handle_may_poll(no_waiting_and_no_cluster, monkeypatch):
-    """Let a job's handle sleep between two polls."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
 
 
 class Server:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -20,7 +19,8 @@ import pytest
 
 import evenflow as ef
 
-SLEEP = time.sleep
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
+
 FIRST, ALL = 14, 30
 ROWS = [
     {
@@ -35,11 +35,6 @@ ROWS = [
     for i in range(ALL)
 ]
 FEED: dict[str, Any] = {"until": ALL, "reached": threading.Event()}
-
-
-@pytest.fixture(autouse=True)
-def jobs_may_be_waited_for(no_waiting_and_no_cluster, monkeypatch):
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 def feed(partition, position):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -14,17 +13,12 @@ import pytest
 
 import evenflow as ef
 
-SLEEP = time.sleep
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
+
 ROW_BY_ROW = ef.NetworkConfig(source_rows=1, linger=0)
 WHOLE = ef.NetworkConfig()
 
 CUTS = pytest.mark.parametrize("network", [ROW_BY_ROW, WHOLE], ids=["row by row", "all at once"])
-
-
-@pytest.fixture(autouse=True)
-def handles_may_sleep(no_waiting_and_no_cluster, monkeypatch):
-    """Let a job's handle sleep between two polls."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
 
 
 def given(values: Any, **options: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 import fsspec
@@ -12,14 +11,12 @@ import pytest
 
 import evenflow as ef
 
-SLEEP = time.sleep
 ROWS = [{"a": 1}, {"a": 2}]
 
 
 @pytest.fixture(autouse=True)
-def program(no_waiting_and_no_cluster, monkeypatch, tmp_path):
+def program(waiting_for_jobs, monkeypatch, tmp_path):
     """Let a job's handle sleep between two polls, and give the program a folder of its own for relative paths."""
-    monkeypatch.setattr(time, "sleep", SLEEP)
     monkeypatch.chdir(tmp_path)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 import evenflow as ef
@@ -36,9 +34,8 @@ def eighty_columns(monkeypatch):
 
 
 @pytest.fixture
-def job(no_waiting_and_no_cluster, monkeypatch):
+def job(waiting_for_jobs, monkeypatch):
     """Start an unbounded job in this process."""
-    monkeypatch.setattr("time.sleep", threading.Event().wait)
     flow = ef.Dataflow("shop")
     numbers = flow.read(ef.generate(rate=5000, keys=50))
     numbers.key_by("key").aggregate(n=ef.count()).named("count").write(ef.to_list([]))

@@ -68,14 +68,12 @@ def test_a_job_that_had_ended_before_has_no_history():
         JobMonitor("clicks", Job(0)).last()
 
 
-def test_views_are_polled_until_the_job_has_ended(monkeypatch):
-    monkeypatch.setattr("time.sleep", lambda seconds: None)
+def test_views_are_polled_until_the_job_has_ended():
     job = Job(2)
-    assert [view.now for view in poll_views(job)] == [101.0, 102.0]
+    assert [view.now for view in poll_views(job, sleep=lambda seconds: None)] == [101.0, 102.0]
 
 
-def test_a_coordinator_that_does_not_answer_in_time_is_asked_again(monkeypatch):
-    monkeypatch.setattr("time.sleep", lambda seconds: None)
+def test_a_coordinator_that_does_not_answer_in_time_is_asked_again():
     job, late = Job(1), [ef.JobTimeoutError("too late")]
 
     def ask(request, answer=job.ask):
@@ -84,4 +82,4 @@ def test_a_coordinator_that_does_not_answer_in_time_is_asked_again(monkeypatch):
         return answer(request)
 
     job.ask = ask
-    assert [type(found) for found in poll_views(job)] == [ef.JobTimeoutError, JobView]
+    assert [type(found) for found in poll_views(job, sleep=lambda seconds: None)] == [ef.JobTimeoutError, JobView]
