@@ -86,7 +86,7 @@ def test_a_run_that_goes_on_from_it_loses_and_repeats_no_row_in_any_sink(bootstr
     assert sum(row["n"] for row in windows) == len(expected)
 
 
-def test_another_process_stops_a_job_with_a_savepoint_and_is_told_why_there_is_none(cluster, tmp_path):
+def test_another_process_stops_a_job_and_gets_the_reason_why_there_is_no_savepoint(cluster, tmp_path):
     job, delivered = run(1, tmp_path, lambda: ())
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "notes.txt").write_text("mine")

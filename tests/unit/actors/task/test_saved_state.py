@@ -137,7 +137,7 @@ def test_savepoint_is_a_copy_without_what_its_job_commits(url, tmp_path):
     assert saved.copy(saved.newest(), str(folder)) == f"{folder} is not empty: give the savepoint its own folder"
 
 
-def test_last_savepoint_that_a_lost_coordinator_has_begun_is_replaced_by_the_next_one_of_the_same_start(url, tmp_path):
+def test_savepoint_that_a_lost_coordinator_has_begun_is_replaced_by_the_next_one(url, tmp_path):
     folder = tmp_path / "savepoint"
     lost, after, other = (SavedState(url, 2, RunClaim("run", start)) for start in ("one", "one", "two"))
     lost.complete(manifest(1, written(url, 1)))
