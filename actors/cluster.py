@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 
 import ray
 from ray.exceptions import ActorAlreadyExistsError, ActorUnavailableError, GetTimeoutError, RayActorError, RayError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ..engine.errors import ClusterError, JobLostError, JobNotRunningError, JobTimeoutError, RequestError, shown
 from ..engine.plan.physical import Plan
@@ -66,6 +67,11 @@ Ray takes up to a minute to notice a lost node, and then restarts the coordinato
 
 WATCH = 10.0
 """Seconds for which a watcher's call waits for the end of its job."""
+
+COORDINATOR = "EVENFLOW_COORDINATOR"
+"""The environment variable that, set to `driver`, keeps coordinators on the driver's node, where Prometheus then finds them. Losing that
+node ends the job anyway, and losing another one then costs no coordinator.
+"""
 
 _COORDINATOR: Any = ray.remote(CoordinatorActor)
 """Created once, because Ray keeps every actor class that it is given for ever, here and in the cluster."""
@@ -195,6 +201,7 @@ def _make_coordinator(
         "name": name, "namespace": NAMESPACE, "max_concurrency": THREADS, "num_cpus": 0,
         "enable_task_events": False,  # Ray would keep a record of every call, and a job makes dozens a second
         "runtime_env": {"env_vars": traced} if (traced := variables()) else None,
+        "scheduling_strategy": None if detached else _near_the_driver(),
         "max_restarts": -1 if config.checkpoint.dir is not None else 0, "lifetime": "detached" if detached else None,
     }  # fmt: skip
     deadline = time.monotonic() + CALL_TIMEOUT
@@ -212,6 +219,13 @@ def _make_coordinator(
                     f"a job `{plan.name}` is running: stop it with ef.connect({plan.name!r}).stop(), or give the flow another name"
                 ) from error
         time.sleep(0.1)
+
+
+def _near_the_driver() -> NodeAffinitySchedulingStrategy | None:
+    """Return the strategy that places a coordinator on this node, if the environment asks for it."""
+    if os.environ.get(COORDINATOR) != "driver":
+        return None
+    return NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
 
 
 def _made_room(name: str) -> bool:

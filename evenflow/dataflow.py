@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 from collections.abc import Iterable, Mapping
@@ -17,6 +18,7 @@ from .engine.plan.physical import Plan
 from .engine.plan.planner import plan
 from .engine.sink import Sink
 from .engine.source import Source
+from .environment import with_environment
 from .explain import explain, to_mermaid
 from .scheduler.configs.job import JobConfig
 from .scheduler.record.restoring.fitting import Allowed
@@ -101,11 +103,12 @@ class Dataflow:
         takes over its run: that process then ends with an error.
 
         A `detached` job survives this process, on a cluster that does too; `ef.connect(name)` returns a handle of it in any process, and
-        the job continues when that process ends. `ui=True` starts the live web page (`evenflow ui`), which ends with this process, and
+        the job continues when that process ends. Environment variables such as EVENFLOW_CHECKPOINT give settings that `config` leaves at
+        their defaults. `ui=True` starts the live web page (`evenflow ui`), which ends with this process, and
         prints its address. Raises FlowError if the flow can't run or doesn't fit the saved state, ConnectorError if a source can't be read
         or a sink can't be written.
         """
-        config = _config(config, parallelism)
+        config = with_environment(_config(config, parallelism), os.environ)
         start = _runtime(runtime)
         if ui and runtime != "ray":
             raise FlowError(
