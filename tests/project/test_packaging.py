@@ -39,6 +39,12 @@ def grafana_files() -> set[str]:
     return {f"evenflow/grafana/{path.relative_to(folder)}" for end in ("json", "yml") for path in folder.rglob(f"*.{end}")}
 
 
+def kubernetes_files() -> set[str]:
+    """Return the templates of `evenflow k8s`."""
+    folder = ROOT / "evenflow" / "kubernetes"
+    return {f"evenflow/kubernetes/{path.name}" for path in folder.iterdir() if path.is_file() and path.suffix != ".py"}
+
+
 def test_every_folder_of_code_is_linked_below_the_import_root():
     with_code = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"evenflow"}
     assert with_code == set(LINKED), "add a link: ln -s ../FOLDER evenflow/FOLDER"
@@ -73,7 +79,7 @@ def wheel(built) -> Iterator[zipfile.ZipFile]:
 
 def test_wheel_carries_every_source_file_and_nothing_else(wheel):
     files = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    assert files == installed_files() | page_files() | grafana_files() | {"evenflow/py.typed"}
+    assert files == installed_files() | page_files() | grafana_files() | kubernetes_files() | {"evenflow/py.typed"}
 
 
 def test_wheel_brings_the_command_and_the_licence(wheel):

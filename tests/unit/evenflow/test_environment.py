@@ -26,7 +26,7 @@ def test_the_environment_gives_what_the_program_left_open():
     assert (config.worker.cpus, config.worker.start_timeout) == (1.0, "15m")
 
 
-def test_what_the_program_gives_counts():
+def test_settings_of_the_program_have_priority():
     own = ef.JobConfig(
         checkpoint=ef.CheckpointConfig("here", interval="1s"), metrics=ef.MetricsConfig(port=1), worker=ef.WorkerConfig(cpus=2)
     )
