@@ -125,17 +125,15 @@ class CoKeyedFunction(TimedFunction):
 
     >>> import evenflow as ef
     >>> class Answered(ef.CoKeyedFunction):
-    ...     begun = ef.value_state()
+    ...     begun, answered = ef.value_state(), ef.value_state()
     ...     def on_left(self, key, row, context):
     ...         self.begun = row["ts"]
     ...         context.timer(context.time + 60_000_000)
     ...     def on_right(self, key, row, context):
-    ...         if self.begun is not None:
-    ...             yield {"call": key, "seconds": row["at"] - self.begun}
-    ...             del self.begun
+    ...         self.answered = row["at"]
     ...     def on_timer(self, key, time, context):
-    ...         if self.begun is not None:
-    ...             yield {"call": key, "seconds": None}
+    ...         yield {"call": key, "seconds": None if self.answered is None else self.answered - self.begun}
+    ...         del self.begun, self.answered
     >>> flow, out = ef.Dataflow("calls"), []
     >>> calls = flow.read(ef.from_items([{"id": 1, "ts": 0}, {"id": 2, "ts": 1}], event_time="ts", unit="s"))
     >>> answers = flow.read(ef.from_items([{"call": 1, "at": 7}], event_time="at", unit="s"))
