@@ -21,6 +21,7 @@ from .engine.source import Source
 from .environment import with_environment
 from .explain import explain, to_mermaid
 from .scheduler.configs.job import JobConfig
+from .scheduler.configs.run import PATHS
 from .scheduler.record.restoring.fitting import Allowed
 from .scheduler.record.restoring.run_claim import RESUME, RunClaim, StartOptions
 from .stream import Stream
@@ -164,7 +165,8 @@ def _with_absolute_folders(config: JobConfig) -> JobConfig:
         config = replace(config, checkpoint=replace(config.checkpoint, dir=folder))
     if config.state.dir is not None:
         config = replace(config, state=replace(config.state, dir=folder_or_url(config.state.dir, "StateConfig(dir=...)")))
-    return config
+    paths: dict[str, Any] = {name: str(Path(path).absolute()) for name in PATHS if (path := getattr(config.metrics, name)) is not None}
+    return replace(config, metrics=replace(config.metrics, **paths)) if paths else config
 
 
 def _savepoint(path: str | Path, allowed: Allowed) -> Savepoint:

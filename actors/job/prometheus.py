@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Iterator, Mapping
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from ...engine.errors import shown
+from ...scheduler.configs.run import LOOPBACK, MetricsConfig
 from ...scheduler.job.view_cursor import ViewCursor
 from ...scheduler.load.metrics import WorkerFigures
 from ...scheduler.protocol.effects import JobState
 from ...scheduler.protocol.requests import Responder, ShowFigures, ShowLoad, ShowView
+from .metrics_http import MetricsHttp, is_loopback, reachable
 from .tally import Distribution, Tally
+from .target_file import TargetFile
 from .tracing import Tracing, tracing
 
 _LABELS = ["job", "operator", "worker"]
@@ -47,29 +52,48 @@ NONE_YET = {("checkpoint", "", "complete"): 0, ("checkpoint", "", "failed"): 0}
 
 
 class MetricsServer:
-    """A server on loopback, on any free port if `port` is 0 or taken; `problem` then says so. Raises OSError without a free port."""
+    """The endpoint of one job. Raises OSError if its host or certificate can't be used, or there is no free port.
 
-    def __init__(self, job: str, port: int, responder: Responder) -> None:
+    `node`: the address of this machine for others. `problems`: what isn't as the settings say, such as another port; `warning`:
+    a risk of these settings.
+    """
+
+    def __init__(self, job: str, config: MetricsConfig, responder: Responder, node: str = LOOPBACK) -> None:
         self.collector = JobCollector(job, responder, tracing(job))
-        self.problem: str | None = None
+        self.problems: list[str] = []
         registry = CollectorRegistry()
         registry.register(self.collector)
         try:
-            self._server, self._thread = start_http_server(port, addr="127.0.0.1", registry=registry)
+            self._server = MetricsHttp(config, config.port, registry)
         except OSError as error:
-            self._server, self._thread = start_http_server(0, addr="127.0.0.1", registry=registry)
-            self.problem = (
-                f"metrics port {port} can't be used: {error.strerror}; metrics are on port {self._server.server_port}, and "
+            if error.errno != errno.EADDRINUSE and not (isinstance(error, PermissionError) and config.port):
+                raise
+            self._server = MetricsHttp(config, 0, registry)
+            self.problems.append(
+                f"metrics port {config.port} can't be used: {error.strerror}; metrics are on port {self._server.server_port}, and "
                 "MetricsConfig(port=0) always takes a free one"
             )
-        self.url = f"http://127.0.0.1:{self._server.server_port}/metrics"
+        address = f"{reachable(config.host, node)}:{self._server.server_port}"
+        self.url = f"{'http' if config.certificate is None else 'https'}://{address}/metrics"
+        self.warning: str | None = None
+        if not is_loopback(config.host) and config.token is None and config.certificate is None:
+            self.warning = (
+                f"everyone who reaches {address} can read the metrics: MetricsConfig(token=...) asks for a token, certificate= "
+                "encrypts, and host='127.0.0.1' keeps them on this machine"
+            )
+        self._target = None if config.discovery is None else TargetFile(config.discovery, job)
+        if self._target is not None:
+            try:
+                self._target.write(self.url)
+            except OSError as error:
+                self.problems.append(f"Prometheus can't discover the metrics: {shown(error)}")
 
-    def close(self) -> None:
-        """Stop serving."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(timeout=5)
+    def close(self, state: JobState) -> None:
+        """Stop serving; `state` is the job's last."""
+        self._server.close()
         self.collector.close()
+        if self._target is not None and state is not JobState.FAILED:
+            self._target.remove()
 
 
 class JobCollector(Collector):

@@ -196,16 +196,16 @@ class Coordinator:
 
     def _serve_metrics(self) -> None:
         """Serve metrics if possible: a job does not depend on it."""
-        name = self._plan.name
+        name, node = self._plan.name, ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
         try:
-            self._metrics = MetricsServer(name, self._config.metrics.port, self._interpreter)
-            problem = self._metrics.problem
+            self._metrics = server = MetricsServer(name, self._config.metrics, self._interpreter, node)
+            problems, warned = server.problems, server.warning
             self._interpreter.observe(self._note_state)
         except Exception as error:  # noqa: BLE001 -- the server is a library's, whatever it raises
-            problem = f"metrics can't be served: {shown(error)}"
-        if problem is not None:
-            _LOG.warning("job `%s`: %s", name, problem)
-            self._problems += (problem,)
+            problems, warned = [f"metrics can't be served: {shown(error)}"], None
+        for text in (*problems, *([] if warned is None else [warned])):
+            _LOG.warning("job `%s`: %s", name, text)
+        self._problems += tuple(problems)
 
     def _note_state(self, state: JobState, now: float) -> None:
         """Pass a change of the job's state to metrics and traces."""
@@ -338,7 +338,7 @@ class Coordinator:
         with self._interpreter.lock:
             metrics, self._metrics = self._metrics, None
         if metrics is not None:
-            metrics.close()
+            self._optional(metrics.close, self._interpreter.core.state)
         SocketFolder(self._security.job).remove()
         self._closed.set()
 

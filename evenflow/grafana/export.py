@@ -9,8 +9,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+from ..actors.job.target_file import target
 from ..engine.errors import ConnectorError
 
 HERE = Path(__file__).parent
@@ -20,9 +20,9 @@ def targets(jobs: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the jobs, with the addresses of their metrics, in the format of `file_sd_configs`.
 
     >>> targets({"clicks": "http://127.0.0.1:9400/metrics"})
-    [{'targets': ['127.0.0.1:9400'], 'labels': {'evenflow_job': 'clicks'}}]
+    [{'targets': ['127.0.0.1:9400'], 'labels': {'job': 'clicks', 'evenflow_job': 'clicks'}}]
     """
-    return [{"targets": [urlsplit(url).netloc], "labels": {"evenflow_job": name}} for name, url in sorted(jobs.items())]
+    return [target(name, url) for name, url in sorted(jobs.items())]
 
 
 def write(folder: Path, jobs: Mapping[str, str] | None) -> list[Path]:

@@ -5,7 +5,7 @@ Invariant: a `JobConfig` that exists can run; wrong settings are rejected by nam
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ...balancer.strategies import STRATEGIES
@@ -99,5 +99,6 @@ class JobConfig:
         return TaskSettings(self.network.batch_rows, linger, self.key_groups, self.metrics.enabled, save_state, self.state.settings())
 
     def of_run(self, job: str) -> RunConfig:
-        """Return the groups that the job's workers need."""
-        return RunConfig(self.network, self.metrics, self.checkpoint.url(job))
+        """Return the groups that the job's workers need: they serve no metrics, and need no token."""
+        measured = replace(self.metrics, token=None, certificate=None, key=None, discovery=None)
+        return RunConfig(self.network, measured, self.checkpoint.url(job))

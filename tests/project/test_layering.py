@@ -49,6 +49,7 @@ SHELLS = {
     "heartbeat": "gives signs of life in a thread",
     "job_storage": "copies savepoints in a thread",
     "local": "the thread of a local job",
+    "metrics_http": "answers Prometheus in threads",
     "outbox": "notes when batches left, for the limit of what is in flight",
     "pings": "asks processes whether they are there",
     "placement": "waits for nodes",

@@ -192,7 +192,7 @@ def settings() -> ef.JobConfig:
         balance=ef.BalanceConfig("hotspot"),
         autoscale=ef.AutoscaleConfig(ef.Ds2(min_change=2), max_parallelism=8, max_change=2, catch_up="1m"),
         network=ef.NetworkConfig(linger="1ms"),
-        metrics=ef.MetricsConfig(window="500ms", samples=False),
+        metrics=ef.MetricsConfig(window="500ms", samples=False, host="0.0.0.0", token="secret", discovery="/var/lib/evenflow"),
         worker=ef.WorkerConfig(cpus=0.5),
     )
 

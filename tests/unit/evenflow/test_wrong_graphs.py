@@ -191,6 +191,11 @@ SETTINGS = [
     (lambda: ef.WorkerConfig(placement="anywhere"), "placement is 'anywhere'; expected one of spread, pack"),
     (lambda: ef.WorkerConfig(cpus="1"), "cpus is '1'; expected a number"),
     (lambda: ef.MetricsConfig(port=99_999), "port is 99999; expected a whole number from 0 to 65535"),
+    (lambda: ef.MetricsConfig(host=""), "host is ''; expected an address or the name of a host"),
+    (lambda: ef.MetricsConfig(token="a b"), "MetricsConfig: token is not what a header can carry"),
+    (lambda: ef.MetricsConfig(token=""), "MetricsConfig: token is not what a header can carry"),
+    (lambda: ef.MetricsConfig(key="tls.key"), "MetricsConfig: key needs certificate="),
+    (lambda: ef.MetricsConfig(discovery="s3://bucket/targets"), "discovery is 's3://bucket/targets'; expected a path"),
 ]
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import socket
 from urllib.request import urlopen
 
+import evenflow as ef
 from evenflow.actors.job.prometheus import MetricsServer
 from evenflow.engine.source import SplitFigures
 from evenflow.scheduler.load.metrics import JobMetrics
@@ -26,7 +27,7 @@ def served_by(server):
         with urlopen(server.url) as answer:
             return answer.read().decode().splitlines()
     finally:
-        server.close()
+        server.close(JobState.FINISHED)
 
 
 def test_splits_of_a_source_are_served_with_their_lag_and_time():
@@ -35,7 +36,7 @@ def test_splits_of_a_source_are_served_with_their_lag_and_time():
     metrics.add(WorkerWindow("read-0", 0.0, 1.0, splits=splits))
     status = JobStatus("job", JobState.RUNNING, None, ("read-0",), 0, 1.0)
 
-    server = MetricsServer("job", 0, Job(metrics, status))
+    server = MetricsServer("job", ef.MetricsConfig(), Job(metrics, status))
     lines = served_by(server)
     names = 'job="job",operator="read",split="{}",worker="read-0"'
     served = {line for line in lines if line.startswith("evenflow_split_")}
@@ -49,7 +50,7 @@ def test_splits_of_a_source_are_served_with_their_lag_and_time():
 
 def test_a_restart_loop_is_in_the_metrics_from_its_first_attempt():
     status = JobStatus("job", JobState.RESTARTING, None, ("read-0",), 0, 0.0, restarts=41)
-    lines = served_by(MetricsServer("job", 0, Job(JobMetrics({"read-0": "read"}), status)))
+    lines = served_by(MetricsServer("job", ef.MetricsConfig(), Job(JobMetrics({"read-0": "read"}), status)))
     assert 'evenflow_restarts_total{job="job"} 41.0' in lines
     assert 'evenflow_job_state{job="job",state="restarting"} 1.0' in lines
     assert 'evenflow_job_state{job="job",state="running"} 0.0' in lines
@@ -61,11 +62,12 @@ def test_a_port_that_is_taken_is_a_problem_and_metrics_are_served_on_another():
     status = JobStatus("job", JobState.RUNNING, None, ("read-0",), 0, 1.0)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        server = MetricsServer("job", port, Job(JobMetrics({"read-0": "read"}), status))
+        server = MetricsServer("job", ef.MetricsConfig(port=port), Job(JobMetrics({"read-0": "read"}), status))
         assert served_by(server)
     other = int(server.url.split(":")[2].partition("/")[0])
     assert other != port
-    assert server.problem == (
+    problem = (
         f"metrics port {port} can't be used: Address already in use; metrics are on port {other}, "
         "and MetricsConfig(port=0) always takes a free one"
     )
+    assert server.problems == [problem]

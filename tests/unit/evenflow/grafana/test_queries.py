@@ -149,7 +149,9 @@ def test_the_command_writes_dashboards_and_the_configuration(tmp_path, capsys):
 def test_the_targets_are_the_ports_where_jobs_export_their_metrics(tmp_path, monkeypatch):
     monkeypatch.setattr("evenflow.cli.grafana.metrics_addresses", lambda: {"shop": "http://127.0.0.1:9400/metrics"})
     assert main(["grafana", "--output", str(tmp_path), "--targets"]) == 0
-    assert json.loads((tmp_path / "targets.json").read_text()) == [{"targets": ["127.0.0.1:9400"], "labels": {"evenflow_job": "shop"}}]
+    assert json.loads((tmp_path / "targets.json").read_text()) == [
+        {"targets": ["127.0.0.1:9400"], "labels": {"job": "shop", "evenflow_job": "shop"}}
+    ]
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path, capsys):
