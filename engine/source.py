@@ -24,13 +24,15 @@ class SplitFigures:
     """The progress of a reader with a split, for `job.metrics()`.
 
     `lag`: available records that were not yet returned, None if unknown. `newest`: the newest returned event time, in
-    microseconds. `idle`: whether the split is quiet, so that it doesn't hold event time back.
+    microseconds. `idle`: whether the split is quiet, so that it doesn't hold event time back. `position`: the number of the next
+    record, such as an offset; with `lag` it gives the lag in seconds.
     """
 
     split: str
     lag: int | None = None
     newest: int | None = None
     idle: bool = False
+    position: int | None = None
 
 
 class Source(ABC):

@@ -15,6 +15,7 @@ from ...scheduler.configs.run import LOOPBACK, MetricsConfig
 from ...scheduler.job.view_cursor import ViewCursor
 from ...scheduler.load.metrics import WorkerFigures
 from ...scheduler.protocol.effects import JobState
+from ...scheduler.protocol.failures import REQUESTED
 from ...scheduler.protocol.requests import Responder, ShowFigures, ShowLoad, ShowView
 from .metrics_http import MetricsHttp, is_loopback, reachable
 from .tally import Distribution, Tally
@@ -49,6 +50,11 @@ LOOK_EVERY = 5.0
 
 NONE_YET = {("checkpoint", "", "complete"): 0, ("checkpoint", "", "failed"): 0}
 """Counters that begin at 0, so that alerts can refer to events that have not happened yet."""
+
+NO_RESTARTS = dict.fromkeys(
+    (REQUESTED, "ConnectorError", "JobFailedError", "JobLostError", "RecordError", "StateBackendError", "StoreUnavailableError"), 0
+)
+"""The usual causes of restarts."""
 
 
 class MetricsServer:
@@ -120,7 +126,7 @@ class JobCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield the same families at every scrape; those of events that have not happened are empty."""
-        keyed = self._look()
+        keyed, now = self._look()
         workers = self._responder.ask(ShowFigures())
         for name, text in _COUNTERS.items():
             counter = CounterMetricFamily(f"evenflow_{name}", text, labels=_LABELS)
@@ -132,7 +138,7 @@ class JobCollector(Collector):
             for worker in workers:
                 gauge.add_metric([self._job, worker.operator, worker.worker], getattr(worker, name))
             yield gauge
-        yield self._watermarks(workers)
+        yield from self._watermarks(workers, now)
         yield from self._splits(workers)
         yield self._latency(workers)
         yield from self._evenness(keyed)
@@ -144,8 +150,8 @@ class JobCollector(Collector):
             self._look()
             self._traces.close()
 
-    def _look(self) -> list[str]:
-        """Add the news to the tally; return the operators that have keyed state."""
+    def _look(self) -> tuple[list[str], float]:
+        """Add the news to the tally; return the operators that have keyed state, and the time of the job."""
         with self._looking:
             view = self._responder.ask(ShowView(self._cursor.since))
             news = self._cursor.advance(view)
@@ -153,7 +159,7 @@ class JobCollector(Collector):
             if self._traces is not None:
                 self._traces.add(view, news)
             self._looked = view.now
-        return [stage.name for stage in view.stages if stage.table is not None]
+        return [stage.name for stage in view.stages if stage.table is not None], view.now
 
     def _evenness(self, keyed: list[str]) -> Iterator[Metric]:
         uneven = GaugeMetricFamily("evenflow_imbalance", "Load of the hottest worker over the mean", labels=["job", "operator"])
@@ -168,8 +174,10 @@ class JobCollector(Collector):
     def _happened(self) -> Iterator[Metric]:
         tally = self._tally
         job, operators = ["job"], ["job", "operator"]
-        restarts = CounterMetricFamily("evenflow_restarts", "How often the job was restored from its last checkpoint", labels=job)
-        restarts.add_metric([self._job], tally.restarts)
+        restarted = "How often the job was restored from its last checkpoint, by the class of the error, or `requested`"
+        restarts = CounterMetricFamily("evenflow_restarts", restarted, labels=[*job, "cause"])
+        for cause, count in {**NO_RESTARTS, **tally.restarts}.items():
+            restarts.add_metric([self._job, cause], count)
         yield restarts
         states = GaugeMetricFamily("evenflow_job_state", "1 for the state that the job is in, 0 for the others", labels=[*job, "state"])
         for one in JobState:
@@ -179,6 +187,17 @@ class JobCollector(Collector):
         newest = GaugeMetricFamily("evenflow_checkpoint_age_seconds", age, labels=job)
         newest.add_metric([self._job], tally.checkpoint_age)
         yield newest
+        size = GaugeMetricFamily("evenflow_checkpoint_size_bytes", "All files of the newest complete checkpoint", labels=job)
+        size.add_metric([self._job], tally.checkpoint_size)
+        yield size
+        saved = CounterMetricFamily("evenflow_checkpoint_saved_bytes", "Bytes of state written for checkpoints", labels=job)
+        saved.add_metric([self._job], tally.checkpoint_saved)
+        yield saved
+        still = "Seconds since the job last took or sent rows or completed a checkpoint"
+        progress = GaugeMetricFamily("evenflow_no_progress_seconds", still, labels=job)
+        progress.add_metric([self._job], tally.no_progress_seconds)
+        yield progress
+        yield from self._source_lags()
         yield self._histogram("recovery_seconds", "From a failure to all workers running again", job, {"": tally.recovery_seconds})
         yield self._histogram("checkpoint_seconds", "How long checkpoints took", job, {"": tally.checkpoint_seconds})
         yield self._histogram("migration_seconds", "How long moves of keys took", operators, tally.migration_seconds)
@@ -203,12 +222,29 @@ class JobCollector(Collector):
             histogram.add_metric([self._job, operator][: len(labels)], distribution.buckets(), distribution.sum)
         return histogram
 
-    def _watermarks(self, workers: list[WorkerFigures]) -> Metric:
-        gauge = GaugeMetricFamily("evenflow_watermark_seconds", "Event time of the worker, in seconds", labels=_LABELS)
+    def _watermarks(self, workers: list[WorkerFigures], now: float) -> Iterator[Metric]:
+        marks = GaugeMetricFamily("evenflow_watermark_seconds", "Event time of the worker, in seconds", labels=_LABELS)
+        behind = "The clock less the lowest event time of the operator's workers; tells a delay if events are timed by the clock"
+        lag = GaugeMetricFamily("evenflow_watermark_lag_seconds", behind, labels=["job", "operator"])
+        lowest: dict[str, float] = {}
         for worker in workers:
             if worker.watermark is not None:
-                gauge.add_metric([self._job, worker.operator, worker.worker], worker.watermark / 1e6)
-        return gauge
+                mark = worker.watermark / 1e6
+                marks.add_metric([self._job, worker.operator, worker.worker], mark)
+                lowest[worker.operator] = min(mark, lowest.get(worker.operator, mark))
+        for operator, mark in lowest.items():
+            lag.add_metric([self._job, operator], now - mark)
+        yield from (marks, lag)
+
+    def _source_lags(self) -> Iterator[Metric]:
+        labels = ["job", "operator"]
+        records = GaugeMetricFamily("evenflow_source_lag_records", "Available records that the source has not read", labels=labels)
+        waited = "Seconds since the oldest record that the source has not read became available, at least"
+        seconds = GaugeMetricFamily("evenflow_source_lag_seconds", waited, labels=labels)
+        for operator, lag in self._tally.source_lags.items():
+            records.add_metric([self._job, operator], lag.records)
+            seconds.add_metric([self._job, operator], lag.seconds)
+        yield from (records, seconds)
 
     def _splits(self, workers: list[WorkerFigures]) -> Iterator[Metric]:
         labels = [*_LABELS, "split"]

@@ -9,12 +9,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from ...engine.protocol.ids import stage_of
+from ...engine.protocol.ids import FIRST_ATTEMPT, stage_of
 from ...scheduler.job.view_cursor import ViewNews
+from ...scheduler.load.source_lag import Lag, SourceLags
 from ...scheduler.protocol.effects import JobState
 from ...scheduler.protocol.reports import CheckpointState
 from ...scheduler.protocol.view import JobView
@@ -52,21 +53,29 @@ class Tally:
 
     def __init__(self) -> None:
         self.state: JobState | None = None
-        self.restarts = 0
-        """The number of times that the job was restored from its last checkpoint."""
+        self.restarts: Mapping[str, int] = {}
+        """The number of times that the job was restored from its last checkpoint, by cause."""
+        self.no_progress_seconds = 0.0
+        self.source_lags: Mapping[str, Lag] = {}
+        """The lag of each source that knows it, by operator."""
         self.checkpoint_age = 0.0
         """Seconds since the newest complete checkpoint or, before the first, since the first view."""
         self._completed_at: float | None = None
         self.latencies: dict[str, Distribution] = {}
         self.migration_seconds: dict[str, Distribution] = {}
+        self.checkpoint_size, self.checkpoint_saved = 0, 0
+        """The bytes of the newest complete checkpoint, and those written for all so far."""
         self.checkpoint_seconds, self.recovery_seconds = Distribution(DURATIONS), Distribution(DURATIONS)
         self.ended: Counter[tuple[str, str, str]] = Counter()
         self.decisions: Counter[tuple[str, str]] = Counter()
         self._downtime = Downtime()
+        self._lags, self._attempt = SourceLags(), FIRST_ATTEMPT
 
     def add(self, view: JobView, news: ViewNews) -> None:
         """Count the news of a view."""
-        self.state, self.restarts = view.status.state, view.status.restarts
+        self.state, self.restarts = view.status.state, view.status.restart_causes
+        self.no_progress_seconds = view.status.no_progress_seconds
+        self._measure_lags(view, news)
         complete = [one for one in view.checkpoints if one.state is CheckpointState.COMPLETE]
         ends = [one.began_at + (one.seconds or 0.0) for one in complete if one.began_at is not None]
         self._completed_at = max([view.now if self._completed_at is None else self._completed_at, *ends])
@@ -78,6 +87,9 @@ class Tally:
         for checkpoint in news.checkpoints:
             self.ended["checkpoint", "", checkpoint.state.value] += 1
             self.checkpoint_seconds.add([checkpoint.seconds or 0.0])
+            self.checkpoint_saved += checkpoint.saved_bytes
+            if checkpoint.state is CheckpointState.COMPLETE:
+                self.checkpoint_size = checkpoint.state_bytes
         for migration in news.migrations:
             self.ended["migration", migration.operator, migration.state.value] += 1
             self.migration_seconds.setdefault(migration.operator, Distribution(DURATIONS)).add([migration.seconds or 0.0])
@@ -85,6 +97,17 @@ class Tally:
             self.ended["scaling", scaling.operator, scaling.state.value] += 1
         for decision in news.decisions:
             self.decisions[decision.policy, OUTCOMES.get(decision.done.split(maxsplit=1)[0].rstrip(":"), "other")] += 1
+
+    def _measure_lags(self, view: JobView, news: ViewNews) -> None:
+        if view.status.attempt != self._attempt:
+            self._lags.restart()
+            self._attempt = view.status.attempt
+        sources = {worker for stage in view.stages if stage.is_source for worker in stage.workers}
+        self._lags.follow(sources)
+        for window in news.windows:
+            if window.worker in sources:
+                self._lags.add(window)
+        self.source_lags = self._lags.by_operator(view.now)
 
     def note_state(self, state: JobState, now: float) -> None:
         """Note that the job's state has changed at time `now`."""

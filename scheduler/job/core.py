@@ -190,6 +190,7 @@ class JobCore:
         if isinstance(report, WorkerWindow):
             window = job.dropped_records.taken(report)
             job.metrics.add(window)
+            job.progress.add(window)
             if worker in job.sources:
                 job.quiet.add(window)
             self.balancing.add(window)
@@ -268,6 +269,7 @@ class JobCore:
         """Advance to time `now`. `cluster`: its current state, None where there are no nodes."""
         self._job.passes(now)
         if not self.state.final:
+            self._job.progress.look(now, self._job.checkpoints.completed)
             self._attempts.tick()
             self.checkpointing.tick()
             self._advance()

@@ -177,6 +177,8 @@ class RequestHandler:
                 *(job.quiet.problems if not job.state.final else ()),
             ),
             restarts=job.restarts,
+            restart_causes=dict(job.restart_causes),
+            no_progress_seconds=0.0 if job.state.final else job.progress.still_seconds,
             next_try=max(0.0, job.next_try - job.now) if restarting else None,
         )
 

@@ -14,7 +14,7 @@ from ...engine.errors import JobLostError
 from ...engine.protocol.ids import Attempt, CheckpointNumber, WorkerId
 from ...state.errors import CorruptCheckpointError, EvenflowError, StoreUnavailableError
 from ..protocol.effects import Deploy, FindOlder, JobState, RestoreSinks, Warn
-from ..protocol.failures import failure_of
+from ..protocol.failures import cause_of, failure_of
 from ..protocol.restore_point import RestorePoint
 from ..protocol.storage_answers import OlderFound, SinksRestored
 from ..record.job_record import JobRecord
@@ -128,6 +128,7 @@ class Attempts:
         job.quiet.reset()
         self._accident = None
         job.restarts += 1
+        job.restart_causes[cause_of(None if trouble is None else trouble[0])] += 1
         self._ran, job.completed_before = False, job.checkpoints.completed
         self._phase, job.next_try = _Phase.DELAY, job.now + delay
         if delay <= 0:

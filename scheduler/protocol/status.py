@@ -22,9 +22,10 @@ class JobStatus(Shown):
     `error`: why the job failed or, while it is restarting, why it last restored its last checkpoint. `problems`: those that don't
     stop the job: the newest problems of operators, such as a table that could not be read again; why it restored its last
     checkpoint, until it has completed another; and inputs that have given nothing for 10 s and hold event time back. `restarts`:
-    how often it restored its last checkpoint; `attempt` rises each time. `next_try`: seconds until the next attempt, None while
-    it doesn't restart. `places`: each worker's process and node, `spares`: the warm spares that have started; a local job has
-    neither.
+    how often it restored its last checkpoint, `restart_causes`: by the class of the error, or `requested`; `attempt` rises each
+    time. `next_try`: seconds until the next attempt, None while it doesn't restart. `places`: each worker's process and node,
+    `spares`: the warm spares that have started; a local job has neither. `no_progress_seconds`: since the job last took or sent
+    rows or completed a checkpoint, 0.0 once it has ended.
     """
 
     name: str
@@ -40,6 +41,8 @@ class JobStatus(Shown):
     problems: tuple[str, ...] = ()
     restarts: int = 0
     next_try: float | None = None
+    restart_causes: Mapping[str, int] = field(default_factory=dict)
+    no_progress_seconds: float = 0.0
 
     def __str__(self) -> str:
         facts = f"job `{self.name}`: {self.state.value}, {self.running_seconds:.1f} s, {self.completed_checkpoints} checkpoints{self.again}"

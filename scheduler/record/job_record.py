@@ -5,7 +5,7 @@ Invariant: effects are taken in the order in which they were emitted, each with 
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import replace
 
 from ...balancer.snapshot import LoadSnapshot
@@ -18,6 +18,7 @@ from ..configs.job import JobConfig
 from ..load.dropped_records import DroppedRecords
 from ..load.load_snapshot import load_snapshot
 from ..load.metrics import JobMetrics, OperatorLoad
+from ..load.progress import Progress
 from ..load.quiet_inputs import QuietInputs
 from ..protocol.effects import Effect, JobState, StopOrder
 from ..protocol.failures import Failure
@@ -56,6 +57,8 @@ class JobRecord:
         self.attempt = begin.attempt
         self.restarts, self.next_try = 0, 0.0
         """The number of restarts, and the time at which the newest attempt begins or began."""
+        self.restart_causes: Counter[str] = Counter()
+        """The number of restarts by the class of the error that caused them, or `requested`."""
         self.trouble: tuple[EvenflowError, str] | None = None
         """The error that caused the last restart, and its description; None if that restart was requested."""
         self.completed_before = 0
@@ -69,6 +72,7 @@ class JobRecord:
         self.migrations = Migrations(plan.tables)
         self.problems: deque[str] = deque(maxlen=PROBLEMS)
         self.quiet = QuietInputs()
+        self.progress = Progress()
         self.rescales = Operations[Rescaling]()
         self.failures = Newest[Failure](FAILURES)
         self.dropped_records = DroppedRecords()

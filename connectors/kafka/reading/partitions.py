@@ -72,6 +72,11 @@ class Partition:
         return self.stop is not None and self.next >= self.stop
 
     @property
+    def is_known(self) -> bool:
+        """True if the end is known."""
+        return self.stop is not None or self.end is not None
+
+    @property
     def lag(self) -> int:
         """The number of offsets between the next one to emit and the end."""
         end = self.end if self.stop is None else self.stop

@@ -139,7 +139,13 @@ class KafkaReader(SourceReader):
     def split_figures(self) -> list[SplitFigures]:
         now, many = self._clocks.now(), len(self._plan.topics.names) > 1
         return [
-            SplitFigures(f"{p.topic}-{p.number}" if many else str(p.number), p.lag, p.newest, self._partitions.is_idle(p, now))
+            SplitFigures(
+                f"{p.topic}-{p.number}" if many else str(p.number),
+                p.lag if p.is_known else None,
+                p.newest,
+                self._partitions.is_idle(p, now),
+                p.next,
+            )
             for p in self._partitions
         ]
 

@@ -53,7 +53,7 @@ def test_prometheus_finds_the_coordinator_where_it_is_and_no_longer_when_the_job
         os.kill(pid(job, "coordinator"), signal.SIGKILL)
         until(lambda: target() != first, "the next coordinator has written its address")
         until(lambda: job.status().completed_checkpoints > before, "the next coordinator has completed a checkpoint")
-        assert 'evenflow_restarts_total{job="found"' in scraped(target(), "s3cret")
+        assert 'evenflow_restarts_total{cause="JobLostError",job="found"} 1.0' in scraped(target(), "s3cret")
     finally:
         job.cancel()
         job.wait("60s")

@@ -33,7 +33,7 @@ def served_by(server):
 def test_splits_of_a_source_are_served_with_their_lag_and_time():
     metrics = JobMetrics({"read-0": "read"})
     splits = (SplitFigures("0", lag=7, newest=2_500_000), SplitFigures("1", idle=True))
-    metrics.add(WorkerWindow("read-0", 0.0, 1.0, splits=splits))
+    metrics.add(WorkerWindow("read-0", 0.0, 1.0, splits=splits, watermark=400_000))
     status = JobStatus("job", JobState.RUNNING, None, ("read-0",), 0, 1.0)
 
     server = MetricsServer("job", ef.MetricsConfig(), Job(metrics, status))
@@ -46,12 +46,14 @@ def test_splits_of_a_source_are_served_with_their_lag_and_time():
         f"evenflow_split_idle{{{names.format(0)}}} 0.0",
         f"evenflow_split_idle{{{names.format(1)}}} 1.0",
     }
+    assert 'evenflow_watermark_lag_seconds{job="job",operator="read"} 0.6' in lines
 
 
 def test_a_restart_loop_is_in_the_metrics_from_its_first_attempt():
-    status = JobStatus("job", JobState.RESTARTING, None, ("read-0",), 0, 0.0, restarts=41)
+    status = JobStatus("job", JobState.RESTARTING, None, ("read-0",), 0, 0.0, restarts=41, restart_causes={"StateFolderError": 41})
     lines = served_by(MetricsServer("job", ef.MetricsConfig(), Job(JobMetrics({"read-0": "read"}), status)))
-    assert 'evenflow_restarts_total{job="job"} 41.0' in lines
+    assert 'evenflow_restarts_total{cause="StateFolderError",job="job"} 41.0' in lines
+    assert 'evenflow_restarts_total{cause="JobLostError",job="job"} 0.0' in lines
     assert 'evenflow_job_state{job="job",state="restarting"} 1.0' in lines
     assert 'evenflow_job_state{job="job",state="running"} 0.0' in lines
     assert 'evenflow_checkpoints_total{job="job",state="complete"} 0.0' in lines

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from evenflow.actors.job.tally import Tally
 from evenflow.scheduler.job.view_cursor import ViewCursor
+from evenflow.scheduler.load.source_lag import Lag
 from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.scheduler.policies.controller import UNDER_WAY, DecisionRecord
 from evenflow.scheduler.policies.dataflow.figures import OperatorFigures
@@ -17,6 +20,7 @@ from evenflow.scheduler.protocol.status import JobStatus
 from evenflow.scheduler.protocol.view import JobView, StageView
 
 STAGES = (StageView("count", ("count",), ("count-0",), (), False),)
+SOURCE = StageView("read", ("read",), ("read-0",), ("count",), True)
 SEEN = DataflowSnapshot((OperatorFigures("count", 2),))
 
 
@@ -30,8 +34,9 @@ class Counted:
         self.tally.add(view, self._cursor.advance(view))
 
 
-def view(now: float, *windows: WorkerWindow, restarts: int = 0, **parts: object) -> JobView:
-    return JobView(now, JobStatus("shop", JobState.RUNNING, None, ("count-0",), 0, now, restarts=restarts), STAGES, windows, **parts)
+def view(now: float, *windows: WorkerWindow, status: dict[str, object] | None = None, **parts: object) -> JobView:
+    told = JobStatus("shop", JobState.RUNNING, None, ("count-0",), 0, now, **(status or {}))
+    return JobView(now, told, STAGES, windows, **parts)
 
 
 def window(start: float, *latencies: float) -> WorkerWindow:
@@ -87,12 +92,32 @@ def test_a_recovery_lasts_until_the_job_runs_and_is_none_if_the_job_ends():
     assert tally.recovery_seconds.sum == 2.0
 
 
-def test_restarts_are_those_that_the_job_reports():
+def test_restarts_are_counted_by_cause():
     counted = Counted()
     tally = counted.tally
     for restarts in (0, 3, 41):
-        counted.add(view(float(restarts), restarts=restarts))
-    assert (tally.restarts, tally.state) == (41, JobState.RUNNING)
+        counted.add(view(float(restarts), status={"restart_causes": {"JobLostError": restarts}, "no_progress_seconds": 7.0}))
+    assert (tally.restarts, tally.state, tally.no_progress_seconds) == ({"JobLostError": 41}, JobState.RUNNING, 7.0)
+
+
+def test_bytes_of_checkpoints_are_those_of_the_newest_and_those_written_for_all():
+    counted = Counted()
+    tally = counted.tally
+    first = replace(checkpoint(1, CheckpointState.COMPLETE, 0.5), state_bytes=100, saved_bytes=100)
+    second = replace(checkpoint(2, CheckpointState.COMPLETE, 0.5), state_bytes=130, saved_bytes=30)
+    failed = checkpoint(3, CheckpointState.FAILED, 0.5)
+    for now, reports in ((2.0, (first,)), (3.0, (first, second)), (4.0, (second, failed))):
+        counted.add(view(now, checkpoints=reports))
+    assert (tally.checkpoint_size, tally.checkpoint_saved) == (130, 130)
+
+
+def test_lag_is_that_of_sources_and_begins_again_with_the_next_attempt():
+    counted = Counted()
+    tally = counted.tally
+    for now, attempt, backlog in ((2.0, 1, 5), (3.0, 1, 8), (4.0, 2, 3)):
+        read, count = (WorkerWindow(name, now - 1.0, 1.0, backlog=backlog) for name in ("read-0", "count-0"))
+        counted.add(replace(view(now, read, count, status={"attempt": attempt}), stages=(SOURCE, *STAGES)))
+        assert tally.source_lags == {"read": Lag(backlog, now - 2.0 if attempt == 1 else 0.0)}
 
 
 def test_the_age_of_the_newest_checkpoint_counts_from_its_end_or_from_the_first_view():

@@ -99,20 +99,29 @@ def test_the_page_on_monitoring_has_alerts():
     assert len(RULES) == PAGE.read_text().count("- alert: ") >= 5
 
 
+def test_the_page_on_monitoring_lists_every_metric(scraped):
+    _, _, rest = PAGE.read_text().partition("## Metrics")
+    listed = set(re.findall(r"`([a-z_]+)`", rest.partition("\n## ")[0]))
+    families = {name.removeprefix("evenflow_").removesuffix("_bucket") for name in scraped[0] if not name.endswith(("_sum", "_count"))}
+    assert families <= listed, families - listed
+
+
 def test_an_event_is_counted_once_however_often_it_is_read(scraped):
     values = {(sample.name, *sample.labels.values()): sample.value for sample in scraped[1]}
     assert values["evenflow_checkpoints_total", "shop", "complete"] >= 1
     assert values["evenflow_scalings_total", "shop", "count", "done"] == 1
     assert values["evenflow_migrations_total", "shop", "count", "done"] == values["evenflow_migration_seconds_count", "shop", "count"]
     assert values["evenflow_recovery_seconds_count", "shop"] == 1
-    assert values["evenflow_restarts_total", "shop"] == 0
+    assert values["evenflow_restarts_total", "requested", "shop"] == 0
+    assert values["evenflow_source_lag_records", "shop", "generate"] >= 0
+    assert values["evenflow_no_progress_seconds", "shop"] < patience(60)
     assert values["evenflow_job_state", "shop", "running"] == 1
     assert values["evenflow_recovery_seconds_sum", "shop"] == 2.0
 
 
 def test_labels_are_those_of_the_plan_and_of_few_states(scraped):
     labels = {label for _, labels in scraped[0].items() for label in labels}
-    assert labels == {"job", "operator", "worker", "split", "quantile", "le", "state", "policy", "outcome"}
+    assert labels == {"job", "operator", "worker", "split", "quantile", "le", "state", "policy", "outcome", "cause"}
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,7 @@ def test_a_restart_is_logged_and_shown_with_its_cause_and_the_next_try():
     assert job.logged == ["job `f`: " + cause.format(", in 4 s")]
     status = job.ask(ShowStatus(), now=2.5)
     assert (status.state, status.error, status.restarts, status.next_try) == (JobState.RESTARTING, error, 1, 2.5)
+    assert status.restart_causes == {"JobError": 1}
     assert status.problems == (cause.format(""),)
     assert "restarting, 2.5 s, 0 checkpoints, 1 restart, the next try in 2.5 s" in str(status)
     job.restart(5.0)

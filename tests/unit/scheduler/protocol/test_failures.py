@@ -7,7 +7,7 @@ from acting_job import ActingJob
 
 import evenflow as ef
 from evenflow.engine.errors import JobLostError, RecordError
-from evenflow.scheduler.protocol.failures import MOST, failure_of
+from evenflow.scheduler.protocol.failures import MOST, cause_of, failure_of
 from evenflow.scheduler.protocol.requests import Fail, ShowView
 
 
@@ -20,6 +20,15 @@ def test_a_value_that_can_not_be_shown_fails_nothing():
     failure = failure_of(RecordError("parse", "no number", key="JFK", record={"v": Unshowable()}), 1.0)
     assert failure.key == "'JFK'"
     assert "its __repr__ raises RuntimeError" in failure.record
+
+
+class Refused(RecordError):
+    """An error of a user's program."""
+
+
+def test_causes_are_classes_of_evenflow_so_that_there_are_few():
+    errors = [Refused("parse", "no"), JobLostError("gone"), None]
+    assert [cause_of(error) for error in errors] == ["RecordError", "JobLostError", "requested"]
 
 
 def test_long_texts_are_cut():
