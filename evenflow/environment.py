@@ -43,7 +43,7 @@ def with_environment(config: JobConfig, environment: Mapping[str, str]) -> JobCo
         text = environment.get(variable, "")
         group = getattr(config, setting.group)
         default = {field.name: field.default for field in fields(group)}
-        if not text or setting.name not in default or getattr(group, setting.name) != default[setting.name]:
+        if not text or getattr(group, setting.name) != default[setting.name]:
             continue
         try:
             given = replace(group, **{setting.name: setting.kind(text)})

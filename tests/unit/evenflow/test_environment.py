@@ -61,10 +61,9 @@ def test_a_value_that_can_not_be_used_is_refused_by_the_variable_s_name(name, va
 
 
 def test_variables_name_settings_of_a_job():
-    """A version without a setting ignores its variable: the host of metrics is a setting of later ones."""
     groups = {field.name: field.default_factory for field in fields(ef.JobConfig)}
     names = {name for name, setting in VARIABLES.items() if setting.name in {field.name for field in fields(groups[setting.group])}}
-    assert VARIABLES.keys() - names <= {"EVENFLOW_METRICS_HOST"}
+    assert VARIABLES.keys() == names
 
 
 def test_a_job_keeps_its_state_in_the_folder_of_its_environment(no_waiting_and_no_cluster, tmp_path, monkeypatch):
