@@ -16,7 +16,7 @@ UV := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
 
-.PHONY: help install test check lint format api types doctest unit coverage cluster spark demo chaos chaos-kafka simulate bench docs pictures dist java browser clean
+.PHONY: help install test check lint format api types doctest unit coverage cluster spark demo chaos chaos-kafka simulate bench docs pictures dist java browser promtool clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -26,7 +26,7 @@ install: $(INSTALLED) ## the environment in .venv; PYTHON=... chooses the interp
 test: $(INSTALLED) java ## the first check, a few minutes: style, types, docstrings, unit tests, the most important tests on Ray and Spark
 	@$(BIN)/python .ci/parts.py test
 
-check: $(INSTALLED) java browser ## all other tests: many seeds, benchmarks, chaos, hosts, the page in a browser
+check: $(INSTALLED) java browser promtool ## all other tests: many seeds, benchmarks, chaos, hosts, the page in a browser
 	@$(BIN)/python .ci/parts.py check
 
 lint: $(INSTALLED) ## style, and changes of the public API that would break programs
@@ -47,7 +47,7 @@ types: $(INSTALLED) ## mypy --strict
 doctest: $(INSTALLED) ## the examples in docstrings
 	$(BIN)/python -m pytest tests/docstrings
 
-unit: $(INSTALLED) ## all tests without Ray and Spark
+unit: $(INSTALLED) promtool ## all tests without Ray and Spark
 	$(BIN)/python -m pytest tests/unit tests/simulation tests/project
 
 COVERAGE = $(BIN)/python -m coverage
@@ -64,7 +64,7 @@ coverage: $(INSTALLED) ## the lines that tests without Ray reach; fails below 95
 	  total="$$($(COVERAGE) report --include "$$each/*" --format total | head -n 1)" || failed=1; echo "$$each: $$total % of the lines"; \
 	done; exit $$failed
 
-cluster: $(INSTALLED) browser ## tests on a local Ray cluster
+cluster: $(INSTALLED) browser promtool ## tests on a local Ray cluster
 	$(BIN)/python -m pytest tests/cluster
 
 spark: $(INSTALLED) java ## tests on Ray and Spark
@@ -121,6 +121,9 @@ java:
 browser:
 	@$(find_browser)
 
+promtool:
+	@$(find_promtool)
+
 define make_environment
 new_enough() { "$$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }; \
 if new_enough "$(BIN)/python" && "$(BIN)/python" -m pip --version >/dev/null 2>&1; then exit 0; fi; \
@@ -168,4 +171,18 @@ if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 fi; \
 echo "The web page is tested in Chromium, which is not installed." >&2; \
 echo "Install it (on Debian and Ubuntu: sudo apt-get install chromium), or set CHROMIUM to its path." >&2; exit 1
+endef
+
+# The package is extracted and not installed: it would start a Prometheus server.
+define find_promtool
+if [ -n "$${PROMTOOL:-}" ] || [ -x build/promtool/promtool ] || command -v promtool >/dev/null; then exit 0; fi; \
+if command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null; then \
+  folder="$$(mktemp -d)"; trap 'rm -rf "$$folder"' EXIT; chmod 755 "$$folder"; \
+  if [ "$$(id -u)" = 0 ]; then apt-get update -q || true; fi; \
+  if (cd "$$folder" && apt-get download -q prometheus && dpkg-deb -x prometheus_*.deb .); then \
+    mkdir -p build/promtool && mv "$$folder/usr/bin/promtool" build/promtool/promtool; exit 0; \
+  fi; \
+fi; \
+echo "The alert rules are tested by promtool of Prometheus, which was not found." >&2; \
+echo "Install Prometheus (on Debian and Ubuntu: sudo apt-get install prometheus), or set PROMTOOL to the path of promtool." >&2; exit 1
 endef

@@ -187,6 +187,11 @@ class JobCollector(Collector):
         newest = GaugeMetricFamily("evenflow_checkpoint_age_seconds", age, labels=job)
         newest.add_metric([self._job], tally.checkpoint_age)
         yield newest
+        wanted = "Seconds between two checkpoints by the job's settings; none if it takes one at its end only"
+        interval = GaugeMetricFamily("evenflow_checkpoint_interval_seconds", wanted, labels=job)
+        if tally.checkpoint_interval is not None:
+            interval.add_metric([self._job], tally.checkpoint_interval)
+        yield interval
         size = GaugeMetricFamily("evenflow_checkpoint_size_bytes", "All files of the newest complete checkpoint", labels=job)
         size.add_metric([self._job], tally.checkpoint_size)
         yield size

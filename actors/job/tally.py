@@ -60,6 +60,8 @@ class Tally:
         """The lag of each source that knows it, by operator."""
         self.checkpoint_age = 0.0
         """Seconds since the newest complete checkpoint or, before the first, since the first view."""
+        self.checkpoint_interval: float | None = None
+        """Seconds between two checkpoints by the job's settings, if it takes any before its end."""
         self._completed_at: float | None = None
         self.latencies: dict[str, Distribution] = {}
         self.migration_seconds: dict[str, Distribution] = {}
@@ -75,6 +77,7 @@ class Tally:
         """Count the news of a view."""
         self.state, self.restarts = view.status.state, view.status.restart_causes
         self.no_progress_seconds = view.status.no_progress_seconds
+        self.checkpoint_interval = view.checkpoint_interval
         self._measure_lags(view, news)
         complete = [one for one in view.checkpoints if one.state is CheckpointState.COMPLETE]
         ends = [one.began_at + (one.seconds or 0.0) for one in complete if one.began_at is not None]

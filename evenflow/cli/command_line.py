@@ -58,7 +58,7 @@ COMMANDS = {
     "autoscaler": Command(_AUTOSCALER, "switch automatic scaling of a job on or off"),
     "decisions": Command(_AUTOSCALER, "a job's scaling decisions: change, reason, outcome"),
     "plan": Command("evenflow.cli.plan", "a policy's plan for a snapshot or a time of a recording, without a cluster"),
-    "grafana": Command("evenflow.cli.grafana", "write dashboards for Grafana, and a configuration of Prometheus"),
+    "grafana": Command("evenflow.cli.grafana", "write dashboards for Grafana, and alert rules and a configuration for Prometheus"),
     "k8s": Command("evenflow.cli.k8s", "a job on Kubernetes: its resources, a Helm chart, an image"),
     "doctor": Command("evenflow.cli.doctor", "check this machine for the requirements of jobs"),
     "bench": Command("evenflow.bench.command", "benchmarks: data, run, compare"),

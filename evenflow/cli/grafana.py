@@ -1,4 +1,4 @@
-"""`evenflow grafana --output DIR`: write dashboards for Grafana, and a configuration with which Prometheus finds the jobs."""
+"""`evenflow grafana --output DIR`: write dashboards for Grafana, and alert rules and a configuration for Prometheus."""
 
 from __future__ import annotations
 

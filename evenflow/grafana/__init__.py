@@ -1,1 +1,1 @@
-"""`evenflow grafana`: dashboards for Grafana, and a configuration with which Prometheus finds the jobs."""
+"""`evenflow grafana`: dashboards for Grafana, alert rules, and a configuration with which Prometheus finds the jobs."""

@@ -1,4 +1,4 @@
-"""Writes a folder with dashboards for Grafana and a configuration of Prometheus that finds the running jobs.
+"""Writes a folder with dashboards for Grafana, alert rules for Prometheus, and its configuration that finds the running jobs.
 
 `targets.json` has the format of Prometheus's `file_sd_configs`; Prometheus reads it again whenever it changes.
 """
@@ -27,7 +27,7 @@ def targets(jobs: Mapping[str, str]) -> list[dict[str, Any]]:
 
 def write(folder: Path, jobs: Mapping[str, str] | None) -> list[Path]:
     """Write the files, and the targets if jobs are given; return their paths. Raises ConnectorError if the folder can't be written."""
-    shipped = [*sorted(HERE.glob("dashboards/*.json")), HERE / "prometheus.yml"]
+    shipped = [*sorted(HERE.glob("dashboards/*.json")), HERE / "alerts.yml", HERE / "prometheus.yml"]
     texts = {path.relative_to(HERE): path.read_text(encoding="utf-8") for path in shipped}
     if jobs is not None:
         texts[Path("targets.json")] = json.dumps(targets(jobs), indent=1) + "\n"

@@ -10,8 +10,8 @@ import yaml
 
 from .deployment import Deployment, Resource
 
-RULES = Path(__file__).with_name("alerts.yml")
-"""A file of rules in the format of Prometheus's `rule_files`."""
+RULES = Path(__file__).parents[1] / "grafana" / "alerts.yml"
+"""The alert rules that `evenflow grafana` writes, in the format of Prometheus's `rule_files`."""
 
 
 def prometheus_rule(job: Deployment, rules: str, written: Callable[[str], str] = str) -> Resource:

@@ -64,6 +64,7 @@ class Viewing:
             cluster=cluster,
             worker_cpus=job.config.worker.cpus,
             saves_state=job.config.checkpoint.saves_state,
+            checkpoint_interval=job.config.checkpoint.interval_s,
         )
 
     def _stage(self, stage: Stage) -> StageView:

@@ -68,7 +68,8 @@ class JobView:
     common settings of the scaling policies; `own_settings`: by the name of a policy, its own settings that are not defaults.
     `failures`: the newest failures, oldest first. `dropped_records`: the newest records that
     operators dropped. `cluster`: its nodes and the workers' places, None where there are no nodes; `worker_cpus`: that a worker
-    sets aside; `saves_state`: True if workers can resume on other nodes from a checkpoint.
+    sets aside; `saves_state`: True if workers can resume on other nodes from a checkpoint. `checkpoint_interval`: the seconds
+    between two checkpoints by the settings, None if there is one at the end only.
 
     It is pickled into bytes: arrays in Ray's messages leave gaps, which Ray doesn't clear (`actors/processes/packed_call.py`).
     """
@@ -94,6 +95,7 @@ class JobView:
     cluster: ClusterView | None = None
     worker_cpus: float = 0.0
     saves_state: bool = False
+    checkpoint_interval: float | None = None
 
     def __reduce__(self) -> Any:
         return _unpickled, (pickle.dumps([getattr(self, field.name) for field in fields(self)]),)

@@ -34,7 +34,7 @@ def page_files() -> set[str]:
 
 
 def grafana_files() -> set[str]:
-    """Return the dashboards and the configuration that `evenflow grafana` copies."""
+    """Return the dashboards, alert rules and configuration that `evenflow grafana` copies."""
     folder = ROOT / "evenflow" / "grafana"
     return {f"evenflow/grafana/{path.relative_to(folder)}" for end in ("json", "yml") for path in folder.rglob(f"*.{end}")}
 

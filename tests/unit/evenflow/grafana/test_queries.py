@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from asking import labels_of, metrics_of, missing
 from patience import patience
 from prometheus_client import CollectorRegistry, generate_latest
@@ -30,12 +31,15 @@ QUERIES = [
 ]
 
 
+LABEL = re.compile(r"{{ \$labels\.(\w+) }}")
 PAGE = Path(__file__).parents[4] / "docs" / "how-to" / "monitoring.md"
+ALERTS = [rule for group in yaml.safe_load((HERE / "alerts.yml").read_text())["groups"] for rule in group["rules"]]
 RULES = [
-    pytest.param(expression, " ".join(re.findall(r"{{ \$labels\.\w+ }}", summary)).replace(" $labels.", "").replace(" }", "}"), id=name)
-    for name, expression, summary in re.findall(r"- alert: (\w+)\n +expr: (.*)\n(?: +for: .*\n)? +annotations: (.*)", PAGE.read_text())
+    pytest.param(rule["expr"], " ".join(f"{{{{{label}}}}}" for label in LABEL.findall(rule["annotations"]["summary"])), id=rule["alert"])
+    for rule in ALERTS
+    if "evenflow_job" not in rule["annotations"]["summary"]
 ]
-"""The alerts that the page on monitoring gives: the expression, and the labels that the summary names, as a legend."""
+"""The alerts about what a job tells: the expression, and the labels that the summary names, as a legend."""
 
 
 class Answers:
@@ -90,13 +94,15 @@ def test_a_query_asks_for_metrics_that_a_job_exports(expression, legend, scraped
 
 
 @pytest.mark.parametrize(("expression", "legend"), RULES)
-def test_an_alert_of_the_page_on_monitoring_asks_for_metrics_that_a_job_exports(expression, legend, scraped):
+def test_an_alert_asks_for_metrics_that_a_job_exports(expression, legend, scraped):
     assert metrics_of(expression)
     assert missing(expression, legend, scraped[0]) == []
 
 
-def test_the_page_on_monitoring_has_alerts():
-    assert len(RULES) == PAGE.read_text().count("- alert: ") >= 5
+def test_the_page_on_monitoring_says_what_every_alert_means():
+    _, _, rest = PAGE.read_text().partition("## Alerts")
+    listed = re.findall(r"^\| `(Evenflow\w+)` \|", rest, re.MULTILINE)
+    assert listed == [rule["alert"] for rule in ALERTS]
 
 
 def test_the_page_on_monitoring_lists_every_metric(scraped):
@@ -148,6 +154,7 @@ def test_the_command_writes_dashboards_and_the_configuration(tmp_path, capsys):
     assert "wrote" in capsys.readouterr().out
     assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()} == {
         "grafana/dashboards/evenflow-job.json", "grafana/dashboards/evenflow-cluster.json", "grafana/prometheus.yml",
+        "grafana/alerts.yml",
     }  # fmt: skip
     board = json.loads((tmp_path / "grafana/dashboards/evenflow-job.json").read_text())
     assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"]) > 15
