@@ -79,10 +79,13 @@ RAY_JOB = fields(
     submissionMode=TEXT, submitterConfig=fields(backoffLimit=INT32), submitterPodTemplate=ANY, suspend=FLAG, ttlSecondsAfterFinished=INT32,
 )  # fmt: skip
 SELECTOR = fields(matchLabels=MAPPING, matchExpressions=many(fields("key operator", key=TEXT, operator=TEXT, values=TEXTS)))
+RELABELING = fields(
+    action=TEXT, modulus={"type": "integer"}, regex=TEXT, replacement=TEXT, separator=TEXT, sourceLabels=TEXTS, targetLabel=TEXT
+)
 ENDPOINT = fields(
     enableHttp2=FLAG, filterRunning=FLAG, followRedirects=FLAG, honorLabels=FLAG, honorTimestamps=FLAG, interval=DURATION, path=TEXT,
     port=TEXT, portNumber={**INT32, "minimum": 1, "maximum": 65535}, scheme=one_of("http", "https", "HTTP", "HTTPS"),
-    scrapeTimeout=DURATION, targetPort=PORT,
+    relabelings=many(RELABELING), scrapeTimeout=DURATION, targetPort=PORT,
 )  # fmt: skip
 POD_MONITOR = fields(
     "selector", jobLabel=TEXT, namespaceSelector=fields(any=FLAG, matchNames=TEXTS), podMetricsEndpoints=many(ENDPOINT),

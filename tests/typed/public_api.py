@@ -234,6 +234,10 @@ def steer(job: ef.Job) -> ef.JobState:
         assert_type((each.over, each.seconds, each.problem), tuple[bool, float | None, str | None])
     assert_type(report.state, ef.CheckpointState)
     assert_type(ef.read_savepoint(job.savepoint("/saved")), ef.SavedJob)
+    assert_type(job.stop(savepoint="/saved", timeout="5m"), None)
+    assert_type(ef.list_checkpoints("/saved", "shop"), list[ef.SavedCheckpoint])
+    assert_type(ef.latest_checkpoint("/saved", "shop"), str | None)
+    assert_type(ef.secret("env:PG_PASSWORD"), str)
     return ef.connect("everything").status().state
 
 
