@@ -146,7 +146,7 @@ class DeltaSource(ParquetSource):
         self._schema = self._to_read(self._all)
 
     def _open(self, split: Split, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        for rows in read_row_groups(split, batch_rows, operator=self.name, columns=self._schema.names):
+        for rows in read_row_groups(split, batch_rows, operator=self.name, columns=self._schema.names, int96="us"):
             columns = [self._column(rows, field, split.path) for field in self._schema]
             yield pa.RecordBatch.from_arrays(columns, schema=self._schema)
 

@@ -12,7 +12,9 @@ r"""The source of CSV files, with a header line or with column names from the us
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from itertools import repeat
 from typing import Literal, NoReturn
 
 import pyarrow as pa
@@ -28,6 +30,7 @@ from ..files.splits import Split
 from ..followed.follow import Follow, follow_of
 from ..followed.growing import LineBlock
 from .file_source import FIRST_BYTES
+from .floats import FloatPart, float_parts
 from .inferred import START, InferredSource, Types, explained
 
 LEAST_ROWS = 16_384
@@ -65,6 +68,10 @@ def read_csv(
     file is read by one worker, in order. `path` may have URLs, as in `read_parquet`. `encoding` is one of Python's, such as
     "latin-1" or "utf-16". `event_time`, `unit` and `max_delay` are as in `read_parquet`. `compression` is "infer" (by the endings
     .gz, .bz2, .zst and .lz4), "gzip", "bz2", "zstd", "lz4", or None.
+
+    A float of a declared type is rounded to it. In a column without one, an integer beyond 2**53 among floats raises
+    ConnectorError if a float can't hold it, and so does a number that is too large for its column. The error names file, row,
+    column and value.
 
     Raises ConnectorError that names the file and the preceding row for a row with too few or too many values or a value of a
     wrong type, and for text in another encoding. Raises ConnectorError that names the file if a compressed file is truncated or
@@ -146,8 +153,8 @@ class CsvSource(InferredSource):
                 with self._reader(pa.BufferReader(lines), self._given, len(lines)) as reader:
                     self._check_header(path, reader.schema.names)
                 self._checked = block.header
-            with self._reader(pa.BufferReader(lines), self._schema, len(lines), self._schema.names) as reader:
-                return reader.read_all().combine_chunks().to_batches()[0]
+            blocks = self._blocks(lambda: pa.BufferReader(lines), path, f"after byte {block.end - len(block.lines)}, in row", len(lines))
+            return pa.concat_batches(list(blocks))
 
     def _check_header(self, path: str, names: Sequence[str]) -> None:
         if sorted(names) != sorted(self._header):
@@ -174,19 +181,51 @@ class CsvSource(InferredSource):
         raise ConnectorError(f"operator `{self.name}`: {path} can't be read: column `{name}` is not {self._encoding}; {ENCODING}")
 
     def _advice(self, problem: str) -> str:
+        if "halffloat" in problem:
+            return "declare float32 in `schema`, and cast it"
         return ENCODING if any(word in problem for word in ("UTF8", "UTF-", "codec can't decode")) else super()._advice(problem)
 
     def _stream(self, path: str) -> Iterator[pa.RecordBatch]:
-        with self._reader(self._file(path), self._schema, columns=self._schema.names) as reader:
-            blocks, rows = list[pa.RecordBatch](), 0
-            for block in reader:
-                blocks.append(block)
-                rows += block.num_rows
-                if rows >= LEAST_ROWS:
-                    yield blocks[0] if len(blocks) == 1 else pa.concat_batches(blocks)
-                    blocks, rows = [], 0
-            if blocks:
-                yield pa.concat_batches(blocks)
+        blocks, rows = list[pa.RecordBatch](), 0
+        for block in self._blocks(lambda: self._file(path), path, "in row"):
+            blocks.append(block)
+            rows += block.num_rows
+            if rows >= LEAST_ROWS:
+                yield blocks[0] if len(blocks) == 1 else pa.concat_batches(blocks)
+                blocks, rows = [], 0
+        if blocks:
+            yield pa.concat_batches(blocks)
+
+    def _blocks(self, file: Callable[[], pa.NativeFile], path: str, place: str, size: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of `file` in blocks of `size` bytes.
+
+        If a block has a float that has to be compared with its text, the file is opened again, and those columns are read as texts
+        too.
+        """
+        parts, given, compared = float_parts(self._schema, self._given), 0, list[FloatPart]()
+        while True:
+            before, more = 0, list[FloatPart]()
+            types = pa.schema([(part.column, pa.string()) for part in compared])
+            with (
+                self._reader(file(), self._schema, size, self._schema.names) as reader,
+                self._reader(file(), types, size, types.names) if compared else nullcontext(repeat(None)) as texts,
+            ):
+                for block, text in zip(reader, texts):  # noqa: B905 -- `repeat` has no end
+                    before += block.num_rows
+                    if before <= given:
+                        continue
+                    more = [part for part in parts if part not in compared and part.may_differ(block)]
+                    if more:
+                        break
+                    if text is not None:
+                        with self._unchanged(path, place, given + 1):
+                            for part in compared:
+                                part.compare(block.column(part.column), text.column(part.column))
+                    yield block
+                    given = before
+            if not more:
+                return
+            compared += more
 
     def _first_rows(self, split: Split) -> pa.RecordBatch | None:
         with self._reader(self._file(split.path), self._schema, FIRST_BYTES, self._schema.names) as reader:

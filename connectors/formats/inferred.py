@@ -21,6 +21,7 @@ from ..files.paths import Paths
 from ..files.splits import Split
 from ..followed.follow import Follow
 from .file_source import refuse_duplicates, whole_files
+from .floats import ChangedValue
 from .lines_source import LinesSource
 
 Types: TypeAlias = "pa.Schema | Mapping[str, pa.DataType | str | type]"
@@ -93,6 +94,14 @@ class InferredSource(LinesSource):
     @abstractmethod
     def _stream(self, path: str) -> Iterator[pa.RecordBatch]:
         """Yield the file's rows in `self._schema`."""
+
+    @contextmanager
+    def _unchanged(self, path: str, place: str, first: int) -> Iterator[None]:
+        """Convert a ChangedValue to a ConnectorError with the file, `place` and the row; `first`: the number of the first row."""
+        try:
+            yield
+        except ChangedValue as error:
+            raise ConnectorError(f"operator `{self.name}`: {path} can't be read {place} {first + error.row}: {error.problem}") from error
 
     def _advice(self, problem: str) -> str:
         """Return advice for the user about Arrow's `problem` with a file."""

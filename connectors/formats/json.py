@@ -14,6 +14,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -28,7 +29,10 @@ from ..files.splits import Split
 from ..followed.follow import follow_of
 from ..followed.growing import LineBlock
 from .file_source import FIRST_BYTES
+from .floats import ChangedValue
 from .inferred import InferredSource, Types, explained
+from .json_types import JsonTypes, read_types, restored, with_zones
+from .text import whole_lines
 
 
 def read_json(
@@ -51,6 +55,10 @@ def read_json(
     that an object lacks is null. Each file is read by one worker, in order. `path` may have URLs, as in `read_parquet`.
     `event_time`, `unit` and `max_delay` are as in `read_parquet`, `compression` as in `read_csv`.
 
+    Numbers that a column can't hold are as in `read_csv`. Times without a declared type are `timestamp[s]`, with the zone UTC if
+    their texts have zones; a column with both kinds of text raises ConnectorError. Where a declared timestamp has no zone, a text
+    with one is its time in UTC.
+
     Raises ConnectorError that names the file and the preceding row for a line that is not an object, a wrong type, and a field
     that first occurs after the first megabyte. Raises ConnectorError that names the file if a compressed file is truncated or
     damaged.
@@ -71,22 +79,25 @@ class JsonSource(InferredSource):
     extensions = tuple(kind + ending for kind in (".json", ".jsonl", ".ndjson") for ending in ENDINGS)
 
     def _peek(self, path: str) -> pa.Schema:
-        return _reader(self._file(path), self._given, "infer").schema
+        types = read_types(self._given, self._given)
+        found = restored(_reader(self._file(path), types, "infer").schema, self._given)
+        return with_zones(found, self._given, lambda texts: _reader(self._file(path), texts, "error").read_next_batch())
 
     def decode(self, path: str, block: LineBlock) -> pa.RecordBatch:
         if not block.lines.strip():
             return pa.RecordBatch.from_pylist([], self._schema)
         with explained(self.name, path, f" before byte {block.end}", self._advice):
-            table = _reader(pa.BufferReader(block.lines), self._schema, "error", len(block.lines)).read_all()
-            table.validate(full=True)
-            return table.select(self._schema.names).combine_chunks().to_batches()[0]
+            return self._compared(block.lines, self._types, path, f"after byte {block.end - len(block.lines)}, in row", 1)
+
+    @property
+    def _types(self) -> JsonTypes:
+        return JsonTypes(self._schema, self._given)
 
     def _stream(self, path: str) -> Iterator[pa.RecordBatch]:
         given = 0
         try:
-            for rows in _reader(self._file(path), self._schema, "error"):
-                rows.validate(full=True)  # Arrow takes any bytes for text
-                yield rows.select(self._schema.names)
+            for rows in self._batches(path):
+                yield rows
                 given += rows.num_rows
         except pa.ArrowInvalid as error:
             if "unexpected field" not in str(error) or (found := new_field(self._file(path), self._schema, given)) is None:
@@ -97,11 +108,43 @@ class JsonSource(InferredSource):
                 f"give it a type, so that rows without it have a null: schema={{{field.partition('.')[0]!r}: ...}}"
             ) from error
 
+    def _batches(self, path: str) -> Iterator[pa.RecordBatch]:
+        """Yield the file's rows; from the first value that has to be compared with its text, in blocks of whole lines."""
+        types, given = self._types, 0
+        for rows in _reader(self._file(path), types.read, "error"):
+            rows.validate(full=True)  # Arrow takes any bytes for text
+            if types.may_differ(rows):
+                break
+            with self._unchanged(path, "in row", given + 1):
+                converted = types.converted(rows)
+            yield converted
+            given += rows.num_rows
+        else:
+            return
+        before = 0
+        for lines in whole_lines(path, self._compression, self.name):
+            if lines.strip():
+                rows = self._compared(lines, types, path, "in row", before + 1)
+                yield rows.slice(max(0, given - before))
+                before += rows.num_rows
+
+    def _compared(self, lines: bytes, types: JsonTypes, path: str, place: str, first: int) -> pa.RecordBatch:
+        table = _reader(pa.BufferReader(lines), types.read, "error", len(lines)).read_all()
+        table.validate(full=True)
+        rows = table.combine_chunks().to_batches()[0]
+        with self._unchanged(path, place, first):
+            types.check(lines, rows)
+            return types.converted(rows)
+
     def _advice(self, problem: str) -> str:
         return "JSON is UTF-8: convert the file" if "UTF8" in problem else super()._advice(problem)
 
     def _first_rows(self, split: Split) -> pa.RecordBatch | None:
-        return next(_reader(self._file(split.path), self._schema, "error", FIRST_BYTES), None)
+        types = self._types
+        rows = next(_reader(self._file(split.path), types.read, "error", FIRST_BYTES), None)
+        with suppress(ChangedValue):  # the worker that reads the file reports it
+            return rows if rows is None else types.converted(rows)
+        return None
 
 
 def new_field(file: pa.NativeFile, schema: pa.Schema, after: int = 0) -> tuple[int, str] | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,6 +25,7 @@ from ...engine.protocol.elements import MAX_TIME, MIN_TIME
 from ...engine.time.event_time import EventTime
 from ..files.remote import is_remote, open_remote
 from ..files.splits import Split
+from .int96 import checked_int96, int96_columns
 
 LENGTH = 4
 """The bytes of the length before each text that is not in a dictionary."""
@@ -52,12 +53,18 @@ def open_parquet(path: str, operator: str, **options: Any) -> Iterator[pq.Parque
 
 
 def read_row_groups(
-    split: Split, batch_rows: int, *, operator: str, columns: Sequence[str] | None = None, coded: Iterable[str] = ()
+    split: Split,
+    batch_rows: int,
+    *,
+    operator: str,
+    columns: Sequence[str] | None = None,
+    coded: Iterable[str] = (),
+    int96: Literal["us", "ns"] = "ns",
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of the split in file order, in batches of at most `batch_rows`; all columns unless `columns` names some.
 
-    Columns of `coded` are dictionaries where the file stores them so. Raises ConnectorError naming the file if it is missing or
-    corrupt.
+    Columns of `coded` are dictionaries where the file stores them so. `int96`: the unit of times of the type INT96, which has none.
+    Raises ConnectorError naming the file if it is missing or corrupt, and the column of such a time that the unit can't hold.
     """
     with ExitStack() as stack:
         file = stack.enter_context(open_parquet(split.path, operator))
@@ -66,7 +73,15 @@ def read_row_groups(
         if dictionaries:
             file = stack.enter_context(open_parquet(split.path, operator, metadata=file.metadata, read_dictionary=dictionaries))
         names = None if columns is None else list(columns)
-        yield from file.iter_batches(batch_size=batch_rows, row_groups=list(groups), columns=names, use_threads=False)
+        options = {"batch_size": batch_rows, "row_groups": list(groups), "use_threads": False}
+        unitless = int96_columns(file.metadata, names)
+        if not unitless:
+            yield from file.iter_batches(columns=names, **options)
+            return
+        micros = stack.enter_context(open_parquet(split.path, operator, metadata=file.metadata, coerce_int96_timestamp_unit="us"))
+        pairs = zip(file.iter_batches(columns=names, **options), micros.iter_batches(columns=unitless, **options), strict=True)
+        for rows, times in pairs:
+            yield checked_int96(rows, times, int96, split.path, operator)
 
 
 def _has_dictionary(metadata: pq.FileMetaData, name: str, groups: Iterable[int]) -> bool:

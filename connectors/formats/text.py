@@ -75,7 +75,7 @@ class TextSource(LinesSource):
 
     def _open(self, split: Split, batch_rows: int) -> Iterator[pa.RecordBatch]:
         given = 0
-        for block in _whole_lines(split.path, self._compression, self.name):
+        for block in whole_lines(split.path, self._compression, self.name):
             rows = pa.record_batch({ITEM: self._lines(block, split.path, given)})
             given += rows.num_rows
             yield rows
@@ -93,7 +93,7 @@ class TextSource(LinesSource):
         return pc.split_pattern(text, "\n").flatten()
 
 
-def _whole_lines(path: str, compression: str | None, operator: str) -> Iterator[bytes]:
+def whole_lines(path: str, compression: str | None, operator: str) -> Iterator[bytes]:
     """Yield the file in blocks that end with a line, without its line end."""
     rest = b""
     try:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...engine.errors import FlowError
+from ...engine.types.python_values import REFUSALS, array_of
 
 FRAMES = "a pyarrow Table or RecordBatch, a pandas or Polars DataFrame, or another object with __arrow_c_stream__"
 
@@ -57,7 +58,20 @@ def _of_pandas(frame: Any) -> pa.Table:
     if wrong is not None:
         raise TypeError(f"the name of its column {wrong!r} is no text: rename it, for example by frame.columns = [...]")
     named = [name for name in frame.index.names if name is not None]
-    return pa.Table.from_pandas(frame.reset_index(level=named) if named else frame, preserve_index=False)
+    frame = frame.reset_index(level=named) if named else frame
+    _check_names(list(frame.columns))
+    objects = {name: _of_objects(frame[name]) for name, kind in frame.dtypes.items() if kind == "object"}
+    typed = pa.Table.from_pandas(frame.drop(columns=[*objects]), preserve_index=False)
+    return pa.table({name: objects[name] if name in objects else typed.column(name) for name in frame.columns})
+
+
+def _of_objects(series: Any) -> pa.Array:
+    """Convert Python's values; Arrow's own conversion cuts a datetime among dates, and nanoseconds."""
+    values = series.where(series.notna(), None).tolist()
+    try:
+        return array_of(values)
+    except REFUSALS as error:
+        raise ValueError(f"its column `{series.name}` holds no values of one type: {error}") from error
 
 
 def _decoded(table: pa.Table) -> pa.Table:

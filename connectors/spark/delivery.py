@@ -71,28 +71,3 @@ class Delivery:
 
     def _remember(self, batch: int) -> None:
         write_durably(self._mark, str(batch).encode())
-
-
-def append_to_table(df: DataFrame, table: str, operator: str) -> None:
-    """Append rows to a table of the catalog, by column name, creating a missing table; columns that `df` lacks are null.
-
-    Raises ConnectorError naming a column that the table lacks.
-    """
-    from pyspark.sql import functions as sf
-
-    if not df.sparkSession.catalog.tableExists(table):
-        df.write.saveAsTable(table)
-        return
-    present = {name.lower(): name for name in df.columns}
-    wanted = df.sparkSession.table(table).schema.fields
-    extra = set(present) - {field.name.lower() for field in wanted}
-    if extra:
-        raise ConnectorError(
-            f"operator `{operator}`: table {table} has no column `{present[min(extra)]}`; add it with ALTER TABLE (a column that "
-            "was all null when the table was created is not in it), or remove it from the rows"
-        )
-    columns = [
-        df[f"`{present[field.name.lower()]}`"] if field.name.lower() in present else sf.lit(None).cast(field.dataType).alias(field.name)
-        for field in wanted
-    ]
-    df.select(*columns).write.insertInto(table)

@@ -36,7 +36,8 @@ from ..exchange.exchange_folder import ExchangeFolder
 from ..files.file_sink import Encoder, FileSink, FileWriter
 from ..files.remote import is_remote
 from ..formats.parquet_sink import ParquetEncoder
-from .delivery import Delivery, Receive, append_to_table
+from .delivery import Delivery, Receive
+from .tables import append_to_table
 from .types import as_parquet, parquet_schema, spark_refuses
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def to_spark(
     it, which stays.
 
     `table` is a table of the catalog that gets the rows of each checkpoint when it completes; it is created if it doesn't exist.
+    A value that would change in the type of the table's column ends the job, except a float that is rounded to a shorter one.
     `foreach_batch(df, batch_id)` is called on the driver with the rows of each checkpoint that has any, as Spark's own is: in
     order, with ids that rise by one. The call is repeated with the same rows and id if the driver was lost during it. Both use
     `spark`, by default the active session, and delay the job's next step on the driver while they work.

@@ -93,8 +93,8 @@ class TailReader(SplitReader):
         return Split(file.path, ordinal, min_time=low, max_time=high)
 
     def _rows(self, split: Split, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        for rows in read_row_groups(split, batch_rows, operator=self._operator):
-            yield as_engine(rows, self._schema)
+        for rows in read_row_groups(split, batch_rows, operator=self._operator, int96="us"):
+            yield as_engine(rows, self._schema, split.path, self._operator)
 
 
 def share_out_log(positions: Sequence[Any], parallelism: int, operator: str) -> list[Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ...engine.errors import ConnectorError
+from ...engine.types.casting import cast
 
 if TYPE_CHECKING:
     from pyspark.sql import types as st
@@ -76,14 +77,21 @@ def _engine_type(kind: st.DataType, column: str, operator: str) -> pa.DataType:
     return _PLAIN[name]
 
 
-def as_engine(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Convert rows of a file that Spark wrote to the types of `schema` (from `engine_schema`).
+def as_engine(rows: pa.RecordBatch, schema: pa.Schema, path: str, operator: str) -> pa.RecordBatch:
+    """Convert rows of the file at `path`, which Spark wrote, to the types of `schema` (from `engine_schema`).
 
-    Spark writes day-time intervals as integers, for example.
+    Spark writes day-time intervals as integers, for example. Raises ConnectorError naming file and column for a value that doesn't
+    fit: the file may be that of an earlier run with other types.
     """
     if rows.schema.equals(schema):
         return rows
-    columns = [rows.column(field.name).cast(field.type) for field in schema]
+    columns = []
+    for field in schema:
+        try:
+            columns.append(cast(rows.column(field.name), field.type))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            problem = f"column `{field.name}` of {path} isn't {field.type}, as the DataFrame says: {error}"
+            raise ConnectorError(f"operator `{operator}`: {problem}") from error
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -109,11 +117,15 @@ def spark_refuses(kind: pa.DataType) -> str | None:
 
 
 def parquet_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type in which a column is written for Spark: timestamps and durations in microseconds, all others unchanged."""
+    """Return the type in which a column is written for Spark: timestamps and durations in microseconds, dates in days, all others
+    unchanged.
+    """
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", tz=kind.tz)
     if pa.types.is_duration(kind):
         return pa.duration("us")
+    if pa.types.is_date(kind):
+        return pa.date32()
     if pa.types.is_map(kind):
         return pa.map_(parquet_type(kind.key_type), parquet_type(kind.item_type))
     if pa.types.is_struct(kind):
@@ -137,7 +149,7 @@ def parquet_schema(schema: pa.Schema) -> pa.Schema:
 
 def as_parquet(rows: pa.RecordBatch, schema: pa.Schema, operator: str) -> pa.RecordBatch:
     """Convert rows to the columns of `schema` (from `parquet_schema`). Raises ConnectorError naming a column that has
-    nanoseconds.
+    nanoseconds, or times of the day in dates.
     """
     columns = []
     for field in schema:
@@ -145,7 +157,6 @@ def as_parquet(rows: pa.RecordBatch, schema: pa.Schema, operator: str) -> pa.Rec
         try:
             columns.append(column if column.type == field.type else column.cast(field.type))
         except pa.ArrowInvalid as error:
-            raise ConnectorError(
-                f"operator `{operator}`: column `{field.name}` loses digits in Spark's microseconds ({error}); round it first"
-            ) from error
+            lost = "its times of the day in Spark's dates" if pa.types.is_date(field.type) else "digits in Spark's microseconds"
+            raise ConnectorError(f"operator `{operator}`: column `{field.name}` loses {lost} ({error}); round it first") from error
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -9,7 +9,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import csv
 
 from ...engine.errors import FlowError
@@ -115,10 +114,18 @@ class PostgresTable(SqlTable):
         elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
             return pa.array([None if value is None else f"\\x{value.hex()}" for value in column.to_pylist()], pa.string())
         elif pa.types.is_timestamp(kind) and kind.unit == "ns":
-            column = pc.floor_temporal(column, unit="microsecond")
+            return self._in_microseconds(column, name, pa.timestamp("us", kind.tz))
+        elif pa.types.is_time64(kind) and kind.unit == "ns":
+            return self._in_microseconds(column, name, pa.time64("us"))
         elif pa.types.is_nested(kind) or pa.types.is_duration(kind):
             self.fail(f"column `{name}` is {kind}, which is not written into tables; map it to a text, for example of JSON")
         return column
+
+    def _in_microseconds(self, column: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
+        try:
+            return column.cast(kind)
+        except pa.ArrowInvalid as error:
+            self.fail(f"column `{name}` loses digits in PostgreSQL's microseconds ({error}); round it first", error)
 
     @property
     def _table(self) -> str:

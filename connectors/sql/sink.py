@@ -51,6 +51,8 @@ def write_sql(
     the checkpoint in the table `evenflow_commits`, which the sink creates next to its own. SQLite's file must be on a disk that
     the job's coordinator and driver share.
 
+    PostgreSQL's times have microseconds: nanoseconds end the job.
+
     Raises FlowError for wrong arguments. Starting the flow raises ConnectorError if there is no such database or table, or it
     can't be written; a row that the table rejects stops the job, with none of its checkpoint's rows in the table.
     """

@@ -57,13 +57,28 @@ def encode_keys(rows: pa.RecordBatch, names: tuple[str, ...], operator: str) -> 
 
 
 def key_column(rows: pa.RecordBatch, name: str, operator: str) -> pa.Array:
-    """Return a key column of `rows`. Raises RecordError if it is missing."""
+    """Return a key column of `rows`. Raises RecordError if it is missing, or has a date64 that is no whole day."""
     if name == EVERYTHING:
         return pa.nulls(rows.num_rows)
     index = rows.schema.get_field_index(name)
     if index < 0:
         raise RecordError(operator, f"no key column `{name}`; there are: {', '.join(rows.schema.names)}")
-    return rows.column(index)
+    column = rows.column(index)
+    if value_type(column.type).id == _DATE64:
+        _refuse_parts_of_days(rows, index, operator)
+    return column
+
+
+def _refuse_parts_of_days(rows: pa.RecordBatch, index: int, operator: str) -> None:
+    """Raise RecordError for milliseconds that are no whole day: as dates they would be equal, as columns not."""
+    column = rows.column(index)
+    days = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    counts = days.view(pa.int64()).fill_null(0).to_numpy()
+    wrong = np.flatnonzero(counts % DAY)
+    if len(wrong):
+        place = int(wrong[0])
+        problem = f"the key column `{rows.schema.names[index]}` is date64, and {counts[place]} ms since 1970 is no whole day"
+        raise RecordError(operator, f'{problem}; cast it to "timestamp[ms]"', record=rows.slice(place, 1).to_pylist()[0])
 
 
 def key_groups(columns: list[pa.Array], groups: int, operator: str) -> npt.NDArray[Any]:
@@ -258,6 +273,10 @@ def _plain(column: pa.Array) -> pa.Array:
     return plain_floats(column) if column.type.id in _FLOATS else column
 
 
+DAY = 86_400_000
+"""The milliseconds of a day."""
+
+_DATE64 = pa.date64().id
 _DICTIONARY, _NULL, _TIMESTAMP = pa.dictionary(pa.int8(), pa.int8()).id, pa.null().id, pa.timestamp("us").id
 _FLOATS = frozenset({pa.float32().id, pa.float64().id})
 _INTEGERS = frozenset(kind.id for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()))

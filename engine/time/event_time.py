@@ -115,7 +115,7 @@ class EventTime:
             times: Times = (values // 1_000 if self.unit == "ns" else values).astype(np.int64, copy=False)
             return times if self.unit == "ns" else times * _PER_UNIT[self.unit]
         if pa.types.is_date(column.type):
-            column = column.cast(pa.timestamp("s"))
+            column = column.cast(pa.timestamp("ms" if pa.types.is_date64(column.type) else "s"))
         if column.type.unit == "ns":
             nanoseconds: Times = column.view(pa.int64()).to_numpy()
             return nanoseconds // 1_000  # earlier times too are rounded down, which a cast would not do

@@ -196,3 +196,36 @@ def test_files_that_no_log_names_keep_their_readers(tmp_path: Path):
     (tmp_path / "old.parquet").touch()
     with pytest.raises(ConnectorError, match="files without a log"):
         to_spark(path=tmp_path, append=True).start()
+
+
+@pytest.mark.parametrize(
+    ("kind", "fits", "lost"),
+    [
+        ("float", [0.1, float("inf"), float("nan"), None], 1e300),
+        ("int", [2.0, None], 2.5),
+        ("double", [1, None], 2**53 + 1),
+        ("smallint", [-(2**15)], 2**15),
+        ("date", [dt.datetime(2024, 2, 29), None], WHEN),
+        ("decimal(10, 1)", [Decimal("1.50")], Decimal("1.25")),
+        ("array<float>", [[1.5], [], None], [1e300]),
+    ],
+)
+def test_a_value_that_would_change_in_the_type_of_a_table_is_refused_by_name(spark, kind, fits, lost):
+    spark.sql(f"create table typed (n int, x {kind}) using parquet")
+    sink = to_spark(spark, table="typed", name="out")
+    sink.start()
+    try:
+        commit(sink, 1, pa.record_batch({"n": pa.array(range(len(fits)), pa.int32()), "x": pa.array(fits)}))
+        assert spark.table("typed").count() == len(fits)
+        with pytest.raises(ConnectorError, match=r"operator `out`: column `x` is .* in table typed, which would change .*; give the rows"):
+            commit(sink, 2, pa.record_batch({"n": pa.array([1], pa.int32()), "x": pa.array([lost])}))
+        assert spark.table("typed").count() == len(fits)
+    finally:
+        sink.stop()
+        spark.sql("drop table typed")
+
+
+def test_a_batch_of_an_earlier_run_with_other_types_is_refused(spark, tmp_path):
+    rows_of(from_spark(spark.sql("select 1e300D as x"), path=tmp_path / "in"))
+    with pytest.raises(ConnectorError, match=r"column `x` of .* isn't float, as the DataFrame says: 1e\+300 is too large for float"):
+        rows_of(from_spark(spark.sql("select float(1) as x"), path=tmp_path / "in", reuse=True))

@@ -75,7 +75,8 @@ def read_kafka(
 
     `format`: "json", one object per record; "raw" and "text": one column `value`; "arrow": Arrow IPC, any number of rows per
     record; "avro": one datum per record. `schema` gives the columns of "json" and "arrow"; other fields of objects are ignored.
-    Without it the columns are those of the first records, and another field is an error. A record without a value (a tombstone)
+    Without it the columns are those of the first records, and another field is an error. Numbers and times of "json" are as in
+    `read_json`: a record with one that its column can't hold can't be decoded. A record without a value (a tombstone)
     is a null in "raw" and "text", a row of nulls in "json" and "avro", no row in "arrow". `columns` adds columns to each row:
     "key", "value", "topic", "partition", "offset", "timestamp", "headers".
 

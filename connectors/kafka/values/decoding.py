@@ -20,6 +20,8 @@ import pyarrow.json as arrow_json
 
 from ....engine.errors import ConnectorError
 from ...files.one_schema import fitted, settled
+from ...formats.floats import ChangedValue
+from ...formats.json_types import JsonTypes, with_zones
 
 VALUE = "value"
 """The only column of records whose value isn't decoded."""
@@ -106,6 +108,7 @@ class JsonValues(Decoder):
 
     def __init__(self, schema: pa.Schema | None, *, other_fields: Literal["ignore", "error", "infer"] = "ignore") -> None:
         self._schema, self._other_fields = schema, other_fields
+        self._types = None if schema is None else JsonTypes(schema, schema if other_fields == "ignore" else pa.schema([]))
 
     @property
     def schema(self) -> pa.Schema | None:
@@ -125,7 +128,13 @@ class JsonValues(Decoder):
         if rows.num_rows != len(objects):
             raise UndecodableError("it holds several JSON objects")
         rows.validate(full=True)  # Arrow takes any bytes for text
-        return (rows if self._schema is None else rows.select(self._schema.names)), None
+        if self._types is None:
+            return rows, None
+        try:
+            self._types.check(lines, rows)
+            return self._types.converted(rows), None
+        except ChangedValue as error:
+            raise UndecodableError(error.problem) from error
 
     def inferred(self, sample: Callable[[], Values]) -> Decoder:
         if self._schema is not None:
@@ -134,7 +143,11 @@ class JsonValues(Decoder):
         rows, _ = decoded(JsonValues(None, other_fields="infer"), filled, lambda place, problem: None)
         if not rows.num_columns:
             raise UndecodableError("no record shows the columns")
-        return JsonValues(rows.schema, other_fields="error")
+
+        def texts(types: pa.Schema) -> pa.RecordBatch:
+            return decoded(JsonValues(types, other_fields="error"), filled, lambda place, problem: None)[0]
+
+        return JsonValues(with_zones(rows.schema, pa.schema([]), texts), other_fields="error")
 
     def reading(self, names: Sequence[str]) -> Decoder:
         if self._schema is None or self._other_fields != "ignore" or not names:
@@ -142,7 +155,8 @@ class JsonValues(Decoder):
         return JsonValues(pa.schema([self._schema.field(name) for name in names]))
 
     def _read(self, lines: bytes) -> pa.RecordBatch:
-        options = arrow_json.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior=self._other_fields)
+        types = None if self._types is None else self._types.read
+        options = arrow_json.ParseOptions(explicit_schema=types, unexpected_field_behavior=self._other_fields)
         table = arrow_json.read_json(io.BytesIO(lines), arrow_json.ReadOptions(use_threads=False, block_size=len(lines) + 1), options)
         return table.combine_chunks().to_batches()[0]
 

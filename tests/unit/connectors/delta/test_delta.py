@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import deltalake
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
@@ -159,3 +162,21 @@ def test_folder_that_holds_something_else(tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(ef.ConnectorError, match=r"is not empty and not a Delta table; choose another folder"):
         ef.write_delta(tmp_path).start()
+
+
+def test_times_of_the_type_int96_are_those_of_the_table_or_refused(tmp_path):
+    times = [datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC), None]
+    deltalake.write_deltalake(tmp_path, pa.table({"at": pa.array(times, pa.timestamp("us", "UTC"))}))
+    (file,) = tmp_path.glob("*.parquet")
+
+    def read(column):
+        pq.write_table(pa.table({"at": column}), file, use_deprecated_int96_timestamps=True)
+        source = ef.read_delta(tmp_path)
+        source.start()
+        return source.reader(0, 1).poll(10).rows.column("at")
+
+    assert read(pa.array(times, pa.timestamp("us"))).to_pylist() == times
+    with pytest.raises(
+        ef.ConnectorError, match=r"column `at` has the INT96 time 1970-01-01 00:00:00.000001001, which timestamp\[us\] can't"
+    ):
+        read(pa.array([1_001], pa.timestamp("ns")))

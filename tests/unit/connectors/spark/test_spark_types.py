@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import date
+
 import pyarrow as pa
 import pytest
 
@@ -43,6 +45,21 @@ def test_digits_below_a_microsecond_are_not_lost_in_silence():
         as_parquet(rows, parquet_schema(rows.schema), "out")
 
 
+def test_times_of_the_day_in_dates_are_not_lost_in_silence():
+    whole, part = (pa.array([count], pa.int64()).view(pa.date64()) for count in (86_400_000, 86_400_001))
+    schema = parquet_schema(pa.schema({"day": pa.date64()}))
+    assert as_parquet(pa.record_batch({"day": whole}), schema, "out").to_pylist() == [{"day": date(1970, 1, 2)}]
+    with pytest.raises(ConnectorError, match="operator `out`: column `day` loses its times of the day in Spark's dates"):
+        as_parquet(pa.record_batch({"day": part}), schema, "out")
+
+
+def test_a_value_of_a_file_that_the_type_of_the_frame_would_change_is_refused_by_name():
+    schema = pa.schema({"x": pa.float32()})
+    assert as_engine(pa.record_batch({"x": [0.5]}), schema, "a.parquet", "read").schema.equals(schema)
+    with pytest.raises(ConnectorError, match=r"operator `read`: column `x` of a.parquet isn't float, as the DataFrame says: 1e\+300 is"):
+        as_engine(pa.record_batch({"x": [1e300]}), schema, "a.parquet", "read")
+
+
 def test_integers_become_the_durations_that_they_are_in_spark():
     schema = pa.schema({"took": pa.list_(pa.duration("us"))})
-    assert as_engine(pa.record_batch({"took": [[1, None]]}), schema).schema.equals(schema)
+    assert as_engine(pa.record_batch({"took": [[1, None]]}), schema, "a.parquet", "read").schema.equals(schema)

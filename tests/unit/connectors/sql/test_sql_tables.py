@@ -224,6 +224,19 @@ def test_types_that_tables_do_not_get(postgres, name, run, kind):
         table.commit(SINK, run, 1, [orders(x=pa.nulls(1, kind))])
 
 
+@pytest.mark.parametrize(
+    ("kind", "of_table"), [(pa.timestamp("ns"), "timestamp"), (pa.timestamp("ns", "UTC"), "timestamptz"), (pa.time64("ns"), "time")]
+)
+def test_nanoseconds_that_postgres_would_drop_are_refused(postgres, name, run, kind, of_table):
+    database = Postgres(postgres.url)
+    table = made(database, name, f"x {of_table}")
+    table.begin(SINK, run)
+    table.commit(SINK, run, 1, [orders(x=pa.array([1_000, None], kind))])
+    assert database.execute(f"SELECT count(*), extract(microsecond FROM max(x)) FROM {quoted(name)}") == [(2, 1)]
+    with pytest.raises(ef.ConnectorError, match=r"column `x` loses digits in PostgreSQL's microseconds .*; round it first"):
+        table.commit(SINK, run, 2, [orders(x=pa.array([1_001], kind))])
+
+
 def test_database_that_is_missing_or_read_only(tmp_path, name, run, monkeypatch):
     with pytest.raises(ef.ConnectorError, match=r"there is no database /nowhere/shop.db; create it"):
         SqliteTable(TableTarget("orders", name), "/nowhere/shop.db").begin(SINK, run)

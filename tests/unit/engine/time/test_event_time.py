@@ -37,6 +37,11 @@ def test_date_is_its_midnight(kind):
     assert EventTime("ts").extract(pa.record_batch({"ts": pa.array([date(1970, 1, 2)], kind)}), "read").tolist() == [86_400_000_000]
 
 
+def test_milliseconds_of_a_date_count():
+    column = pa.array([86_400_001, -1], pa.int64()).view(pa.date64())
+    assert EventTime("ts").extract(pa.record_batch({"ts": column}), "read").tolist() == [86_400_001_000, -1_000]
+
+
 def test_a_missing_column_is_refused_with_the_names_of_all():
     with pytest.raises(ConnectorError, match="operator `read`: no event time column `ts`; there are: a, b"):
         EventTime("ts").extract(pa.record_batch({"a": [1], "b": [2]}), "read")
