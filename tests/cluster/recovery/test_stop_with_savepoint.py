@@ -1,4 +1,4 @@
-"""A job on Ray is stopped with a savepoint, and another run goes on from that: every sink has each row once."""
+"""A job on Ray is stopped with a savepoint, and another run begins from that: every sink has each row once."""
 
 from __future__ import annotations
 
