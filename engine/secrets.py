@@ -1,6 +1,6 @@
 """Secrets in addresses and options: a program carries a placeholder, and the process that needs the secret looks it up.
 
-So plans, checkpoints, logs and errors contain the placeholder only. Errors of libraries that quote a secret lose it in `hidden`.
+So plans and checkpoints contain the placeholder only. `hidden` clears the text of a library's error, not the error that is its cause.
 
 >>> import os
 >>> url = f"postgresql://shop:{secret('env:SHOP_PASSWORD')}@db/shop"
