@@ -232,7 +232,7 @@ def _made_room(name: str) -> bool:
     """Return True if the coordinator's job has ended, so that its name is or becomes free."""
     try:
         coordinator = ray.get_actor(name, namespace=NAMESPACE)
-        if ray.get(coordinator.lingers.remote(), timeout=CALL_TIMEOUT):
+        if ray.get(coordinator.lingers.remote(CALL_TIMEOUT / 2), timeout=CALL_TIMEOUT):
             ray.kill(coordinator)
             return True
     except (ValueError, RayActorError):

@@ -297,9 +297,10 @@ class Coordinator:
                 time.sleep(WATCHERS_PATIENCE)
         self._memory.forget()
 
-    def lingers(self) -> bool:
-        """Return True if the job is over, and this actor remains only to report its outcome."""
-        return self._detached and self._closed.is_set()
+    def lingers(self, patience: float) -> bool:
+        """Return True if this actor remains only to report the outcome of its job. Waits until a job that has ended is closed."""
+        ending = self._take_over is None and self._refused is None and self._interpreter.core.state.final
+        return self._detached and self._closed.wait(patience if ending else 0)
 
     def _keep_time(self) -> None:
         while not self._interpreter.core.state.final:

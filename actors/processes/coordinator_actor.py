@@ -49,5 +49,5 @@ class CoordinatorActor:
     def close(self) -> None:
         self._coordinator.close()
 
-    def lingers(self) -> bool:
-        return self._coordinator.lingers()
+    def lingers(self, patience: float) -> bool:
+        return self._coordinator.lingers(patience)

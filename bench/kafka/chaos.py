@@ -24,7 +24,7 @@ import psutil
 import pyarrow as pa
 
 import evenflow as ef
-from evenflow.testing.chaos.chaos import KINDS, ZOMBIE, Chaos, Killer
+from evenflow.testing.chaos.chaos import KINDS, Chaos, Killer
 
 from ..harness.background import Background
 from ..harness.benchmark import Say
@@ -122,7 +122,7 @@ def run(folder: Path, seconds: float, *, every: float = EVERY, kinds: Sequence[s
                 "source scaled": _Scaling(job, "read_kafka"),
                 "count scaled": _Scaling(job, "count"),
             }
-            must = {*kinds, "connections", "committing process"} - {ZOMBIE}  # whose turn may come while no worker is there
+            must = {*kinds, "connections", "committing process"}
             chaos = Chaos(job, every=every, kinds=kinds, others=others, seed=seed, say=say)
             disturb(job, chaos, seconds, lambda: must <= {kill.kind for kill in chaos.kills}, END_SECONDS)
             wait_until(job, chaos.recovered, END_SECONDS)

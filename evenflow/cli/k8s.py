@@ -59,7 +59,7 @@ def _add_job(parser: argparse.ArgumentParser, *, required: bool) -> None:
     path = "the program: a file that the Dockerfile copies, or its absolute path in the image"
     parser.add_argument("job", metavar="JOB", help=path, nargs=None if required else "?")
     add = parser.add_argument
-    add("--arguments", type=given.words, default=[], metavar="TEXT", help="the program's own arguments: --arguments='--topic clicks'")
+    add("--arguments", type=given.words, default=[], metavar="TEXT", help="the program's own arguments, such as '--topic clicks'")
     add("--image", required=required, metavar="IMAGE", help="the image of all pods, with evenflow and the program")
     add("--workers", required=required, type=given.workers, metavar="LEAST:MOST", help="the number of worker pods, such as 4 or 2:8")
     add("--checkpoint", required=required, type=given.checkpoint, metavar="URL", help="the folder of checkpoints")
@@ -85,7 +85,7 @@ def _add_job(parser: argparse.ArgumentParser, *, required: bool) -> None:
     add("--metrics-port", type=given.port, default=METRICS_PORT, metavar="PORT", help="the port of the metrics (default: %(default)s)")
     namespace = "the namespace from which Prometheus may read them (default: %(default)s)"
     add("--monitoring-namespace", type=given.name, default="monitoring", metavar="NAME", help=namespace)
-    label = "a label by which Prometheus finds monitors and rules, such as release=prometheus; may be given again"
+    label = "a label by which Prometheus finds monitors and rules; may be given again"
     add("--monitoring-label", action="append", default=[], type=given.entry, metavar="NAME=VALUE", help=label)
     annotation = "an annotation of the pods' account, by which a cloud gives access to the object store; may be given again"
     add("--account-annotation", action="append", default=[], type=given.entry, metavar="NAME=VALUE", help=annotation)

@@ -73,7 +73,8 @@ def show_seconds(history: History, story: tuple[Phase, ...]) -> None:
         )
     CONSOLE.print(table)
     CONSOLE.print("Decisions, their reasons and their effects:")
-    CONSOLE.print(decision_lines([entry for entry in message["decisions"] if entry["answer"] != "no"], 12))
+    changes = [entry for entry in message["decisions"] if entry["answer"] != "no"]
+    CONSOLE.print(decision_lines(changes, len(changes)))
 
 
 def _phase(second: float, story: tuple[Phase, ...]) -> str:

@@ -159,6 +159,10 @@ class Chaos:
                 return
             kind = self._script.kind(step)
             victims = self._killers[kind]()
+            while victims is None and kind in KINDS:  # a job that recovers soon has such a process again
+                if self._ended.wait(POLL_SECONDS):
+                    return
+                victims = self._killers[kind]()
             if victims is not None:
                 self._say(str(self._accidents.note(kind, victims, change, (name or "") if change else "")))
 
