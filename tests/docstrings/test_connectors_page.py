@@ -102,6 +102,7 @@ def test_rows_of_an_http_api_go_into_a_database(url, database, tmp_path):
     assert sorted(row["n"] for row in published(database)) == sorted(100 * partition + n for partition in range(3) for n in range(ROWS))
 
 
+@pytest.mark.slow
 def test_both_pass_the_checks(url, database):
     examples(
         HTTP.replace('"10ms"', '"1us"'),

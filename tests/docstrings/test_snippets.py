@@ -119,8 +119,13 @@ PREPARED: dict[str, Callable[[], dict[str, Any]]] = {
 }
 """The names that the snippets of a page use without defining them, because the page is about something else."""
 
+LONG = {"how-to/scaling.md", "how-to/upgrade.md", "reference/errors.md"}
+"""Pages whose snippets take seconds."""
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in RUN_ELSEWHERE])
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.slow] if page in LONG else []) for page in PAGES if page not in RUN_ELSEWHERE]
+)
 @pytest.mark.usefixtures("jobs")
 def test_snippets_run_and_print_what_the_page_says(page, capsys):
     space = {"__name__": "__main__", "ef": ef} | PREPARED.get(page, dict)()

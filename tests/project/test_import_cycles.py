@@ -112,6 +112,7 @@ def test_imports_of_names_in_functions_and_for_type_checkers_all_count():
     assert len(GRAPH) > 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["tests", "examples", ".ci"])
 def test_modules_that_tests_and_programs_import_exist(folder):
     missing = [

@@ -77,6 +77,7 @@ def wheel(built) -> Iterator[zipfile.ZipFile]:
         yield archive
 
 
+@pytest.mark.slow
 def test_wheel_carries_every_source_file_and_nothing_else(wheel):
     files = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert files == installed_files() | page_files() | grafana_files() | kubernetes_files() | {"evenflow/py.typed"}

@@ -51,7 +51,7 @@ def run(make_flow, seeds, accidents, watcher):
         check(make_flow, [seed], parallelism=config.parallelism, config=config, save_state=accidents == "crashes", actions=actions)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(ACCIDENTS) * len(flows_zipf.DEALABLE)), QUICK))
 @pytest.mark.parametrize("accidents", ACCIDENTS)
 @pytest.mark.parametrize("make_flow", flows_zipf.DEALABLE, ids=lambda make_flow: make_flow.__name__)
@@ -63,6 +63,7 @@ def test_hot_keys_are_split_and_gathered_and_each_pair_comes_once(make_flow, acc
         assert accidents != "alone" or any(m.plan.gathers for m in watcher.done)
 
 
+@pytest.mark.slow
 def test_keys_of_a_full_join_stay_whole():
     watcher = Watcher()
     run(flows_zipf.full, range(SEEDS), "alone", watcher)

@@ -63,7 +63,7 @@ BLOCKS = [
 ]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seeds", blocks(LOSSES, LOSSES, TIMES))
 @pytest.mark.parametrize("make_flow", FLOWS)
 def test_rows_of_checkpoints_whose_manifests_are_gone_are_retracted(make_flow, seeds):
@@ -74,7 +74,7 @@ def test_rows_of_checkpoints_whose_manifests_are_gone_are_retracted(make_flow, s
     assert make_flow is no_rows or sum(world.coordinator.all_storage.retractions for world in watcher.worlds) > 0, "rows were taken back"
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("make_flow", "seeds"), BLOCKS)
 def test_rows_are_those_of_the_oracle_whatever_is_lost_and_when(make_flow, seeds):
     watcher = Watcher()
@@ -93,7 +93,7 @@ def test_rows_are_those_of_the_oracle_whatever_is_lost_and_when(make_flow, seeds
     assert sum(coordinator.counts.recoveries for coordinator in coordinators) > len(seeds) / 4, "there often was a checkpoint to go back to"
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", blocks(WITH_ZOMBIES, WITH_ZOMBIES, TIMES, QUICK_ZOMBIES))
 @pytest.mark.parametrize("first", range(0, len(FLOWS), FLOWS_WITH_ZOMBIES))
 def test_rows_are_those_of_the_oracle_whatever_zombies_send_save_and_commit(first, seeds):

@@ -48,7 +48,7 @@ UNSAVED = ("none", "moves", "scaling")
 BLOCKS = blocks(SEEDS, SEEDS, proportion(SEEDS * len(FLOWS) * (len(ACCIDENTS) + len(PLACES))))
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seeds", BLOCKS)
 @pytest.mark.parametrize("accidents", ACCIDENTS)
 @pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
@@ -63,7 +63,7 @@ def place(request):
     return request.getfixturevalue("state_server") if request.param == "server" else request.param
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seeds", BLOCKS)
 @pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
 def test_windows_give_the_rows_of_plain_python_in_every_state_backend(make_flow, seeds, place, monkeypatch):
@@ -95,6 +95,7 @@ def rows_that_come_late() -> ef.Dataflow:
     return flow
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("actions", ["none", "moves", "crashes"])
 def test_every_row_is_in_a_window_or_among_the_late_ones(actions):
     late = {"sessions": 0, "all": 0, "all_sessions": 0, "told": 0}

@@ -43,6 +43,7 @@ def watched(make_flows, seeds, actions):
     return watcher.worlds
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seeds", blocks(SEEDS, BLOCK, TIMES, 4))
 @pytest.mark.parametrize("first", range(0, len(FLOWS), TOGETHER))
 def test_program_that_is_started_again_gives_the_rows_of_one_that_was_not(first, seeds):
@@ -52,6 +53,7 @@ def test_program_that_is_started_again_gives_the_rows_of_one_that_was_not(first,
     assert sum(world.coordinator.all_storage.troubles["lost replies"] for world in worlds) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", blocks(2 * SEEDS, BLOCK, TIMES, 4))
 def test_store_may_be_full_or_out_of_reach_at_any_moment(seeds):
     actions = with_full_disk(with_restarts(with_crashes(ACTIONS, most=2)), troubles=("full", "slow", "unreachable"))
@@ -61,6 +63,7 @@ def test_store_may_be_full_or_out_of_reach_at_any_moment(seeds):
     assert sum(storage.refused > 0 for storage in storages) > len(storages) / 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", blocks(2 * SEEDS, BLOCK, TIMES, 4))
 def test_owners_that_were_taken_over_from_change_nothing(seeds):
     actions = with_restarts(with_zombies(with_damage(with_crashes(ACTIONS, most=1), most=1), most=2), most=3)

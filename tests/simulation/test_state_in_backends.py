@@ -69,7 +69,7 @@ def place(request):
     return request.getfixturevalue("state_server") if request.param == "server" else request.param
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(FLOWS + JOINS) * len(PLACES)), QUICK))
 @pytest.mark.parametrize("make_flow", FLOWS + JOINS, ids=lambda make_flow: make_flow.__name__)
 def test_moves_and_losses_leave_the_rows_of_the_oracle_in_every_state_backend(make_flow, seeds, place, monkeypatch):
@@ -81,7 +81,7 @@ def test_moves_and_losses_leave_the_rows_of_the_oracle_in_every_state_backend(ma
         check(make_flow, [seed], parallelism=workers, config=config, save_state=True, actions=actions)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(SPLIT) * len(PLACES)), QUICK))
 @pytest.mark.parametrize("make_flow", SPLIT, ids=lambda make_flow: make_flow.__name__)
 def test_split_keys_leave_the_rows_of_the_oracle_in_every_state_backend(make_flow, seeds, place, monkeypatch):
@@ -101,7 +101,7 @@ def test_unknown_backend_is_refused_with_the_names_of_all(backend):
         ef.JobConfig(state=ef.StateConfig(backend))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
 def test_key_groups_change_owners_in_the_server_without_sending_their_state(make_flow, state_server, monkeypatch):
     passed = []

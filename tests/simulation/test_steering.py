@@ -47,7 +47,7 @@ class Watcher:
         return [world.coordinator.core for world in self.worlds]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, TIMES))
 @pytest.mark.parametrize("make_flow", flows.FLOWS)
 def test_rows_are_those_of_the_oracle_whatever_policies_decide(make_flow, seeds):
@@ -59,7 +59,7 @@ def test_rows_are_those_of_the_oracle_whatever_policies_decide(make_flow, seeds)
         assert any(report.state is ScalingState.DONE for report in scalings)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seeds", BLOCKS)
 @pytest.mark.parametrize("make_flow", flows.FLOWS)
 def test_losses_while_policies_decide_change_no_row(make_flow, seeds):
@@ -69,6 +69,7 @@ def test_losses_while_policies_decide_change_no_row(make_flow, seeds):
     assert sum(world.accidents for world in watcher.worlds) > len(seeds) / 2
 
 
+@pytest.mark.slow
 def test_nodes_come_and_go_and_workers_go_on_elsewhere():
     watcher = Watcher()
     actions = (*with_policies(ACTIONS), watcher)
@@ -81,6 +82,7 @@ def test_nodes_come_and_go_and_workers_go_on_elsewhere():
     assert any(report.replaced for report in done), "workers went on in another process, from a checkpoint"
 
 
+@pytest.mark.slow
 def test_balancers_move_keys_automatically():
     watcher = Watcher()
     check(flows.running_updates, range(60), parallelism=(2, 3), actions=(*with_policies(ACTIONS, sources=False), watcher))
@@ -88,7 +90,7 @@ def test_balancers_move_keys_automatically():
     assert any(migration.state is MigrationState.DONE for migration in moved)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seeds", BLOCKS)
 @pytest.mark.parametrize("make_flow", flows.FLOWS)
 def test_sinks_that_fail_in_commits_lose_no_row_and_show_none_twice(make_flow, seeds):

@@ -24,10 +24,10 @@ from evenflow.testing.actions.zombies import with_zombies
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, and a busy machine gives it only a part of one
 
 SEEDS, BLOCK, QUICK = 60, 12, 2
+"""Seeds for each flow and kind of disturbance, per test, and in a quick run."""
 
 MANY = 100
 """Runs whose share of stops is near that of all runs."""
-"""Seeds for each flow and kind of disturbance, per test, and in a quick run."""
 
 MOVES = with_moves(5, ("sudden", "pause", "fluid", "batched", "lazy", "restart"))
 
@@ -42,6 +42,7 @@ DISTURBANCES = {
 FLOWS = (*flows.FLOWS, *flows_joins.JOINS, *flows_rows.FLOWS, *flows_times.FLOWS, *flows_windows.FLOWS)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seeds", blocks(SEEDS, BLOCK, proportion(SEEDS * len(FLOWS)), QUICK))
 @pytest.mark.parametrize("disturbance", DISTURBANCES)
 def test_runs_that_are_stopped_and_go_on_give_together_the_rows_of_the_oracle(disturbance, seeds):

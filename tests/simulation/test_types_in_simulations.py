@@ -31,6 +31,7 @@ RUNS: dict[str, dict[str, Any]] = {
 TIMES = proportion(SEEDS * len(FLOWS) * len(RUNS))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seeds", blocks(SEEDS, BLOCK, TIMES, QUICK))
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
@@ -38,6 +39,7 @@ def test_types_that_change_leave_the_rows_of_the_oracle(make_flow, run, seeds):
     check(make_flow, seeds, **RUNS[run])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("place", ["lmdb", "server"])
 @pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
 def test_types_that_change_leave_the_rows_of_the_oracle_in_a_backend(make_flow, place, request):

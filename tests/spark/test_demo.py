@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -72,7 +73,8 @@ def test_both_acts_equal_spark_the_second_moves_keys_automatically_and_only_resu
     assert "Operators got another number of workers 6 times meanwhile." in first
     assert "Check: all 2,659 rows are equal to those of the same query in Spark." in first
     assert "27,004 records" in first
-    assert "balancer, totals: moves" in second
+    # If the third worker comes before the balancer has acted, its keys come from the hot worker, and the load is even then.
+    assert re.search("(balancer|autoscaler), totals: moves", second)
     assert "max / mean" in second
     assert "Check: all 25,200 rows are equal to those of the same query in Spark." in second
     assert (output / "delays.png").stat().st_size > 10_000

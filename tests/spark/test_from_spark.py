@@ -97,7 +97,6 @@ def test_event_times_come_from_the_column_and_the_watermark_from_statistics(spar
     assert claimed[0] <= 10_000_000  # unread files begin near 0, and their statistics say so
 
 
-@pytest.mark.first
 def test_a_streaming_dataframe_gives_each_micro_batch_once_also_past_compactions(spark, tmp_path):
     df = files(spark, tmp_path / "in", 23)
     source = from_spark(df, event_time="ts", trigger="availableNow", path=tmp_path / "exchange")

@@ -92,7 +92,6 @@ def test_own_cluster_runs_workers_at_normal_priority_and_ctrl_c_leaves_nothing_b
     assert not any(word in log.read_text() for word in ("Error", "WARNING", "Token"))
 
 
-@pytest.mark.first
 def test_a_second_process_sees_and_stops_a_job(cluster, folder, tmp_path):
     log = tmp_path / "log"
     with running(script(START, tmp_path, "seen"), log, RAY_ADDRESS=cluster) as process:

@@ -299,7 +299,6 @@ def test_ctrl_c_during_recovery_leaves_nothing_behind(cluster, folder, tmp_path)
     assert not socket_folders(folder)
 
 
-@pytest.mark.first
 def test_job_goes_on_from_a_savepoint_with_other_workers_and_on_another_runtime(tmp_path):
     source = {"rate": RATE, "total": 4 * RATE, **SOURCE}
     flow, before = build("first", ef.generate(**source), tmp_path / "first", ("numbered", "totals"), sources=1)

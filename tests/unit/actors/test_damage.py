@@ -156,7 +156,7 @@ def case(files, damage, loss, *more):
     return pytest.param(files, damage, loss, *more, id=f"{files}, {damage.__name__}, {loss}")
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("files", "damage", "loss"), [case(f, d, loss) for f, damages in IS_RIGHT.items() for d in damages for loss in losses(f)]
 )

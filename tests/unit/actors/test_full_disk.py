@@ -86,6 +86,7 @@ def until(condition, what, pause=0.01):
     return found
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("part", ["nothing", "half a state", "all but the manifest"])
 def test_job_says_that_its_disk_is_full_goes_back_meanwhile_and_goes_on_when_there_is_room(disk, part):
     rows, read = [], []

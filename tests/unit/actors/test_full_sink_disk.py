@@ -129,6 +129,7 @@ def test_file_sink_that_finds_no_room_goes_on_once_there_is_some_and_its_rows_ar
     assert parts(disk, kind) == sorted(disk.folder.iterdir()), "nothing is left behind"
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("kind", SINKS)
 def test_job_that_may_not_begin_again_stops_and_says_which_sink_found_no_room(disk, kind, step):

@@ -115,6 +115,7 @@ def count_with_an_accident(accident, rows, **config):
     return len(calls)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("commands", [[FLUSH], [CUT_OFF], [FLUSH, CUT_OFF]], ids=["flushed", "cut off", "both"])
 def test_server_that_loses_everything_in_mid_stream_costs_a_restart_and_no_row(tmp_path, commands):
     rows = []

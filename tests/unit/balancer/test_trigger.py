@@ -157,6 +157,7 @@ def test_moves_that_never_happen_are_planned_again_after_the_cool_down():
     assert {move.key for move in stream.plans[0][1].moves} == {move.key for move in stream.plans[1][1].moves}
 
 
+@pytest.mark.slow
 @given(st.lists(st.sets(st.integers(0, KEY_GROUPS - 1), min_size=1, max_size=6), min_size=1, max_size=4), st.integers(0, 1))
 def test_it_follows_hot_keys_that_shift_within_five_windows(hot_sets, delay):
     stream = Stream(background(), delay=delay)

@@ -29,18 +29,19 @@ FILES = [
 ]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("build", [items, parquet, csv, ndjson, text, generated, bids])
 def test_bounded_sources_conform(build, tmp_path):
     check_source(build(tmp_path, FILES))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("build", [parquet, csv, ndjson, text])
 def test_sources_of_files_keep_the_order_within_a_file(build, tmp_path):
     check_source(build(tmp_path, FILES), split=lambda row: number(row) // 100)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("kind", "follow"), [("parquet", True), *((kind, follow) for kind in ("csv", "json", "txt") for follow in (True, "lines"))]
 )
@@ -181,6 +182,7 @@ def read_files(folder: Path, extension: str) -> list[dict[str, Any]]:
     return [] if not parts else [{"n": n} for (n,) in duckdb.sql(f"SELECT n FROM {function}({parts})").fetchall()]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("write", "extension"),
     [(ef.write_parquet, ".parquet"), (ef.write_csv, ".csv"), (ef.write_json, ".json")],

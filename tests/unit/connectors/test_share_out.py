@@ -129,6 +129,7 @@ def retimed(files: list[list[Row]], order: list[int]) -> list[list[Row]]:
     return [[{**row, "ts": row["ts"] + 100 * (order[number] - number)} for row in rows] for number, rows in enumerate(files)]
 
 
+@pytest.mark.few(2)
 @every_source
 @given(files=streams, order=st.permutations(range(5)), parallelism=st.integers(1, 4), script=steps)
 def test_every_row_is_given_once_whatever_is_shared_out_when(build, tmp_path_factory, files, order, parallelism, script):
@@ -159,6 +160,7 @@ class Log:
         self.batches += 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("event_time", [None, "ts"])
 @given(script=st.lists(polls | polls | shares | commits, max_size=25), parallelism=st.integers(1, 4), after=steps)
 def test_every_row_of_a_growing_log_is_given_once_whatever_is_shared_out_when(tmp_path_factory, event_time, script, parallelism, after):

@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 SLOW = frozenset({
     "asyncio", "confluent_kafka", "deltalake", "duckdb", "fsspec", "grpc", "lmdb", "matplotlib", "numpy", "pandas", "prometheus_client",
     "psycopg", "pyarrow", "pyspark", "ray", "requests", "rich", "valkey", "zmq",
@@ -60,6 +62,7 @@ def test_worker_adds_only_numpy_arrow_and_zeromq_to_ray_and_no_process_loads_its
     assert not [module for modules in (worker, *others) for module in modules if module.startswith("ray.autoscaler._private")]
 
 
+@pytest.mark.slow
 def test_a_process_with_a_handle_of_an_actor_loads_no_more_than_its_class():
     _, coordinators, workers = loaded(
         "import ray", *(f"import evenflow.actors.processes.{name}" for name in ("coordinator_actor", "worker"))

@@ -121,6 +121,7 @@ def test_program_without_wait_prints_the_error_of_its_job_and_does_not_exit_with
     assert "KeyError: 'm'" in err
 
 
+@pytest.mark.slow
 def test_error_that_wait_has_raised_is_not_printed_again(tmp_path):
     tells = """
     try:
@@ -131,6 +132,7 @@ def test_error_that_wait_has_raised_is_not_printed_again(tmp_path):
     assert ended(BOUNDED + textwrap.dedent(tells), tmp_path) == (0, "RecordError\n", "")
 
 
+@pytest.mark.slow
 def test_error_that_ends_the_program_cancels_its_job(tmp_path):
     code, _, err = ended(ENDLESS + "start(sys.argv[1]); read.wait(); raise ValueError('mine')", tmp_path)
     assert code == 1
@@ -138,12 +140,14 @@ def test_error_that_ends_the_program_cancels_its_job(tmp_path):
     assert "job `endless` is cancelled: an error has ended the program" in err
 
 
+@pytest.mark.slow
 def test_interactive_session_cancels_its_job_at_its_end(tmp_path):
     code, _, err = ended(ENDLESS + "job = start(sys.argv[1]); read.wait()", tmp_path, "-i")
     assert code == 0
     assert "job `endless` is cancelled: this session ends" in err
 
 
+@pytest.mark.slow
 def test_ctrl_c_cancels_a_job_that_is_waited_for_at_the_end_of_the_program(tmp_path):
     with program(ENDLESS + "start(sys.argv[1])", tmp_path) as process:
         assert process.stderr is not None
@@ -160,6 +164,7 @@ WAITS = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("where", WAITS)
 def test_sigterm_stops_the_job_in_order_wherever_the_program_is(where, tmp_path):
     code, out, err = interrupted(ENDLESS + WAITS[where], tmp_path, signal.SIGTERM)
@@ -169,6 +174,7 @@ def test_sigterm_stops_the_job_in_order_wherever_the_program_is(where, tmp_path)
     assert len(list((tmp_path / "checkpoints/endless").glob("checkpoint-*/manifest"))) >= 2
 
 
+@pytest.mark.slow
 def test_second_sigterm_cancels_a_job_that_does_not_stop_and_a_third_waits_no_longer(tmp_path):
     stuck = """
     runs, begun = threading.Event(), threading.Event()
@@ -201,6 +207,7 @@ def test_second_sigterm_cancels_a_job_that_does_not_stop_and_a_third_waits_no_lo
         assert process.wait(patience(SECONDS)) == 143
 
 
+@pytest.mark.slow
 def test_handler_of_the_program_itself_is_left_alone(tmp_path):
     own = """
     import signal
@@ -210,6 +217,7 @@ def test_handler_of_the_program_itself_is_left_alone(tmp_path):
     assert interrupted(ENDLESS + textwrap.dedent(own), tmp_path, signal.SIGTERM) == (0, "mine\nfinished\n", "")
 
 
+@pytest.mark.slow
 def test_sigterm_behind_the_end_of_a_job_ends_the_process_as_always(tmp_path):
     says = "start(sys.argv[1]).wait(); print('ready', flush=True)\nimport time; time.sleep(60)"
     assert interrupted(BOUNDED + says, tmp_path, signal.SIGTERM) == (-signal.SIGTERM, "", "")

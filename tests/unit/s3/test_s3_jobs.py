@@ -91,6 +91,7 @@ def test_clearing_up_that_fails_ends_no_job(s3, url, tmp_path):
     assert numbers(tmp_path / "out") == list(range(TOTAL))
 
 
+@pytest.mark.few(1)
 def test_job_whose_manifests_replies_are_lost_has_no_failed_checkpoint(s3, url, tmp_path):
     gate = Gate()
     job = midway(url, tmp_path / "out", gate)
@@ -103,6 +104,7 @@ def test_job_whose_manifests_replies_are_lost_has_no_failed_checkpoint(s3, url, 
     assert numbers(tmp_path / "out") == list(range(TOTAL))
 
 
+@pytest.mark.few(1)
 def test_job_is_continued_from_s3(s3, url, tmp_path):
     job = midway(url, tmp_path / "out", Gate())
     job.cancel()
@@ -131,6 +133,7 @@ def test_job_is_not_started_in_a_bucket_that_is_not_there(s3, tmp_path):
         flow_of(Gate(), tmp_path / "out").run(runtime="local", config=settings("s3://nowhere/ck"))
 
 
+@pytest.mark.slow
 def test_run_on_s3_belongs_to_one_owner(s3, url, tmp_path):
     job = midway(url, tmp_path / "out", Gate())
     with pytest.raises(ef.RequestError, match="job `jobs` is already running"):

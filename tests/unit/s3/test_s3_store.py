@@ -47,6 +47,7 @@ def test_lost_reply_of_a_manifest_is_a_manifest_that_was_written(s3, url):
     assert saved.newest().checkpoint == 1
 
 
+@pytest.mark.slow
 def test_manifest_whose_replies_are_all_lost_is_found_by_reading_it(s3, url):
     saved = SavedState(url, 3, RunClaim("run"))
     s3.fault = Fault("lost", puts("/manifest"))
@@ -54,6 +55,7 @@ def test_manifest_whose_replies_are_all_lost_is_found_by_reading_it(s3, url):
     assert len(s3.fault.met) > 1
 
 
+@pytest.mark.slow
 def test_manifest_of_unknown_fate_is_removed_before_the_job_goes_back_behind_it(s3, url):
     saved = SavedState(url, 3, RunClaim("run"))
     assert saved.complete(manifest(1)) is None
@@ -74,6 +76,7 @@ def test_overloaded_store_is_asked_again(s3, url):
     assert store.claims() == [1]
 
 
+@pytest.mark.slow
 def test_store_that_is_cut_off_is_unavailable_and_clearing_up_never_fails(s3, url):
     store = CheckpointStore(url)
     store.complete(1, b"manifest")

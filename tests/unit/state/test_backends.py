@@ -224,7 +224,7 @@ class Calls(RuleBasedStateMachine):
         assert self.backend.count() == len(self.model)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_any_sequence_of_calls_agrees_with_a_dict(make_backend):
     calls = type("CallsOfThisBackend", (Calls,), {"make_backend": staticmethod(make_backend)})
     run_state_machine_as_test(calls, settings=settings(max_examples=40, stateful_step_count=30, deadline=None))

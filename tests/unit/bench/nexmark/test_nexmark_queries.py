@@ -35,8 +35,8 @@ def folders(tmp_path_factory):
     return {kind: nexmark_events.write(of_kind, tmp_path_factory.mktemp(kind)) for kind, of_kind in zip(KINDS, tables, strict=True)}
 
 
+@pytest.mark.few(3)
 @pytest.mark.first
-@pytest.mark.few(8)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", QUERIES)
 def test_all_rows_are_those_of_duckdb(name, kind, folders):

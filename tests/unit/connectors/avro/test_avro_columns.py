@@ -214,6 +214,7 @@ DAMAGED = record(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.binary(max_size=40) | st.integers(0, 60), min_size=1, max_size=4))
 def test_any_bytes_are_rows_or_refused(pieces):

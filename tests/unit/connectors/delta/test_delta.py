@@ -93,6 +93,7 @@ def test_new_columns_come_into_the_table_and_other_types_do_not(tmp_path):
     assert rows_of(tmp_path) == [(1, None), (2, "x")]
 
 
+@pytest.mark.slow
 def test_sink_holds_its_contract_whatever_crashes_when(tmp_path_factory):
     def begin():
         folder = tmp_path_factory.mktemp("delta")

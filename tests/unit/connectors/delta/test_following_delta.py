@@ -98,6 +98,7 @@ def test_every_row_comes_once_and_in_order_whatever_is_added_and_lost_when(tmp_p
             assert [n for n in came if n // 100 == number] == rows, f"seed {seed}"
 
 
+@pytest.mark.slow
 def test_source_holds_its_contract(tmp_path):
     for number in range(6):
         append(tmp_path, [(1_000 + number, 100 * number + place) for place in range(4)])

@@ -32,7 +32,7 @@ def looks_whenever_polled(monkeypatch):
     monkeypatch.setattr(follow, "LOOKING", 1.0)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @every_kind
 def test_every_row_comes_once_and_in_order_whatever_appears_and_is_lost_when(kind, tmp_path_factory):
     for seed in range(200 if kind == "txt" else 60):
@@ -128,6 +128,7 @@ def test_a_file_that_vanishes_before_it_was_read_is_named(tmp_path):
         readers.drain()
 
 
+@pytest.mark.slow
 def test_files_as_old_as_max_age_are_forgotten_and_not_read(tmp_path):
     folder, second = Folder(tmp_path, "txt"), 10**9
     source = folder.source(max_age="10s")

@@ -136,6 +136,7 @@ def test_integers_alone_stay_integers(tmp_path, form):
     assert values(path, form) == [LARGE, 2**63 - 1]
 
 
+@pytest.mark.few(1)
 @every_format
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_value_deep_in_a_file_is_named_by_its_row(tmp_path, form, packed):

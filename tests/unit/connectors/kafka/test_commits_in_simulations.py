@@ -20,6 +20,7 @@ from evenflow.engine.errors import ConnectorError
 BLOCK = 250
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("first", range(0, 2000, BLOCK))
 def test_every_row_is_in_the_topic_once_whatever_is_lost_late_or_fenced(first):
     met = Counter[str]()

@@ -90,6 +90,7 @@ def test_messages_of_several_schemas_are_read_into_the_newest_of_the_subject(boo
     assert {row["user"] for row in rows} == {None, "u1", "u2"}
 
 
+@pytest.mark.slow
 def test_two_topics_with_schemas_of_their_own(bootstrap, registry):
     topics = [make_topic(bootstrap), make_topic(bootstrap)]
     for topic, schema in zip(topics, (CLICK, {**CLICK, "doc": "the same columns"}), strict=True):
@@ -102,7 +103,7 @@ def test_two_topics_with_schemas_of_their_own(bootstrap, registry):
     assert numbers(read(bootstrap, topics, registry=registry.url, schema=CLICK)) == [1, 1]
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("bad", [b"", b"\0\0\0\0\1\2", b"\0\0\0\0\x63\2", b"{}"], ids=["empty", "cut short", "unknown schema", "json"])
 def test_poison_records_stop_the_job_or_are_skipped_or_become_dead_letters(bootstrap, registry, bad):
     topic = make_topic(bootstrap)
@@ -123,6 +124,7 @@ def test_poison_records_stop_the_job_or_are_skipped_or_become_dead_letters(boots
     assert (letter["offset"], letter["key"], letter["value"]) == (2, b"k".hex(), bad.hex())
 
 
+@pytest.mark.slow
 def test_registry_that_is_gone_when_the_job_starts_and_while_it_runs(bootstrap):
     topic = make_topic(bootstrap)
     with schema_registry() as registry:
@@ -148,6 +150,7 @@ def test_rows_are_written_with_a_schema(bootstrap):
     assert read(bootstrap, topic, schema=simple) == [{"n": n, "who": row["user"]} for n, row in enumerate(rows)]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("guarantee", ["exactly_once", "at_least_once"])
 def test_rows_are_written_with_the_number_that_the_registry_gave_their_schema(bootstrap, registry, guarantee):
     topic = make_topic(bootstrap)

@@ -40,6 +40,7 @@ def test_port_without_a_listener_is_an_error():
             KafkaCluster(address).partitions(["clicks"], seconds=3)
 
 
+@pytest.mark.slow
 def test_server_that_is_no_broker():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         cluster = KafkaCluster(f"127.0.0.1:{silent.getsockname()[1]}")

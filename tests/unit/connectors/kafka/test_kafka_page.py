@@ -72,6 +72,7 @@ def examples(code: str, bootstrap: str, **names: str) -> dict[str, Any]:
     return space
 
 
+@pytest.mark.slow
 def test_clicks_are_counted_per_minute(bootstrap, jobs):
     make_topic(bootstrap, "page-clicks")
     fill(bootstrap, "page-clicks", {0: [(None, json.dumps(click).encode()) for click in CLICKS]})
@@ -90,6 +91,7 @@ def messages_of(bootstrap: str, topic: str, count: int) -> list[Any]:
     return messages
 
 
+@pytest.mark.slow
 def test_orders_are_written(bootstrap, jobs):
     make_topic(bootstrap, "page-orders")
     Path("orders").mkdir()
@@ -100,6 +102,7 @@ def test_orders_are_written(bootstrap, jobs):
     assert [(message.key(), json.loads(message.value())["n"]) for message in messages] == [(b"ann", 1), (b"bob", 2)]
 
 
+@pytest.mark.slow
 def test_avro_is_read_and_written_with_a_registry(bootstrap):
     fields = [{"name": "user", "type": "string"}, {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}}]
     schema = {"type": "record", "name": "Click", "fields": fields}

@@ -32,6 +32,7 @@ def test_partitions_that_are_added_are_read_from_their_beginning(bootstrap):
         until(lambda: numbers(rows) == [1, 2, 3, 4])
 
 
+@pytest.mark.slow
 def test_topic_that_is_deleted_and_recreated_stops_the_job(bootstrap):
     topic = make_topic(bootstrap)
     fill(bootstrap, topic, {0: objects(*range(10))})
@@ -83,6 +84,7 @@ def test_workers_come_and_go_while_records_come(bootstrap, tmp_path: Path):
         assert numbers(rows) == list(range(6000))
 
 
+@pytest.mark.slow
 def test_offsets_are_committed_to_the_group_for_tools_that_show_lag(bootstrap, tmp_path: Path):
     topic = make_topic(bootstrap)
     fill(bootstrap, topic, {0: objects(*range(10))})
@@ -102,6 +104,7 @@ def test_offsets_are_committed_to_the_group_for_tools_that_show_lag(bootstrap, t
     tool.close()
 
 
+@pytest.mark.slow
 def test_metrics_have_the_lag_of_each_partition(bootstrap):
     topic = make_topic(bootstrap, partitions=2)
     fill(bootstrap, topic, {0: objects(*range(7_000, 7_010))})
@@ -117,6 +120,7 @@ def test_metrics_have_the_lag_of_each_partition(bootstrap):
         assert "0 records behind" in str(job.metrics())
 
 
+@pytest.mark.slow
 def test_broker_that_starts_again(tmp_path: Path):
     port, rows = free_port(), list[Any]()
     with own_broker(port, str(tmp_path)) as (address, ready):

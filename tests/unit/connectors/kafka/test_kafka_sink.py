@@ -130,6 +130,7 @@ def test_messages_are_visible_when_their_checkpoint_is_committed(bootstrap, topi
     assert values_in(bootstrap, topic) == [b"a", b"b"]
 
 
+@pytest.mark.slow
 def test_commit_that_is_repeated_adds_nothing(bootstrap, topic, make_sink):
     sink = make_sink()
     first = staged(sink, 1, b"a")
@@ -142,6 +143,7 @@ def test_commit_that_is_repeated_adds_nothing(bootstrap, topic, make_sink):
     successor.stop()
 
 
+@pytest.mark.slow
 def test_committing_process_that_is_killed_at_any_time_is_replaced(bootstrap, topic, make_sink):
     sink = make_sink()
     sink.commit(1, staged(sink, 1, b"a"))
@@ -153,6 +155,7 @@ def test_committing_process_that_is_killed_at_any_time_is_replaced(bootstrap, to
     assert values_in(bootstrap, topic) == [b"a", b"b"]
 
 
+@pytest.mark.slow
 def test_committing_process_ends_with_its_parent(bootstrap, topic, make_sink, tmp_path):
     sink = make_sink()
     committables = staged(sink, 1, b"a")
@@ -203,7 +206,7 @@ sink.commit(2, committables)
 """
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_process_that_crashes_before_or_after_the_transaction_ends(when, bootstrap, topic, make_sink):
     sink = make_sink()
@@ -243,6 +246,7 @@ def test_a_fenced_producer_stops_and_says_why(bootstrap, topic, make_sink):
     assert values_in(bootstrap, topic) == [b"a", b"b"]
 
 
+@pytest.mark.slow
 def test_the_cause_of_fencing_is_found_when_the_client_has_lost_the_error(bootstrap, topic):
     """The client loses it rarely, when it calls back while that error is pending."""
     options = {"bootstrap.servers": bootstrap, "transactional.id": "one"}
@@ -395,6 +399,7 @@ def test_file_that_can_not_be_written_leaves_nothing(make_sink, monkeypatch):
     assert [path for path in Path(writer._place.staging).iterdir() if not path.name.endswith(".owner")] == []
 
 
+@pytest.mark.slow
 def test_job_that_goes_back_again_and_again_writes_every_row_once(bootstrap, topic, tmp_path):
     class Flaky(KafkaSink):
         """The first commit fails before it is carried out, the second afterwards."""
@@ -490,6 +495,7 @@ def test_wrong_arguments_are_refused(options, message):
         ef.write_kafka(**{"topic": "t", "bootstrap": "localhost:9092", **options})
 
 
+@pytest.mark.slow
 def test_broker_that_is_gone_when_a_checkpoint_is_committed(monkeypatch):
     monkeypatch.setattr(producing, "PATIENCE", 0.5)
     monkeypatch.setattr(producing, "ANSWER_SECONDS", 1.0)

@@ -16,7 +16,7 @@ import evenflow as ef
 pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("parallelism", [1, 2, 5])
 def test_workers_together_read_every_record_of_two_topics_once(bootstrap, parallelism):
     one, three = make_topic(bootstrap), make_topic(bootstrap, partitions=3)
@@ -66,6 +66,7 @@ def test_only_committed_records_are_read(bootstrap):
     assert numbers(read(bootstrap, topic, schema={"n": "int64"})) == [0, 2]
 
 
+@pytest.mark.slow
 def test_event_time_of_a_field_and_of_the_records(bootstrap):
     topic = make_topic(bootstrap, partitions=2)
     begun = minutes_ago(5)

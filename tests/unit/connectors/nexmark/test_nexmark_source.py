@@ -65,6 +65,7 @@ def test_the_first_hundred_rows_are_those_of_every_earlier_version(stream, diges
     assert hashlib.sha256(json.dumps(first, default=str).encode()).hexdigest()[:16] == digest
 
 
+@pytest.mark.few(1)
 @every_stream
 @given(
     parallelism=st.integers(1, 4), max_rows=st.integers(1, 200), group=st.sampled_from([1, 3, 50, 120]), events=st.integers(100, 600),

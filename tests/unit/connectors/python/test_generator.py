@@ -39,6 +39,7 @@ def moved(source: Any, positions: list[Any], parallelism: int) -> list[Any]:
     return readers
 
 
+@pytest.mark.few(1)
 def test_every_row_comes_once_and_in_order_whatever_is_lost_and_shared_out_when():
     for seed in range(300):
         choice = random.Random(seed)

@@ -36,6 +36,7 @@ def database(postgres, monkeypatch):
         database.execute(f'DROP TABLE kept; DROP TABLE IF EXISTS evenflow_commits; DROP ROLE "{USER}"')
 
 
+@pytest.mark.slow
 def test_a_table_is_written_with_a_secret_that_is_in_no_plan_explanation_checkpoint_or_log(database, tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
     url = database.url.replace("postgres@", f"{ef.secret('env:SHOP_USER')}@")

@@ -76,7 +76,7 @@ def name_of(value: Any) -> str:
     return str(value) if isinstance(value, AggregateFunction) else str(value[1][0])
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("function", "kinds"), CASES, ids=name_of)
 @settings(max_examples=settings().max_examples // 3)
 @given(data=st.data())

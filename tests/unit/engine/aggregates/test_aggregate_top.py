@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 
 import evenflow as ef
 from evenflow.engine.aggregates.base import AggregateFunction
@@ -40,6 +41,7 @@ def test_struct_has_all_columns_but_the_keys() -> None:
     assert result(ef.top(1, "price", columns=["ts"])) == [{"ts": 2}]
 
 
+@pytest.mark.slow
 def test_equal_rows_are_ordered_by_all_columns_with_nulls_last_however_they_come() -> None:
     for rows in permutations(BIDS):
         assert times(result(ef.top(4, "price"), list(rows))) == [3, 2, 6, 5]

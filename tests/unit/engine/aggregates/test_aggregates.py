@@ -277,7 +277,7 @@ class Cutter:
         return self.accumulator.from_arrow(self.accumulator.to_arrow(parts)) if self.draw(st.booleans()) else parts
 
 
-@pytest.mark.few(40)
+@pytest.mark.few(12)
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 @settings(max_examples=settings().max_examples // 3)
 @given(data=st.data())
@@ -325,7 +325,7 @@ def same(value: Any) -> Any:
     return {name: same(field) for name, field in value.items()} if isinstance(value, dict) else plain(value)
 
 
-@pytest.mark.few(40)
+@pytest.mark.few(12)
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 @settings(max_examples=settings().max_examples // 6)
 @given(data=st.data())

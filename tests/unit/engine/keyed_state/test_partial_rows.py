@@ -91,6 +91,7 @@ def test_partial_aggregates_are_merged_with_what_was_found_of_some_of_its_keys(f
     assert results(aggregator, merged) == sorted((expected[key] for key in "acde"), key=str)
 
 
+@pytest.mark.slow
 @given(kinds=st.lists(st.sampled_from([pa.null(), pa.int8(), pa.int64(), pa.float64()]), min_size=1, max_size=5))
 @settings(max_examples=50, deadline=None)
 def test_rows_of_older_bindings_are_carried_over_when_they_are_read(kinds):

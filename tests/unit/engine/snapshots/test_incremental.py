@@ -206,7 +206,7 @@ def content(operator: Any) -> list[str]:
     return sorted(repr(sorted(row.items())) for batch in emitted for row in batch.rows.to_pylist())
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("backend", ["memory", "lmdb"])
 @pytest.mark.parametrize("operator", OPERATORS)
 @given(steps=st.lists(STEPS, min_size=10, max_size=30), any_length=st.booleans(), most_noted=st.sampled_from((2, 100)))
@@ -228,6 +228,7 @@ def test_chain_adds_up_to_the_state_at_its_last_barrier(operator, backend, steps
             world.close()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("backend", ["memory", "lmdb"])
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_few_changes_are_saved_alone_until_they_outgrow_the_whole_state(operator, backend):

@@ -91,6 +91,7 @@ def long_chain(maps: int, *, times: bool) -> ef.Dataflow:
     return flow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [False, True])
 def test_a_chain_that_is_longer_than_pythons_stack_gives_what_a_short_one_gives(times):
     assert sys.getrecursionlimit() < 3 * LONG

@@ -146,7 +146,7 @@ class Job:
                     self.out += pa.ipc.open_stream(stream).read_all().to_pylist()
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("combine", [True, False], ids=["combined", "not combined"])
 @pytest.mark.parametrize("operator", OPERATORS)
 @given(before=BATCHES, meanwhile=BATCHES, behind=BATCHES, chunk=st.sampled_from((1, 2, 1000)))

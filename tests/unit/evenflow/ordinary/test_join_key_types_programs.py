@@ -83,7 +83,7 @@ def run(build, network):
     return rows
 
 
-@pytest.mark.few(40)
+@pytest.mark.few(8)
 @pytest.mark.parametrize("network", [ef.NetworkConfig(), ROW_BY_ROW], ids=["whole", "cut"])
 @pytest.mark.parametrize("within", WITHIN.values(), ids=WITHIN)
 @pytest.mark.parametrize(("one", "other"), PAIRS.values(), ids=PAIRS)
@@ -94,6 +94,7 @@ def test_rows_of_equal_keys_are_joined(one, other, within, network):
     assert len(run(program, network)) == key_counts(one, other, nulls=False).count(2)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("one", "other"), PAIRS.values(), ids=PAIRS)
 def test_rows_of_equal_keys_are_joined_as_of_their_time_and_looked_up(one, other):
     def as_of(flow):
@@ -107,7 +108,7 @@ def test_rows_of_equal_keys_are_joined_as_of_their_time_and_looked_up(one, other
         assert sum(row["r"] is not None for row in run(program, ROW_BY_ROW)) == count
 
 
-@pytest.mark.few(40)
+@pytest.mark.few(8)
 @pytest.mark.parametrize("network", [ef.NetworkConfig(), ROW_BY_ROW], ids=["whole", "cut"])
 @pytest.mark.parametrize("windows", [ef.tumbling("1s"), ef.session("1s")], ids=["tumbling", "session"])
 @pytest.mark.parametrize(("one", "other"), (OF_LAYOUTS | OF_TIMES).values(), ids=OF_LAYOUTS | OF_TIMES)

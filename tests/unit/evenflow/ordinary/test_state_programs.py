@@ -149,6 +149,7 @@ def newest(rows: list[dict[str, Any]]) -> dict[Any, dict[str, Any]]:
     return {tuple(row.get(name) for name in bounds): row for row in rows}
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("backend", ["memory", "lmdb"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("change", ["reordered", "fewer", "more", "others"])

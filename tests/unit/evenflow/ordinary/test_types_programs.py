@@ -209,6 +209,7 @@ def test_values_without_a_common_type_end_the_job(first: Any, second: Any, netwo
     assert f"got {second!r}" in problem
 
 
+@pytest.mark.few(10)
 @CUTS
 @pytest.mark.parametrize(
     ("kind", "good", "bad"),

@@ -102,6 +102,7 @@ def test_a_window_that_is_reported_twice_counts_once(job):
     assert [second["rate"] for second in job.history.whole()["seconds"]] == [100]
 
 
+@pytest.mark.slow
 def test_ten_minutes_are_kept(job):
     for _ in range(KEPT + 50):
         job.tick()

@@ -81,6 +81,7 @@ def test_a_skewed_stream_is_balanced_within_five_windows_and_then_left():
     assert len(operator.rebalances) == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("noise", [0.1, 0.3])
 def test_noise_does_not_make_keys_go_back_and_forth(noise):
     operator = Operator(skewed(), noise=noise)
@@ -203,7 +204,7 @@ def test_key_that_cooled_is_gathered_after_a_rest_and_split_again_when_it_is_hot
     assert operator.workers().max() < 0.7
 
 
-@pytest.mark.few(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.1, 0.3])
 @pytest.mark.parametrize("load", [0.2, 0.3, 0.4, 0.8])
 def test_noise_does_not_make_a_key_go_from_split_to_whole_and_back(noise, load):
@@ -213,6 +214,7 @@ def test_noise_does_not_make_a_key_go_from_split_to_whole_and_back(noise, load):
     assert len(changes) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("period", [4, 15])
 def test_key_that_is_hot_now_and_then_changes_no_more_often_than_it_must(period):
     operator = JoinOperator(with_hot_key())

@@ -299,6 +299,7 @@ class Workers:
             self.take(self.job.report(worker, self.owed[worker].popleft(), now))
 
 
+@pytest.mark.slow
 def test_checkpoints_and_steps_never_overlap_whatever_the_order_of_events():
     steps = checkpoints = stops = during_commits = 0
     for seed in range(1_000):

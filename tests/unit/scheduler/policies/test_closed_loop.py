@@ -117,6 +117,7 @@ def test_threshold_stops_when_more_workers_bring_nothing():
     assert course.final["count"] < 100
 
 
+@pytest.mark.slow
 def test_threshold_without_a_limit_of_effect_climbs_for_ever_under_skew():
     course = run("threshold", hot_keys=(0.3,), max_parallelism=1000, own={"least_effect": 0.0})
     assert course.final["count"] == 1000
@@ -126,6 +127,7 @@ def wobbles(time: float) -> float:
     return 480.0 if int(time) % 80 < 40 else 320.0
 
 
+@pytest.mark.slow
 def test_threshold_swings_with_the_load_unless_it_has_a_band_and_patience():
     hasty = run("threshold", demand=wobbles, own={"utilisation_band": 0.0, "scale_down_delay": 0})
     patient = run("threshold", demand=wobbles)
@@ -139,6 +141,7 @@ def test_queueing_converges_in_one_step_to_its_latency():
     assert keeps_up(course)
 
 
+@pytest.mark.slow
 def test_dhalion_overshoots_and_comes_down_one_operator_at_a_time():
     course = run("dhalion", 3600.0, own={"blacklist": "1h"})
     assert course.final == OPTIMUM
@@ -170,6 +173,7 @@ def test_dhalion_swings_for_ever_without_its_blacklist():
     assert forgetful.turns("count") > 20
 
 
+@pytest.mark.slow
 def test_pid_converges_and_gives_every_operator_what_the_slowest_needs():
     course = run("pid", 1200.0)
     assert course.final["flat_map"] == course.final["count"]

@@ -177,6 +177,7 @@ ODD_POLICIES = st.tuples(
 """Every policy with settings of its own that a file can have."""
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(odd_snapshot(), ODD_POLICIES)
 def test_odd_figures_give_a_decision_within_bounds_with_a_reason(snapshot, policies):

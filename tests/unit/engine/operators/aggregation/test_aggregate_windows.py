@@ -130,6 +130,7 @@ def test_state_is_removed_with_the_last_window_that_needs_it(drive):
     assert step.operator.state.nbytes == 0
 
 
+@pytest.mark.few(1)
 def test_a_watermark_that_jumps_over_years_takes_no_work(drive):
     step = drive(windows_step(Windows(size=1_000, slide=1)))
     step.process({"k": ["a", "a"]}, [0, 10**15])

@@ -51,6 +51,7 @@ def test_batches_of_few_keys_are_combined(sent_by_combiner):
 rows = st.lists(st.tuples(st.integers(0, 5), st.integers(-9, 9), st.integers(0, 8)), min_size=1, max_size=6)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("step", STEPS)
 @given(batches=st.lists(rows, max_size=12))
 def test_results_are_the_same_combined_passed_or_neither(drive, step, batches):

@@ -222,7 +222,7 @@ batches = st.lists(
 )  # fmt: skip
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
 @every_operator
 @given(batches=batches, combined=st.booleans())
 @settings(max_examples=40, deadline=None)

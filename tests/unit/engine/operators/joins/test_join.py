@@ -96,6 +96,7 @@ def test_late_rows_go_to_the_output_of_their_side(bounded):
     assert join.driven.operator.late_records == 2
 
 
+@pytest.mark.slow
 def test_rows_are_forgotten_when_nothing_can_join_them(bounded):
     join = bounded()
     for time in range(0, 30_000, 10):
