@@ -26,6 +26,7 @@ RUN_ELSEWHERE = {
     "concepts/recovery.md": "tests/cluster/views/test_pages_on_ray.py",
     "how-to/connectors.md": "tests/docstrings/test_connectors_page.py",
     "how-to/kafka.md": "tests/unit/connectors/kafka/test_kafka_page.py",
+    "how-to/service.md": "tests/cluster/connectors/test_service_example.py",
     "how-to/spark.md": "tests/spark/test_spark_page.py",
     "tutorial/4-on-ray.md": "tests/cluster/views/test_pages_on_ray.py",
     "tutorial/5-a-skewed-stream.md": "tests/cluster/views/test_pages_on_ray.py",

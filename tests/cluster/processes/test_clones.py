@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import sysconfig
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from patience import patience
+from ports import free_port, listens
 from watching import processes_of, socket_folders, until
 
 PATIENCE = patience(240)  # several programs start Ray's processes one after another
@@ -74,17 +74,6 @@ def environment_without_evenflow(folder: Path) -> Path:
 
 def site_of(python: Path) -> Path:
     return Path(sysconfig.get_path("purelib", vars={"base": str(python.parents[1])}))
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,11 @@ import pytest
 import yaml
 from custom_kinds import pods_of
 from patience import patience
+from ports import free_port, listens
 from ray.job_submission import JobSubmissionClient
 from ray.util.state import list_actors, list_nodes
+from ray_node import ray_node
 from ray_settings import RAY_SETTINGS
-from test_clones import free_port, listens
 from watching import processes_of, until
 
 from evenflow.cli.command_line import main
@@ -105,13 +106,13 @@ def pods(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> It
     assert "--num-cpus=0" in parameters
     with ExitStack() as nodes:
         parameters += ["--head", f"--port={gcs}", f"--dashboard-port={dashboard}", "--include-dashboard=true"]
-        nodes.enter_context(_node(own / "head.log", parameters, variables, agents[0]))
+        nodes.enter_context(ray_node(own / "head.log", [*parameters, _agent(agents[0])], variables))
         until(lambda: listens(gcs) and listens(dashboard), "the head is up", PATIENCE)
         address = f"http://127.0.0.1:{dashboard}"
         client = until(lambda: _client(address), "the dashboard takes jobs", PATIENCE)
         for count, agent in enumerate(agents[1:], 2):
             parameters = [f"--address=127.0.0.1:{gcs}", "--num-cpus=4"]
-            nodes.enter_context(_node(own / f"{agent}.log", parameters, os.environ | place | worker, agent))
+            nodes.enter_context(ray_node(own / f"{agent}.log", [*parameters, _agent(agent)], os.environ | place | worker))
             # One after another: nodes that start in one folder at the same time share the names of their files.
             until(lambda: _count(address) == count, (own / f"{agent}.log").read_text, PATIENCE)  # noqa: B023 -- it is called at once
         probes = [f"http://127.0.0.1:{agent}{probe}" for agent in agents]
@@ -123,17 +124,8 @@ def _variables(pod: dict[str, Any]) -> dict[str, str]:
     return {each["name"]: each["value"] for each in pod["template"]["spec"]["containers"][0]["env"]}
 
 
-@contextmanager
-def _node(log: Path, parameters: list[str], variables: dict[str, str], agent: int) -> Iterator[None]:
-    """Run a node until SIGTERM ends it, as Kubernetes ends a container."""
-    ports = [f"--dashboard-agent-listen-port={agent}", "--node-ip-address=127.0.0.1", f"--object-store-memory={100 << 20}"]
-    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", *parameters, *ports]
-    with log.open("wb") as out, subprocess.Popen(command, env=variables, stdout=out, stderr=out) as process:
-        try:
-            yield
-        finally:
-            process.terminate()
-            process.wait(PATIENCE)
+def _agent(port: int) -> str:
+    return f"--dashboard-agent-listen-port={port}"
 
 
 def _count(address: str) -> int:
