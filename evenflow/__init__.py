@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from .connectors.formats.parquet_sink import write_parquet
     from .connectors.formats.text import read_text
     from .connectors.generated.generate import generate
+    from .connectors.iceberg.sink import write_iceberg
+    from .connectors.iceberg.source import read_iceberg
     from .connectors.kafka.reading.source import read_kafka
     from .connectors.kafka.writing.sink import write_kafka
     from .connectors.nexmark.source import nexmark
@@ -202,6 +204,7 @@ _HOMES = {
     "quantile": "engine.aggregates.named.functions",
     "read_csv": "connectors.formats.csv",
     "read_delta": "connectors.delta.source",
+    "read_iceberg": "connectors.iceberg.source",
     "read_json": "connectors.formats.json",
     "read_kafka": "connectors.kafka.reading.source",
     "read_parquet": "connectors.formats.parquet",
@@ -225,6 +228,7 @@ _HOMES = {
     "variance": "engine.aggregates.named.functions",
     "write_csv": "connectors.formats.csv_sink",
     "write_delta": "connectors.delta.sink",
+    "write_iceberg": "connectors.iceberg.sink",
     "write_json": "connectors.formats.json_sink",
     "write_kafka": "connectors.kafka.writing.sink",
     "write_parquet": "connectors.formats.parquet_sink",
@@ -325,6 +329,7 @@ __all__ = [
     "quantile",
     "read_csv",
     "read_delta",
+    "read_iceberg",
     "read_json",
     "read_kafka",
     "read_parquet",
@@ -346,6 +351,7 @@ __all__ = [
     "variance",
     "write_csv",
     "write_delta",
+    "write_iceberg",
     "write_json",
     "write_kafka",
     "write_parquet",

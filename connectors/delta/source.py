@@ -17,10 +17,10 @@ from ...engine.time.event_time import EventTime
 from ...engine.types.casting import unchanged
 from ..files.remote import local_folder
 from ..files.splits import Split
+from ..followed.versions import VersionsReader, share_out_versions
 from ..formats.parquet import ParquetSource
 from ..formats.row_groups import open_parquet, read_row_groups, time_bounds
 from .log import CAN_READ, DeltaLog, Version
-from .reader import DeltaReader, share_out_versions
 from .table import check_installed, open_table
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class FollowedDeltaSource(DeltaSource):
         self._settle()
 
     def reader(self, index: int, parallelism: int) -> SourceReader:
-        return DeltaReader(self, self._open, self._poll_every, index=index, parallelism=parallelism, event_time=self._event_time)
+        return VersionsReader(self, self._open, self._poll_every, index=index, parallelism=parallelism, event_time=self._event_time)
 
     def share_out(self, positions: Sequence[Any], parallelism: int) -> list[Any]:
         return share_out_versions(positions, parallelism, self.name)

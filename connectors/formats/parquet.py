@@ -143,9 +143,12 @@ class ParquetSource(FileSource):
     def _split(self, path: str, metadata: pq.FileMetaData, ordinal: int) -> list[Split]:
         splits: list[Split] = []
         for groups in _runs([metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]):
-            low, high = (None, None) if self._event_time is None else time_bounds(metadata, self._event_time, groups)
+            low, high = self._time_bounds(path, metadata, groups)
             splits.append(Split(path, ordinal + len(splits), row_groups=groups, min_time=low, max_time=high))
         return splits
+
+    def _time_bounds(self, path: str, metadata: pq.FileMetaData, groups: tuple[int, int] | None) -> tuple[int | None, int | None]:
+        return (None, None) if self._event_time is None else time_bounds(metadata, self._event_time, groups)
 
     def _open(self, split: Split, batch_rows: int) -> Iterator[pa.RecordBatch]:
         columns, coded = (self._columns, ()) if self.needed is None else (self._schema.names, self._coded(self.needed))

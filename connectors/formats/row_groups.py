@@ -13,8 +13,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -30,18 +30,21 @@ from .int96 import checked_int96, int96_columns
 LENGTH = 4
 """The bytes of the length before each text that is not in a dictionary."""
 
+Opener = Callable[[str], AbstractContextManager[Any]]
+"""Opens a file at a path for reading. Raises OSError."""
+
 _UNITS = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
 
 
 @contextmanager
-def open_parquet(path: str, operator: str, **options: Any) -> Iterator[pq.ParquetFile]:
-    """Open the Parquet file at `path` with these options of Arrow's, memory mapped if it is local.
+def open_parquet(path: str, operator: str, opener: Opener | None = None, **options: Any) -> Iterator[pq.ParquetFile]:
+    """Open the Parquet file at `path` with these options of Arrow's, by `opener` if there is one, else memory mapped if it is local.
 
     Raises ConnectorError if it is missing or not Parquet, also while it is read.
     """
     try:
-        if is_remote(path):
-            with open_remote(path) as source, pq.ParquetFile(source, **options) as file:
+        if opener is not None or is_remote(path):
+            with (opener or open_remote)(path) as source, pq.ParquetFile(source, **options) as file:
                 yield file
         else:
             with pq.ParquetFile(path, memory_map=True, **options) as file:
@@ -60,6 +63,7 @@ def read_row_groups(
     columns: Sequence[str] | None = None,
     coded: Iterable[str] = (),
     int96: Literal["us", "ns"] = "ns",
+    opener: Opener | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of the split in file order, in batches of at most `batch_rows`; all columns unless `columns` names some.
 
@@ -67,18 +71,18 @@ def read_row_groups(
     Raises ConnectorError naming the file if it is missing or corrupt, and the column of such a time that the unit can't hold.
     """
     with ExitStack() as stack:
-        file = stack.enter_context(open_parquet(split.path, operator))
+        file = stack.enter_context(open_parquet(split.path, operator, opener))
         groups = range(*(split.row_groups or (0, file.num_row_groups)))
         dictionaries = [name for name in coded if _has_dictionary(file.metadata, name, groups)]
         if dictionaries:
-            file = stack.enter_context(open_parquet(split.path, operator, metadata=file.metadata, read_dictionary=dictionaries))
+            file = stack.enter_context(open_parquet(split.path, operator, opener, metadata=file.metadata, read_dictionary=dictionaries))
         names = None if columns is None else list(columns)
         options = {"batch_size": batch_rows, "row_groups": list(groups), "use_threads": False}
         unitless = int96_columns(file.metadata, names)
         if not unitless:
             yield from file.iter_batches(columns=names, **options)
             return
-        micros = stack.enter_context(open_parquet(split.path, operator, metadata=file.metadata, coerce_int96_timestamp_unit="us"))
+        micros = stack.enter_context(open_parquet(split.path, operator, opener, metadata=file.metadata, coerce_int96_timestamp_unit="us"))
         pairs = zip(file.iter_batches(columns=names, **options), micros.iter_batches(columns=unitless, **options), strict=True)
         for rows, times in pairs:
             yield checked_int96(rows, times, int96, split.path, operator)

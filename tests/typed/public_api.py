@@ -88,6 +88,8 @@ def sources(spark: Any) -> Sequence[ef.Source]:
     return [
         ef.read_csv("in/", event_time="ts"),
         ef.read_delta("table", version=3, event_time="ts"),
+        ef.read_iceberg("shop.counts", catalog="prod", options={"type": "rest"}, snapshot=7, event_time="ts"),
+        ef.read_iceberg("shop.counts", follow=True, poll_every="2s", skip_changes=True),
         ef.read_json("in/"),
         ef.read_kafka(["clicks", "views"], bootstrap="localhost:9092", start={("clicks", 0): 5}, until="now", columns=["key"]),
         ef.read_kafka("clicks", bootstrap="localhost:9092", format="avro", schema={"type": "string"}, registry="http://localhost:8081"),
@@ -114,6 +116,7 @@ def sinks(spark: Any, rows: list[dict[str, Any]]) -> Sequence[ef.Sink]:
         ef.write_kafka("out", bootstrap="localhost:9092", format="avro", schema='{"type": "string"}', registry="http://localhost:8081"),
         ef.write_sql("sqlite:///shop.db", "orders", mode="upsert", key=["user"], version="n"),
         ef.write_delta("counts"),
+        ef.write_iceberg("shop.counts", catalog="prod", options={"type": "rest"}),
         ef.to_list(rows),
         ef.to_callback(rows.append),
         ef.to_function(len, commit=print),

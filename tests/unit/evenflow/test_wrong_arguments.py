@@ -93,6 +93,12 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
     "read_csv": (ef.read_csv, ("in/",), {"event_time": None, "unit": "ms", "max_delay": 0, "schema": None, "name": "c"}),
     "read_json": (ef.read_json, ("in/",), {"event_time": None, "unit": "ms", "max_delay": 0, "schema": None, "name": "j"}),
     "read_text": (ef.read_text, ("in/",), {"name": "t"}),
+    "read_iceberg": (
+        ef.read_iceberg,
+        ("shop.rows",),
+        {"catalog": "c", "options": None, "snapshot": None, "event_time": None, "unit": "ms", "max_delay": 0, "columns": None, "name": "i"},
+    ),
+    "write_iceberg": (ef.write_iceberg, ("shop.rows",), {"catalog": "c", "options": None, "name": "i"}),
     "to_list": (ef.to_list, ([],), {"name": "l"}),
     "to_callback": (ef.to_callback, (lambda row: None,), {"name": "c"}),
     "map": (lambda *a, **k: rows().map(*a, **k), (lambda row: row,), {"schema": None, "on_error": "stop"}),

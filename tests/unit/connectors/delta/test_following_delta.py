@@ -19,8 +19,8 @@ from patience import patience
 from readers_at_random import Readers
 
 import evenflow as ef
-from evenflow.connectors.delta import reader as delta_reader
 from evenflow.connectors.delta.log import DeltaLog
+from evenflow.connectors.followed import versions
 from evenflow.engine.protocol.elements import MIN_TIME
 from evenflow.testing import check_source
 
@@ -117,7 +117,7 @@ def test_a_reader_without_files_does_not_hold_event_time_back(tmp_path):
 
 
 def test_files_that_are_many_are_not_looked_into(tmp_path, monkeypatch):
-    monkeypatch.setattr(delta_reader, "MOST_LOOKED_AT", 2)
+    monkeypatch.setattr(versions, "MOST_LOOKED_AT", 2)
     append(tmp_path, *([(1_000 + n, n)] for n in range(3)))
     readers = Readers(started(tmp_path), 1)
     readers.poll(0, 1)

@@ -1,6 +1,6 @@
-"""Reads the files that the versions of a Delta Lake table add, each once, in the order of the versions.
+"""Reads the files that the versions of a table add (Delta Lake, Iceberg), each once, in the order of the versions.
 
-A version's log entry never changes, so all readers see the same files. As for other followed files, a hash of a file's name
+What a version adds never changes, so all readers see the same files. As for other followed files, a hash of a file's name
 assigns it to a reader: bucket `b` belongs to reader `b % parallelism`. For each of its buckets a reader knows the next version to
 list; a version is listed when all earlier ones have been read. Its position has these numbers, and the listed files that it has
 not read to the end.
@@ -22,13 +22,13 @@ from ...engine.protocol.elements import MIN_TIME
 from ...engine.time.event_time import EventTime
 from ..files.split_position import PartlyRead
 from ..files.splits import OpenSplit, Split
-from ..followed.arrived import BUCKETS, bucket_of, digest_of
-from ..followed.files_in_turn import MOST_LOOKED_AT, FilesInTurn
-from ..followed.follow import shared
+from .arrived import BUCKETS, bucket_of, digest_of
+from .files_in_turn import MOST_LOOKED_AT, FilesInTurn
+from .follow import shared
 
 
 class FollowedTable(Protocol):
-    """The part of a Delta source that its reader needs."""
+    """The part of a source of such a table that its reader needs."""
 
     name: str
 
@@ -46,7 +46,7 @@ class FollowedTable(Protocol):
         """Return the file as a split with its known event times. Raises ConnectorError if the file was removed."""
 
 
-class DeltaReader(FilesInTurn[tuple[int, str]]):
+class VersionsReader(FilesInTurn[tuple[int, str]]):
     """A reader of the files in one worker's buckets, each with its version. `poll_every`: seconds between looks for a new
     version.
     """
