@@ -22,6 +22,7 @@ from ..engine.protocol.ids import Attempt, ChannelId, WorkerId
 from ..engine.time.duration import seconds
 from ..scheduler.configs.job import JobConfig
 from ..scheduler.job.core import JobCore
+from ..scheduler.load.long_call import LongCall
 from ..scheduler.protocol.effects import Deploy, JobState, Spawn
 from ..scheduler.protocol.messages import Attach, Command, Report
 from ..scheduler.protocol.requests import ChangeRequest, Fail, Request
@@ -126,6 +127,10 @@ class LocalJob:
     def view(self, *, nodes: bool) -> None:
         return None
 
+    def long_calls(self) -> dict[WorkerId, LongCall]:
+        found = {name: runner.running.long_call() for name, runner in self._runners.items()}
+        return {name: call for name, call in found.items() if call is not None}
+
     def _answered(self, answer: StorageAnswer) -> None:
         """Queue an answer for the next turn of the job's own thread, which would hold the lock for too long in this one."""
         self._answers.append(answer)
@@ -228,12 +233,13 @@ class LocalJob:
                 if self._ended():
                     break
                 busy = self._change()
-                for name, runner in list(self._runners.items()):
-                    busy = self._step(name, runner) or busy
                 if (now := monotonic()) >= ticks_at:
                     self._interpreter.tick()
                     ticks_at = now + TICK
                 self._ended()
+            # Without the lock, so that requests are answered while a function runs: only this thread changes the tasks.
+            for name, runner in list(self._runners.items()):
+                busy = self._step(name, runner) or busy
             if not busy:
                 self._woken.wait(self._pause())
                 self._woken.clear()

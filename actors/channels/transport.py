@@ -95,6 +95,11 @@ class Transport:
         return bool(self._blocked)
 
     @property
+    def blocked_channels(self) -> tuple[ChannelId, ...]:
+        """The channels that wait for credit."""
+        return tuple(sorted(self._blocked))
+
+    @property
     def blocked_seconds(self) -> float:
         """The total time during which it was blocked."""
         return self._blocked_time.seconds

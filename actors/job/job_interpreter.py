@@ -37,7 +37,7 @@ from ...scheduler.protocol.effects import (
     Warn,
 )
 from ...scheduler.protocol.messages import Report
-from ...scheduler.protocol.requests import AnyRequest, ChangeRequest, Request, ShowView
+from ...scheduler.protocol.requests import AnyRequest, ChangeRequest, Request, ShowStatus, ShowView
 from ...scheduler.protocol.storage_answers import StorageAnswer
 from ...state.errors import EvenflowError
 from .fair_lock import FairLock
@@ -102,6 +102,8 @@ class JobInterpreter:
         """Answer a request. Raises RequestError if it is invalid, JobBusyError or JobNotRunningError if it is impossible now."""
         with self.lock:
             view = self._workers.view(nodes=True) if isinstance(request, (ChangeRequest, ShowView)) else None
+            if isinstance(request, (ShowStatus, ShowView)):
+                self.core.note_long_calls(self._workers.long_calls())
             try:
                 return cast(A, self.core.answer(cast(AnyRequest, request), self._clock(), view))
             finally:

@@ -4,9 +4,11 @@ implement them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from ...engine.protocol.ids import WorkerId
+from ...scheduler.load.long_call import LongCall
 from ...scheduler.policies.nodes.placement import ClusterView
 from ...scheduler.protocol.effects import Deploy, Spawn, StorageEffect
 from ...scheduler.protocol.messages import Command
@@ -38,6 +40,9 @@ class Workers(Protocol):
 
     def view(self, *, nodes: bool) -> ClusterView | None:
         """Return the present cluster, its nodes only on request; None without a cluster."""
+
+    def long_calls(self) -> Mapping[WorkerId, LongCall]:
+        """Return the workers whose threads have been in one call for long, also of a user's function."""
 
 
 class Storage(Protocol):

@@ -202,6 +202,11 @@ class JobCollector(Collector):
         progress = GaugeMetricFamily("evenflow_no_progress_seconds", still, labels=job)
         progress.add_metric([self._job], tally.no_progress_seconds)
         yield progress
+        lasted = "Seconds for which the cause has lasted for which the job stands still, 0 if it is none"
+        waits = GaugeMetricFamily("evenflow_waits_seconds", lasted, labels=[*job, "cause"])
+        for wait, seconds in tally.waits.items():
+            waits.add_metric([self._job, wait.value], seconds)
+        yield waits
         yield from self._source_lags()
         yield self._histogram("recovery_seconds", "From a failure to all workers running again", job, {"": tally.recovery_seconds})
         yield self._histogram("checkpoint_seconds", "How long checkpoints took", job, {"": tally.checkpoint_seconds})

@@ -16,6 +16,7 @@ import numpy as np
 from ...engine.protocol.ids import FIRST_ATTEMPT, stage_of
 from ...scheduler.job.view_cursor import ViewNews
 from ...scheduler.load.source_lag import Lag, SourceLags
+from ...scheduler.load.wait import WaitKind
 from ...scheduler.protocol.effects import JobState
 from ...scheduler.protocol.reports import CheckpointState
 from ...scheduler.protocol.view import JobView
@@ -56,6 +57,8 @@ class Tally:
         self.restarts: Mapping[str, int] = {}
         """The number of times that the job was restored from its last checkpoint, by cause."""
         self.no_progress_seconds = 0.0
+        self.waits: Mapping[WaitKind, float] = {}
+        """The seconds for which each cause of a standstill has lasted; 0.0 for the others."""
         self.source_lags: Mapping[str, Lag] = {}
         """The lag of each source that knows it, by operator."""
         self.checkpoint_age = 0.0
@@ -77,6 +80,8 @@ class Tally:
         """Count the news of a view."""
         self.state, self.restarts = view.status.state, view.status.restart_causes
         self.no_progress_seconds = view.status.no_progress_seconds
+        waits = view.status.waits_for
+        self.waits = {kind: max((wait.seconds for wait in waits if wait.kind is kind), default=0.0) for kind in WaitKind}
         self.checkpoint_interval = view.checkpoint_interval
         self._measure_lags(view, news)
         complete = [one for one in view.checkpoints if one.state is CheckpointState.COMPLETE]

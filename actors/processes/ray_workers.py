@@ -22,6 +22,7 @@ from ...engine.plan.physical import Plan
 from ...engine.protocol.ids import Attempt, WorkerId
 from ...engine.time.duration import seconds
 from ...scheduler.configs.job import JobConfig
+from ...scheduler.load.long_call import LongCall
 from ...scheduler.policies.nodes.placement import ClusterNode, ClusterView
 from ...scheduler.protocol.effects import Deploy, JobState, Spawn
 from ...scheduler.protocol.messages import Attach, Command, InOrder, Report
@@ -112,6 +113,9 @@ class RayWorkers:
         if nodes and now - self._seen_at > VIEW_SECONDS:
             self._seen_at, self._nodes = now, tuple(self.pool.nodes())
         return ClusterView(self._nodes if nodes else (), self.pool.places(), self.pool.reserved())
+
+    def long_calls(self) -> dict[WorkerId, LongCall]:
+        return self._pings.long_calls()
 
     def received(self, worker: WorkerId, attempt: Attempt, number: int, report: Report) -> None:
         """Handle a worker's numbered report; these may arrive in any order. Those of a finished attempt are dropped."""

@@ -19,6 +19,7 @@ from ...engine.plan.channel_spec import ChannelSpec
 from ...engine.plan.task_spec import TaskSpec
 from ...engine.protocol.ids import Attempt, WorkerId
 from ...scheduler.configs.run import RunConfig
+from ...scheduler.load.long_call import LongCall
 from ...scheduler.protocol.messages import Command, Report
 from ...scheduler.record.restoring.restored_task import RestoredTask
 from ..channels.address import Address
@@ -161,10 +162,15 @@ class Worker:
         if service is not None and service.token == token and current is not None and current.attempt == attempt:
             current.command(number, command)
 
-    def ping(self) -> None:
-        """Return as long as the process lives. Raises JobFailedError if it can no longer be used."""
+    def ping(self) -> LongCall | None:
+        """Return as long as the process lives, with the call that its task has been in for long, if there is one.
+
+        Raises JobFailedError if the process can no longer be used.
+        """
         if self._stuck:
             raise JobFailedError(f"job `{self._job}`: a run of a finished attempt is still active in this process")
+        run = self._current
+        return None if run is None else run.long_call()
 
     def join(self, token: str) -> None:
         """Return when the worker has finished for this coordinator. While the call runs, the process is alive."""

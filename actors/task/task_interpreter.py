@@ -62,6 +62,7 @@ from ...scheduler.record.restoring.restored_task import RestoredTask
 from ...state.errors import CorruptCheckpointError, CorruptStateError, EvenflowError, StateBackendError
 from .pacing import IDLE, SAVE_SECONDS
 from .polled_source import PolledSource
+from .running_code import RunningCode
 from .task_ports import CheckpointReader, TaskPorts
 
 
@@ -78,9 +79,12 @@ class TaskInterpreter:
         self.meter = ports.meter(self.task)
         self._pacing = ports.pacing
         self.over = False
+        self.running = RunningCode()
+        """The call that the task is in, for other threads."""
 
     def open(self) -> None:
         """Open the reader and the operators, and restore their state."""
+        self.running.begin()
         try:
             self.task.open()
             self.source.open()
@@ -88,6 +92,7 @@ class TaskInterpreter:
                 self._restore(self._restored)
         except BaseException as error:  # noqa: BLE001 -- a user's source or sink may raise anything, and the user must hear of it
             self.fail(error)
+        self.running.end()
 
     def _restore(self, restored: RestoredTask) -> None:
         self.task.restore(restored.watermark, restored.own_times, restored.keys)
@@ -200,8 +205,12 @@ class TaskInterpreter:
         """True unless so many chunks wait to be written that the task makes no more for now."""
         return self._writer is None or not self._writer.busy
 
-    def measure(self, queued: int, queued_rows: int, refused: int) -> None:
-        """Report the figures of the window; if the size of the state can't be read, the task fails as with any other work on it."""
+    def measure(self, queued: int, queued_rows: int, refused: int, blocked: tuple[ChannelId, ...] = ()) -> None:
+        """Report the figures of the window; if the size of the state can't be read, the task fails as with any other work on it.
+
+        `blocked`: the channels that wait for credit.
+        """
+        self.running.begin()
         try:
             reader = self.source.reader
             skipped = 0 if reader is None else reader.skipped_records
@@ -209,7 +218,8 @@ class TaskInterpreter:
         except StateBackendError as error:
             self.fail(error)
         else:
-            self._reports(window)
+            self._reports(replace(window, blocked=blocked) if blocked else window)
+        self.running.end()
 
     def report_written(self) -> None:
         """Report the checkpoints whose state has been written, or could not be."""
@@ -298,12 +308,13 @@ class TaskInterpreter:
 
     def _answer(self, step: Callable[..., Iterable[Effect]], *what: Any) -> None:
         """Run a step of the task even if it is over, because other workers wait for it."""
-        begun = self._now()
+        begun = self.running.begun = self._now()
         try:
             for effect in step(*what, begun):
                 self._carry_out(effect)
         except BaseException as error:  # noqa: BLE001 -- whatever a user's function or source raises must reach the user
             self.fail(error)
+        self.running.begun = None
         self.meter.add_useful(self._now() - begun)
 
     def _carry_out_all(self, effects: Iterable[Effect]) -> None:

@@ -21,6 +21,7 @@ from ...engine.plan.task_spec import TaskSpec
 from ...engine.protocol.elements import Element
 from ...engine.protocol.ids import Attempt, ChannelId, WorkerId
 from ...scheduler.configs.run import RunConfig
+from ...scheduler.load.long_call import LongCall
 from ...scheduler.protocol.messages import Attach, Command, Detach, InOrder, Report, Shutdown
 from ...scheduler.record.restoring.restored_task import RestoredTask
 from ..channels.address import Address
@@ -122,6 +123,10 @@ class TaskRun:
         self._task = real_task(self.spec, self._transport, self._report, self._config, self._restored)
         self._thread = threading.Thread(target=self._run, name=f"{self._job}/{self.spec.name}", daemon=True)
         self._thread.start()
+
+    def long_call(self) -> LongCall | None:
+        """Return the call that the task has been in for long, if there is one. May be called by any thread."""
+        return None if self._thread is None else self._task.running.long_call()
 
     def end(self, patience: float) -> bool:
         """End without cleaning up; return True if the thread ended within `patience` seconds."""
@@ -281,4 +286,4 @@ class TaskRun:
 
     def _measure(self) -> None:
         rows = [batch.num_rows for batch in self._pending.batches()]
-        self._task.measure(len(rows), sum(rows), self._transport.refused)
+        self._task.measure(len(rows), sum(rows), self._transport.refused, self._transport.blocked_channels)

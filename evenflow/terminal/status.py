@@ -36,6 +36,8 @@ def status_table(status: JobStatus) -> Table:
     if status.spares:
         table.row("warm spares", str(status.spares))
     table.row("metrics", status.metrics_url or "-")
+    if status.other_waits:
+        table.row("waits for", "\n".join(map(str, status.other_waits)))
     if status.problems:
         table.row("problems", "\n".join(status.problems))
     if status.error is not None:

@@ -28,8 +28,7 @@ _ANSWERS = {"yes": "", "no": "(no) ", "failed": "(failed) "}
 def frame(history: History) -> RenderableType:
     """Draw the newest view of a job."""
     view, message = history.view, history.whole()
-    problems = [Text(problem, "red") for problem in view.status.problems]
-    parts: list[RenderableType] = [headline(view.status), *problems, workers_table(history.snapshots.figures())]
+    parts: list[RenderableType] = [headline(view.status), workers_table(history.snapshots.figures())]
     if message["graph"]["text"]:
         parts.append(data(message["graph"]["text"]))
     for stage in view.stages:
@@ -42,10 +41,11 @@ def frame(history: History) -> RenderableType:
 
 
 def headline(status: JobStatus) -> Text:
-    """Draw the job's name, state, time, checkpoints and restarts, and a line for each of its problems."""
+    """Draw the job's name, state, time, checkpoints and restarts, what it waits for, and a line for each of its problems."""
     facts = f" {status.state.value}, {status.running_seconds:.0f} s, {status.completed_checkpoints} checkpoints"
+    waits = [(f"\n{wait}", "yellow") for wait in status.other_waits]
     problems = [*status.problems, *([] if status.error is None else [f"error: {status.error}".partition("\n")[0]])]
-    return Text.assemble((status.name, "bold"), facts, status.again, *((f"\n{line}", "red") for line in problems))
+    return Text.assemble((status.name, "bold"), facts, status.again, *waits, *((f"\n{line}", "red") for line in problems))
 
 
 def workers_table(figures: list[WorkerFigures]) -> Table:

@@ -11,6 +11,7 @@ Invariant: whatever fails, the job resumes from its newest complete checkpoint, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, assert_never
 
 from ...engine.errors import JobFailedError, JobLostError, JobNotRunningError, ProtocolError
@@ -20,6 +21,7 @@ from ...engine.protocol.ids import Attempt, WorkerId
 from ...state.errors import EvenflowError
 from ..configs.balance import OFF
 from ..configs.job import JobConfig
+from ..load.long_call import LongCall
 from ..load.window import WorkerWindow
 from ..parts.attempts import Attempts
 from ..parts.automatic_balancing import AutomaticBalancing
@@ -279,6 +281,10 @@ class JobCore:
         self.balancing.advance()
         self.autoscaling.advance(cluster)
 
+    def note_long_calls(self, calls: Mapping[WorkerId, LongCall]) -> None:
+        """Note the workers whose threads have been in one call for long, all that there are."""
+        self._job.long_calls = calls
+
     def answer(self, request: AnyRequest, now: float, cluster: ClusterView | None = None) -> Any:
         """Answer a request with the type that it names.
 
@@ -363,6 +369,7 @@ class JobCore:
         if self._running_since is None:
             self._running_since = job.now
             job.emit(RememberStart(job.now))
+        job.progress.started(job.now)
         self.checkpointing.started()
         self.reconfiguration.started()
 

@@ -20,6 +20,7 @@ from ..parts.key_splits import refuse_split_keys, with_split, without_split
 from ..parts.node_scaling import NodeScaling
 from ..parts.operator_scaling import OperatorScaling
 from ..parts.reconfiguration import Reconfiguration
+from ..parts.waiting import Waiting
 from ..policies.controller import DecisionRecord
 from ..policies.nodes.placement import ClusterView
 from ..protocol.effects import JobState, StopOrder
@@ -72,6 +73,7 @@ class RequestHandler:
     ) -> None:
         self._job, self._lifecycle, self._checkpointing, self._reconfiguration = job, lifecycle, checkpointing, reconfiguration
         self._operators, self._nodes, self._balancing, self._autoscaling = operators, nodes, balancing, autoscaling
+        self._waiting = Waiting(job, checkpointing)
         self._viewing = Viewing(job, checkpointing, operators, nodes, balancing, autoscaling)
         self._histories: Mapping[type[Any], Callable[[], list[Any]]] = {
             CheckpointReport: checkpointing.reports,
@@ -178,7 +180,8 @@ class RequestHandler:
             ),
             restarts=job.restarts,
             restart_causes=dict(job.restart_causes),
-            no_progress_seconds=0.0 if job.state.final else job.progress.still_seconds,
+            no_progress_seconds=0.0 if job.state.final else job.progress.still_seconds(job.now),
+            waits_for=self._waiting.waits(),
             next_try=max(0.0, job.next_try - job.now) if restarting else None,
         )
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from ...engine.operators.rows.read import Read
 from ...engine.plan.physical import Plan
 from ...engine.protocol.ids import WorkerId, stage_of, worker_id
+from .wait import Wait, WaitKind
 from .window import WorkerWindow
 
 QUIET_SECONDS = 10.0
@@ -53,13 +54,18 @@ class QuietInputs:
 
     def __init__(self) -> None:
         self._inputs: dict[InputKey, _Input] = {}
-        self.problems: tuple[str, ...] = ()
+        self.held: tuple[Wait, ...] = ()
+        """The inputs that hold event time back now."""
+
+    @property
+    def problems(self) -> tuple[str, ...]:
         """The inputs that hold event time back now, in words."""
+        return tuple(wait.text for wait in self.held)
 
     def reset(self) -> None:
         """Forget the previous attempt."""
         self._inputs.clear()
-        self.problems = ()
+        self.held = ()
 
     def add(self, window: WorkerWindow) -> None:
         """Take a window of a worker that reads a source."""
@@ -80,7 +86,7 @@ class QuietInputs:
 
     def find(self, plan: Plan, finished: Iterable[WorkerId], now: float) -> list[str]:
         """Find the inputs that hold event time back. Return those that the previous call did not report."""
-        gone, before, found = set(finished), {problem.split(" has given")[0] for problem in self.problems}, list[str]()
+        gone, before, found = set(finished), {(wait.worker, wait.split) for wait in self.held}, list[Wait]()
         for stage, sources in meeting(plan).items():
             inputs = {
                 key: known
@@ -90,10 +96,10 @@ class QuietInputs:
                 if key[0] == worker_id(source, index) and key[0] not in gone and not known.idle
             }
             found += self._held(plan, stage, inputs, now)
-        self.problems = tuple(dict.fromkeys(found))[:NAMED]
-        return [problem for problem in self.problems if problem.split(" has given")[0] not in before]
+        self.held = tuple(found)[:NAMED]
+        return [wait.text for wait in self.held if (wait.worker, wait.split) not in before]
 
-    def _held(self, plan: Plan, stage: str, inputs: Mapping[InputKey, _Input], now: float) -> Iterable[str]:
+    def _held(self, plan: Plan, stage: str, inputs: Mapping[InputKey, _Input], now: float) -> Iterable[Wait]:
         for (worker, split), known in inputs.items():
             quiet = now - known.gave_at
             others = [
@@ -106,10 +112,11 @@ class QuietInputs:
                 head = plan.stage_of(source).chain[0]
                 assert isinstance(head.operator, Read)
                 which = f"{head.operator.source.split_word} {split} of source" if split else "source"
-                yield (
+                text = (
                     f"{which} `{head.name}` (worker {worker}) has given no row for {quiet:.0f} s and holds event time back: windows and "
                     f"timers of `{stage}` wait for it, while other inputs advance{head.operator.source.idle_advice}"
                 )
+                yield Wait(WaitKind.WATERMARK, text, quiet, head.name, worker, split)
 
 
 def meeting(plan: Plan) -> dict[str, list[str]]:

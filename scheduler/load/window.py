@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...engine.dropped_records import DroppedRecord
-from ...engine.protocol.ids import WorkerId
+from ...engine.protocol.ids import ChannelId, WorkerId
 from ...engine.source import SplitFigures
 from .batch_costs import BatchCosts
 
@@ -29,6 +29,7 @@ class WorkerWindow:
     `watermark`: microseconds since the epoch. `queued`, `queued_rows`: batches that wait, and their rows; `backlog`: available
     rows that its source has not read, None if it isn't a source or doesn't know; `splits`: the source's progress with each of its
     splits. `costs`: of its batches. `dropped_records`: samples of the records that its operators dropped, for the coordinator to keep.
+    `blocked`: the channels that wait for credit at its end.
     """
 
     worker: WorkerId
@@ -57,3 +58,4 @@ class WorkerWindow:
     latencies: tuple[float, ...] = ()
     costs: BatchCosts = field(default_factory=BatchCosts)
     dropped_records: tuple[DroppedRecord, ...] = ()
+    blocked: tuple[ChannelId, ...] = ()

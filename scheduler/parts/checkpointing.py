@@ -14,6 +14,7 @@ from ...engine.errors import JobFailedError, JobNotRunningError, RequestError
 from ...engine.protocol.effects import Finished, Prepared
 from ...engine.protocol.ids import NO_CHECKPOINT, CheckpointNumber, WorkerId
 from ...state.errors import EvenflowError
+from ..load.standstill import PendingCommit, PendingSave
 from ..protocol.effects import Commit, CopySavepoint, Discard, JobState, Save, StopOrder, Tell, Warn
 from ..protocol.manifest import Manifest
 from ..protocol.messages import BeginCheckpoint, CheckpointFailed
@@ -61,6 +62,8 @@ class Checkpointing:
         self._whole = 0
         self._manifest: Manifest | None = None
         self._committing: CheckpointNumber | None = None
+        self._commit_begun = 0.0
+        self._commit_sinks: tuple[str, ...] = ()
         self._last = 0
         """The checkpoint behind which nothing comes, once it is being committed."""
         self._stop = NO_CHECKPOINT
@@ -89,6 +92,21 @@ class Checkpointing:
     def free(self) -> bool:
         """True if a checkpoint may begin: neither a checkpoint nor a commit is under way."""
         return not self.under_way and self._committing is None
+
+    @property
+    def pending_save(self) -> PendingSave | None:
+        """The checkpoint under way, and the workers that it waits for."""
+        job, pending = self._job, self._job.checkpoints.pending
+        if pending is None:
+            return None
+        return PendingSave(pending.number, job.now - pending.begun, tuple(job.checkpoints.waits_for(job.workers)), pending.saving)
+
+    @property
+    def pending_commit(self) -> PendingCommit | None:
+        """The commit under way."""
+        if self._committing is None:
+            return None
+        return PendingCommit(self._committing, self._job.now - self._commit_begun, self._commit_sinks)
 
     @property
     def due(self) -> bool:
@@ -289,6 +307,7 @@ class Checkpointing:
 
     def _commit(self, commit: Commit) -> None:
         self._committing = self._job.checkpoints.committed = commit.checkpoint
+        self._commit_begun, self._commit_sinks = self._job.now, tuple(sink for sink, items in commit.committables.items() if items)
         self._last = commit.checkpoint if commit.last else 0
         self._job.emit(commit)
 

@@ -10,6 +10,7 @@ from ...engine.protocol.ids import FIRST_ATTEMPT, Attempt, WorkerId
 from ...engine.shown import Shown
 from ...state.errors import EvenflowError
 from ..load.metrics import OperatorLoad, WorkerFigures
+from ..load.wait import Wait
 from ..policies.nodes.placement import WorkerPlace
 from .effects import JobState
 from .storage_answers import Delivery
@@ -21,7 +22,10 @@ class JobStatus(Shown):
 
     `error`: why the job failed or, while it is restarting, why it last restored its last checkpoint. `problems`: those that don't
     stop the job: the newest problems of operators, such as a table that could not be read again; why it restored its last
-    checkpoint, until it has completed another; and inputs that have given nothing for 10 s and hold event time back. `restarts`:
+    checkpoint, until it has completed another; and inputs that have given nothing for 10 s and hold event time back. `waits_for`:
+    the causes for which the job stands still, the strongest first: a function that has not returned for 5 s, with its stack, even
+    while other workers go on; an input that holds event time back; and after 5 s without rows, a checkpoint, a commit, the credit
+    of a worker, or an input without records. Each has a `kind`, `text`, `seconds`, `operator` and `worker`. `restarts`:
     how often it restored its last checkpoint, `restart_causes`: by the class of the error, or `requested`; `attempt` rises each
     time. `next_try`: seconds until the next attempt, None while it doesn't restart. `places`: each worker's process and node,
     `spares`: the warm spares that have started; a local job has neither. `no_progress_seconds`: since the job last took or sent
@@ -43,11 +47,18 @@ class JobStatus(Shown):
     next_try: float | None = None
     restart_causes: Mapping[str, int] = field(default_factory=dict)
     no_progress_seconds: float = 0.0
+    waits_for: tuple[Wait, ...] = ()
 
     def __str__(self) -> str:
         facts = f"job `{self.name}`: {self.state.value}, {self.running_seconds:.1f} s, {self.completed_checkpoints} checkpoints{self.again}"
         problem = () if self.error is None else (f"error: {self.error}", *getattr(self.error, "__notes__", ()))
-        return "\n".join((facts, f"{len(self.workers)} workers: {', '.join(self.workers)}", *self.problems, *problem))
+        workers = f"{len(self.workers)} workers: {', '.join(self.workers)}"
+        return "\n".join((facts, workers, *map(str, self.other_waits), *self.problems, *problem))
+
+    @property
+    def other_waits(self) -> tuple[Wait, ...]:
+        """The causes in `waits_for` that are not among the `problems`."""
+        return tuple(wait for wait in self.waits_for if wait.text not in self.problems)
 
     @property
     def again(self) -> str:

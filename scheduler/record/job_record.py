@@ -6,6 +6,7 @@ Invariant: effects are taken in the order in which they were emitted, each with 
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ...balancer.snapshot import LoadSnapshot
@@ -17,6 +18,7 @@ from ...state.errors import EvenflowError
 from ..configs.job import JobConfig
 from ..load.dropped_records import DroppedRecords
 from ..load.load_snapshot import load_snapshot
+from ..load.long_call import LongCall
 from ..load.metrics import JobMetrics, OperatorLoad
 from ..load.progress import Progress
 from ..load.quiet_inputs import QuietInputs
@@ -73,6 +75,8 @@ class JobRecord:
         self.problems: deque[str] = deque(maxlen=PROBLEMS)
         self.quiet = QuietInputs()
         self.progress = Progress()
+        self.long_calls: Mapping[WorkerId, LongCall] = {}
+        """The workers whose threads have been in one call for long, as the runtime last knew."""
         self.rescales = Operations[Rescaling]()
         self.failures = Newest[Failure](FAILURES)
         self.dropped_records = DroppedRecords()

@@ -57,6 +57,7 @@ SHELLS = {
     "prometheus": "is read in threads of its own",
     "ray_workers": "deploys workers in threads",
     "run_queue": "reads what the system counted for a thread",
+    "running_code": "reads for how long a thread has been in one call",
     "spares": "keeps processes warm for a while",
     "stale_folders": "removes folders that are old",
     "start_watch": "looks in a thread what a start waits for",

@@ -1,11 +1,13 @@
-// Errors: why the job has ended, the failures after which it restored its checkpoint, and problems despite which it continues.
+// Errors: why the job has ended, what it waits for, the failures after which it restored its checkpoint, and problems despite which it continues.
 
 import { html } from "/static/vendor/htm-preact.module.js";
 import { time } from "/static/format.js";
 
 export function Errors({ store }) {
-  const { error, problems, failures } = store.newest.status;
-  return html`${error && html`<p class="banner bad">${error}</p>`}${(problems.length > 0 || failures.length > 0) && html`<section id="problems">
+  const { error, waits, problems, failures } = store.newest.status;
+  return html`${error && html`<p class="banner bad">${error}</p>`}${waits.length > 0 && html`<section id="waits">
+    <h2>Waits for</h2>
+    <ul class="problems">${waits.map(([text, stack]) => html`<li>${text}${stack.length > 0 && html`<details><summary>stack</summary><pre>${stack.join("\n")}</pre></details>`}</li>`)}</ul></section>`}${(problems.length > 0 || failures.length > 0) && html`<section id="problems">
     <h2>Problems</h2>
     ${failures.length > 0 && html`<div class="scroll"><table>
       <thead><tr><th>at</th><th>operator</th><th>what</th><th>key</th><th>record</th></tr></thead>

@@ -13,6 +13,7 @@ from ...engine.protocol.ids import NO_CHECKPOINT, Attempt, WorkerId
 from ...engine.sink import Sink
 from ...scheduler.configs.job import JobConfig
 from ...scheduler.job.core import JobCore
+from ...scheduler.load.long_call import LongCall
 from ...scheduler.policies.nodes.placement import ClusterView
 from ...scheduler.protocol.effects import Deploy, Spawn
 from ...scheduler.protocol.messages import Command
@@ -227,6 +228,9 @@ class SimulatedCoordinator:
 
     def ask_for_room(self, workers: int) -> None:
         """Do nothing: there is room."""
+
+    def long_calls(self) -> dict[WorkerId, LongCall]:
+        return {name: worker.long_call for name, worker in self.workers.items() if worker.long_call is not None}
 
     def view(self, *, nodes: bool) -> ClusterView:
         return self._around.nodes.view()

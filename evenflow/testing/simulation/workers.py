@@ -28,6 +28,7 @@ from ...engine.protocol.ids import Attempt, ChannelId
 from ...engine.protocol.routing import Move, RoutingTable
 from ...engine.source import SourceReader
 from ...engine.task.core import TaskCore
+from ...scheduler.load.long_call import LongCall
 from ...scheduler.load.window import WorkerWindow
 from ...scheduler.protocol.messages import Announced, Attach, Attached, CheckpointFailed, Command, Detach, Failed, Report, SourcePaused
 from ...scheduler.record.restoring.restored_task import RestoredTask
@@ -167,6 +168,8 @@ class SimulatedWorker:
         self.choices: list[Any] | None = None
         self.known: dict[str | int, Any] = {}
         """Choices that were made before, by kind, and by channel."""
+        self.long_call: LongCall | None = None
+        """The call that its thread has been in for long, as its process would say."""
 
     @property
     def over(self) -> bool:

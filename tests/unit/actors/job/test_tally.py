@@ -9,6 +9,7 @@ import pytest
 from evenflow.actors.job.tally import Tally
 from evenflow.scheduler.job.view_cursor import ViewCursor
 from evenflow.scheduler.load.source_lag import Lag
+from evenflow.scheduler.load.wait import Wait, WaitKind
 from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.scheduler.policies.controller import UNDER_WAY, DecisionRecord
 from evenflow.scheduler.policies.dataflow.figures import OperatorFigures
@@ -98,6 +99,15 @@ def test_restarts_are_counted_by_cause():
     for restarts in (0, 3, 41):
         counted.add(view(float(restarts), status={"restart_causes": {"JobLostError": restarts}, "no_progress_seconds": 7.0}))
     assert (tally.restarts, tally.state, tally.no_progress_seconds) == ({"JobLostError": 41}, JobState.RUNNING, 7.0)
+
+
+def test_each_cause_of_a_standstill_has_the_seconds_of_its_longest_wait():
+    counted = Counted()
+    waits = tuple(Wait(WaitKind.FUNCTION, "", seconds) for seconds in (7.0, 9.0))
+    counted.add(view(1.0, status={"waits_for": waits}))
+    assert (counted.tally.waits[WaitKind.FUNCTION], counted.tally.waits[WaitKind.INPUT]) == (9.0, 0.0)
+    counted.add(view(2.0))
+    assert set(counted.tally.waits.values()) == {0.0}
 
 
 def test_bytes_of_checkpoints_are_those_of_the_newest_and_those_written_for_all():

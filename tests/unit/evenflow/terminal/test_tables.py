@@ -8,6 +8,7 @@ import pytest
 import evenflow as ef
 from evenflow.balancer.plan import BalancePlan, KeySplit
 from evenflow.scheduler.load.metrics import OperatorLoad
+from evenflow.scheduler.load.wait import Wait, WaitKind
 from evenflow.scheduler.protocol.effects import JobState
 from evenflow.scheduler.protocol.reports import (
     CheckpointReport,
@@ -71,6 +72,14 @@ def test_splits_of_a_plan_are_drawn():
 def test_problems_that_a_job_goes_on_in_spite_of_are_drawn():
     text = as_text(status_table(JobStatus("shop", JobState.RUNNING, None, ("a-0",), 3, 1.25, problems=("operator `look`: no table",))))
     assert "operator `look`: no table" in text
+
+
+def test_a_job_that_stands_still_is_drawn_with_its_cause_and_the_stack_each_problem_once():
+    held = Wait(WaitKind.WATERMARK, "partition 1 gives nothing", 11.0)
+    call = Wait(WaitKind.FUNCTION, "classify has not returned for 7 s", 7.0, stack=("classify (job.py:3)",))
+    status = JobStatus("shop", JobState.RUNNING, None, ("a-0",), 3, 1.25, problems=(held.text,), waits_for=(call, held))
+    for text in (as_text(status_table(status)), as_text(headline(status)), str(status)):
+        assert [text.count(part) for part in (call.text, call.stack[0], held.text)] == [1, 1, 1]
 
 
 def test_a_job_that_restarts_is_drawn_with_its_error_the_count_and_the_next_try():
