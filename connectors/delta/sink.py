@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...engine.errors import ConnectorError
-from ..files.file_sink import Encoder, FileSink
+from ..files.file_sink import Encoder
+from ..files.folder_sink import FolderSink
 from ..spark.sink import SparkEncoder
 from ..spark.types import spark_refuses
 from .log import LOG
@@ -45,7 +46,7 @@ def write_delta(path: str | Path, *, name: str = "write_delta") -> DeltaSink:
     return DeltaSink(path, name)
 
 
-class DeltaSink(FileSink):
+class DeltaSink(FolderSink):
     """The sink that `write_delta` creates."""
 
     guarantee = "exactly once (a version of the table appears when the checkpoint that holds its rows completes)"
@@ -84,7 +85,7 @@ class DeltaSink(FileSink):
         from deltalake.exceptions import DeltaError
         from deltalake.transaction import RemoveAction
 
-        path, later = str(self.folder), {file.name for file in self.later_than(after)}
+        path, later = str(self.folder), set(self.later_than(after))
         if later and DeltaTable.is_deltatable(path):
             table = open_table(path, self.name)
             there = later.intersection(Path(uri).name for uri in table.file_uris())

@@ -76,7 +76,7 @@ def remote_files(url: str, extensions: tuple[str, ...], operator: str) -> list[R
 
 
 def _below(file: str, url: str) -> str:
-    """Return a file's path relative to the folder of a URL, or to the part of a glob without wildcards."""
+    """Return a file's path relative to the folder of a path or URL, or to the part of a glob without wildcards."""
     parts = url.split("/")
     fixed = next((place for place, part in enumerate(parts) if glob.has_magic(part)), len(parts))
     return "/".join(file.split("/")[fixed:])
@@ -95,7 +95,7 @@ def files_now(path: str, extensions: tuple[str, ...], operator: str) -> list[str
     if Path(path).is_dir():
         return sorted(_walk(path, extensions, operator))
     matches = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 -- Path.glob enters hidden folders
-    shown = [match for match in matches if not _hidden(Path(match).name)]
+    shown = [match for match in matches if not any(map(_hidden, _below(match, path).split("/")))]
     return [file for match in shown for file in ([match] if Path(match).is_file() else sorted(_walk(match, extensions, operator)))]
 
 

@@ -72,7 +72,7 @@ def folder_or_url(path: str | PathLike[str], what: str) -> str:
 def local_folder(path: str | PathLike[str], operator: str) -> Path:
     """Return the local folder that a path or a `file://` URL names. Raises FlowError for any other URL.
 
-    >>> local_folder("file:///data/out", "write_csv")
+    >>> local_folder("file:///data/out", "write_delta")
     PosixPath('/data/out')
     """
     text = folder_or_url(path, f"operator `{operator}`")
@@ -82,10 +82,24 @@ def local_folder(path: str | PathLike[str], operator: str) -> Path:
     if is_remote(text):
         raise FlowError(
             f"operator `{operator}`: {text} can't be used: it takes a folder that all workers and the driver share, as a path or as "
-            "file:///path. Object stores are supported for checkpoints, for savepoints and by sources of files (read_parquet, read_csv, "
-            "read_json, read_text); write into a mounted folder, and copy it from there"
+            "file:///path. Object stores are supported by write_parquet, write_csv and write_json, by sources of files, and for "
+            "checkpoints and savepoints; or write into a mounted folder"
         )
     return Path(text)
+
+
+def folder_or_store(path: str | PathLike[str], operator: str) -> str:
+    """Return the folder or the object store that a sink's path names. Raises FlowError for a URL that can't be a folder.
+
+    >>> folder_or_store("file:///data/out", "write_csv"), folder_or_store("memory://out/", "write_csv")
+    ('/data/out', 'memory://out')
+    """
+    text = folder_or_url(path, f"operator `{operator}`")
+    if not is_remote(text) or text.startswith(_LOCAL):
+        return str(local_folder(path, operator))
+    if glob.has_magic(text) or "#" in text:
+        raise FlowError(f"operator `{operator}`: {text}: expected the URL of a folder, without * ? [ ] #")
+    return checked_url(text, operator)
 
 
 def checked_url(url: str, operator: str) -> str:
@@ -99,7 +113,7 @@ def checked_url(url: str, operator: str) -> str:
     try:
         fsspec.get_filesystem_class(protocol)
     except (ValueError, ImportError) as error:
-        raise FlowError(f"operator `{operator}`: {protocol}:// can't be read: {missing_package(url, error)}") from error
+        raise FlowError(f"operator `{operator}`: {protocol}:// can't be used: {missing_package(url, error)}") from error
     return url if url.endswith("://") else url.rstrip("/")
 
 
@@ -109,7 +123,7 @@ def listed(url: str) -> list[RemoteFile]:
 
     Returns an empty list if there is nothing. Raises OSError.
     """
-    with _reached(url) as (files, path):
+    with reached(url) as (files, path):
         prefix = _prefix(files, url, path)
         if glob.has_magic(path):
             matches = files.glob(path, detail=True)
@@ -124,7 +138,7 @@ def listed(url: str) -> list[RemoteFile]:
 
 def look_at_remote(url: str) -> RemoteFile | None:
     """Return the file's current state, or None if it doesn't exist. Raises OSError."""
-    with _reached(url) as (files, path):
+    with reached(url) as (files, path):
         try:
             info = files.info(path)
         except FileNotFoundError:
@@ -134,7 +148,7 @@ def look_at_remote(url: str) -> RemoteFile | None:
 
 def open_remote(url: str) -> BinaryIO:
     """Open a file for reading. Raises OSError, also while it is read."""
-    with _reached(url, fresh=False) as (files, path):  # callers have examined the file before they open it
+    with reached(url, fresh=False) as (files, path):  # callers have examined the file before they open it
         return io.BufferedReader(_Reading(files.open(path, "rb"), url))
 
 
@@ -180,9 +194,13 @@ class _Reading(io.RawIOBase):
 
 
 @contextmanager
-def _reached(url: str, *, fresh: bool = True) -> Iterator[tuple[Any, str]]:
-    """Yield the file system of a URL, and the path in it. `fresh`: discard the file system's cached listings first."""
-    with translated(url, "file system"):
+def reached(url: str, what: str = "file system", *, fresh: bool = True) -> Iterator[tuple[Any, str]]:
+    """Yield the file system of a URL, and the path in it. Errors are StoreErrors that name the URL and `what`, except
+    FileNotFoundError and FileExistsError.
+
+    `fresh`: discard the file system's cached listings first.
+    """
+    with translated(url, what):
         import fsspec
 
         files, path = fsspec.core.url_to_fs(revealed_url(url))

@@ -15,22 +15,36 @@ r"""The sink of CSV files with a header line, which become visible with their ch
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
+from ...engine.time.duration import Duration
 from ..files.file_sink import Encoder, FileSink
+from ..files.layout import Layout, layout_of
 
 
-def write_csv(path: str | Path, *, delimiter: str = ",", overwrite: bool = False, append: bool = False, name: str = "write_csv") -> CsvSink:
+def write_csv(
+    path: str | Path,
+    *,
+    delimiter: str = ",",
+    partition_by: str | Sequence[str] = (),
+    roll_bytes: int | None = None,
+    roll_after: Duration | None = None,
+    overwrite: bool = False,
+    append: bool = False,
+    name: str = "write_csv",
+) -> CsvSink:
     """Write rows as CSV files in the folder `path`, one file per worker and checkpoint, exactly once.
 
     Strings are quoted, null is empty, timestamps are "2026-01-31 10:00:00.000000", with a final "Z" if they have a zone. Lists,
-    structs, maps and bytes raise ConnectorError. `overwrite`, `append` and a change of type are as in `write_parquet`.
+    structs, maps and bytes raise ConnectorError. `path`, which may be a URL, `partition_by`, `roll_bytes`, `roll_after`, `overwrite`
+    and `append` are as in `write_parquet`; a column may widen its type.
     """
-    return CsvSink(path, delimiter, overwrite, append, name)
+    return CsvSink(path, delimiter, overwrite, append, name, layout_of(partition_by, roll_bytes, roll_after, name))
 
 
 class CsvSink(FileSink):
@@ -39,8 +53,8 @@ class CsvSink(FileSink):
     extension = ".csv"
     widens = True
 
-    def __init__(self, path: str | Path, delimiter: str, overwrite: bool, append: bool, name: str) -> None:
-        super().__init__(path, overwrite, append, name)
+    def __init__(self, path: str | Path, delimiter: str, overwrite: bool, append: bool, name: str, layout: Layout) -> None:
+        super().__init__(path, overwrite, append, name, layout)
         self._delimiter = delimiter
 
     def check_type(self, kind: pa.DataType) -> str | None:

@@ -16,23 +16,35 @@ r"""The sink of newline-delimited JSON files, which become visible with their ch
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
 
+from ...engine.time.duration import Duration
 from ..files.file_sink import Encoder, FileSink
+from ..files.layout import layout_of
 from .json_rows import JsonRows, json_refuses
 
 
-def write_json(path: str | Path, *, overwrite: bool = False, append: bool = False, name: str = "write_json") -> JsonSink:
+def write_json(
+    path: str | Path,
+    *,
+    partition_by: str | Sequence[str] = (),
+    roll_bytes: int | None = None,
+    roll_after: Duration | None = None,
+    overwrite: bool = False,
+    append: bool = False,
+    name: str = "write_json",
+) -> JsonSink:
     """Write rows as JSON objects, one per line, in the folder `path`, one file per worker and checkpoint, exactly once.
 
     Times are ISO 8601 strings (a timestamp with a zone in UTC, with "Z"; a duration "PT1.5S"), decimals are strings. JSON has no
-    bytes, maps, unions, NaN and infinity: the former three raise ConnectorError, the latter two RecordError. `overwrite`,
-    `append` and a change of type are as in `write_parquet`.
+    bytes, maps, unions, NaN and infinity: the former three raise ConnectorError, the latter two RecordError. `path`, which may be a
+    URL, `partition_by`, `roll_bytes`, `roll_after`, `overwrite` and `append` are as in `write_parquet`; a column may widen its type.
     """
-    return JsonSink(path, overwrite, append, name)
+    return JsonSink(path, overwrite, append, name, layout_of(partition_by, roll_bytes, roll_after, name))
 
 
 class JsonSink(FileSink):

@@ -29,11 +29,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...engine.batch import Batch
 from ...engine.errors import ConnectorError, FlowError
 from ...engine.functions.user_function import check_function
 from ..exchange.exchange_folder import ExchangeFolder
-from ..files.file_sink import Encoder, FileSink, FileWriter
+from ..files.file_sink import Encoder
+from ..files.folder_sink import FolderSink
+from ..files.layout import Layout
 from ..files.remote import is_remote
 from ..formats.parquet_sink import ParquetEncoder
 from .delivery import Delivery, Receive
@@ -87,7 +88,7 @@ def to_spark(
     return SparkSink(spark, path, receive, append, name)
 
 
-class SparkSink(FileSink):
+class SparkSink(FolderSink):
     """The sink that `to_spark` creates. The workers' copy has only the folder, and needs no Spark."""
 
     guarantee = "exactly once (a batch of Spark's file log appears when the checkpoint that holds it completes)"
@@ -98,7 +99,7 @@ class SparkSink(FileSink):
         self._temporary = path is None
         self._kept: str | None = None
         folder = path or Path(tempfile.gettempdir(), f"evenflow-exchange-{uuid.uuid4().hex}")
-        super().__init__(folder, overwrite=False, append=append, name=name)
+        super().__init__(folder, overwrite=False, append=append, name=name, layout=Layout(roll_bytes=ROLL_BYTES))
         self.exchange = ExchangeFolder(self.folder)
         self._delivers = receive is not None
         self._delivery: Delivery | None = None
@@ -113,7 +114,7 @@ class SparkSink(FileSink):
     def of_run(self, run: str, *, continues: bool) -> None:
         super().of_run(run, continues=continues)
         if self._kept is not None:  # a temporary folder would be lost with this process, and with it rows that were not delivered
-            self.folder = Path(f"{self._kept}-{run[:8]}")
+            self.parts = self.store_at(f"{self._kept}-{run[:8]}")
             self.exchange = ExchangeFolder(self.folder)
             self._delivery = self._delivery.at(self.exchange) if self._delivery is not None else None
 
@@ -134,9 +135,6 @@ class SparkSink(FileSink):
         if self._temporary and self._kept is None:
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def writer(self, index: int, parallelism: int) -> SparkWriter:
-        return SparkWriter(self, index)
-
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> list[Any]:
         super().commit(checkpoint, committables)
         if not committables:
@@ -151,7 +149,7 @@ class SparkSink(FileSink):
 
     def retract(self, after: int) -> list[Any]:
         """Remove the batches of later checkpoints from the end of the log, then their files. Spark keeps rows that it has read."""
-        self.exchange.cut_off({str(path) for path in self.later_than(after)})
+        self.exchange.cut_off({str(self.folder / path) for path in self.later_than(after)})
         return super().retract(after)
 
     def deliver(self, payload: Any) -> None:
@@ -165,31 +163,21 @@ class SparkSink(FileSink):
         return SparkEncoder(file, schema, self.name)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_delivery": None}
-
-
-class SparkWriter(FileWriter):
-    """One worker's files: a new one for each checkpoint, and after each `ROLL_BYTES`."""
-
-    def write(self, batch: Batch) -> None:
-        super().write(batch)
-        if self._open is not None and isinstance(self._open.encoder, SparkEncoder) and self._open.encoder.size >= ROLL_BYTES:
-            self._close_part()
+        return {**self.__dict__, "_delivery": None}
 
 
 class SparkEncoder(Encoder):
     """An encoder of rows as Parquet in the types that Spark reads."""
 
     def __init__(self, file: BinaryIO, schema: pa.Schema, operator: str) -> None:
-        self._file, self._schema, self._operator = file, parquet_schema(schema), operator
+        self._schema, self._operator = parquet_schema(schema), operator
         # Spark has its own schema metadata; Arrow's would turn a timestamp back to nanoseconds for readers that know it.
         writer = pq.ParquetWriter(file, self._schema, compression="zstd", store_schema=False)
         self._parquet = ParquetEncoder(writer, ROWS_PER_GROUP)
 
     @property
-    def size(self) -> int:
-        """The bytes in the file so far, without rows that wait for a full row group."""
-        return self._file.tell()
+    def waiting(self) -> int:
+        return self._parquet.waiting
 
     def write(self, rows: pa.RecordBatch) -> None:
         self._parquet.write(as_parquet(rows, self._schema, self._operator))

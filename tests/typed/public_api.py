@@ -109,9 +109,9 @@ def sources(spark: Any) -> Sequence[ef.Source]:
 
 def sinks(spark: Any, rows: list[dict[str, Any]]) -> Sequence[ef.Sink]:
     return [
-        ef.write_csv("out/"),
-        ef.write_json("out/"),
-        ef.write_parquet("out/"),
+        ef.write_csv("out/", partition_by="day"),
+        ef.write_json("out/", roll_after=60),
+        ef.write_parquet("s3://bucket/out", partition_by=("region", "day"), roll_bytes=1 << 30, roll_after="5m"),
         ef.write_kafka("out", bootstrap="localhost:9092", key=["user", "day"], headers={"trace": "trace"}, options={"linger.ms": 50}),
         ef.write_kafka("out", bootstrap="localhost:9092", format="avro", schema='{"type": "string"}', registry="http://localhost:8081"),
         ef.write_sql("sqlite:///shop.db", "orders", mode="upsert", key=["user"], version="n"),

@@ -325,7 +325,7 @@ def test_next_run_removes_what_a_killed_one_prepared_unless_a_checkpoint_may_nee
     killed = ef.write_parquet(out)
     killed.start()
     killed.take_over(f"f {url}", list)
-    killed._claim.release()  # as the kernel does
+    killed.parts._claim.release()  # as the kernel does
     names = [f".part-{killed.run}-w-{name}" for name in ("0.inprogress", "1.prepared", "2.prepared")]
     for name in names:
         (out / name).touch()

@@ -301,8 +301,9 @@ def killed(write, folder, job="job"):
     writer.write(batch(n=[2]))
     prepared = writer.prepare(2)
     writer.write(batch(n=[3]))
-    writer._open.abandon()  # as the kernel does
-    sink._claim.release()
+    for part in writer._open.values():
+        part.abandon()  # as the kernel does
+    sink.parts._claim.release()
     return prepared
 
 

@@ -34,6 +34,12 @@ def test_a_glob_gives_files_and_the_files_of_folders(tmp_path):
     assert found(str(tmp_path / "**" / "*.csv"), tmp_path) == ["2025/a.csv", "2026/b.csv", "other/d.csv"]
 
 
+def test_a_glob_skips_hidden_files_and_folders_below_its_fixed_part(tmp_path):
+    touch(tmp_path, "_in/a.csv", "_in/_staging/b.csv", "_in/_staging/c/d.csv", "_in/.trash/e.csv", "_in/f/g.csv")
+    assert found(str(tmp_path / "_in" / "**" / "*.csv"), tmp_path) == ["_in/a.csv", "_in/f/g.csv"]
+    assert found(str(tmp_path / "_in" / "*" / "*.csv"), tmp_path) == ["_in/f/g.csv"]
+
+
 def test_one_path_or_several_become_a_list(tmp_path):
     assert path_list(tmp_path, "read") == (str(tmp_path),)
     assert path_list([tmp_path / "b", str(tmp_path)], "read") == (str(tmp_path / "b"), str(tmp_path))

@@ -71,9 +71,10 @@ def test_a_checkpoint_without_rows_makes_no_batch(sink: SparkSink):
     assert sink.exchange.latest() is None
 
 
-def test_a_file_that_has_grown_is_closed_and_the_next_begun(sink: SparkSink, monkeypatch: pytest.MonkeyPatch):
+def test_a_file_that_has_grown_is_closed_and_the_next_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sink_module, "ROLL_BYTES", 1)
-    monkeypatch.setattr(sink_module, "ROWS_PER_GROUP", 2)
+    sink = to_spark(path=tmp_path / "out")
+    sink.start()
     writer = sink.writer(0, 1)
     for n in range(3):
         writer.write(batch(n=[n, n]))

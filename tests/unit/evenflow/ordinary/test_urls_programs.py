@@ -39,11 +39,31 @@ def test_sink_writes_into_the_folder_of_a_file_url(tmp_path, sink):
 @pytest.mark.parametrize(
     "url", ["s3://bucket/out", "gs://bucket/out", "hdfs://host/out", "ss3://bucket/out", "memory://out", "S3://bucket/out"]
 )
-@pytest.mark.parametrize("sink", SINKS.values(), ids=SINKS)
-def test_sink_refuses_every_other_url_when_the_flow_is_written(tmp_path, sink, url):
-    says = rf"operator `{sink.__name__}`: {url} can't be used: it takes a folder that all workers and the driver share.*file:///path"
+def test_delta_sink_refuses_every_other_url_when_the_flow_is_written(tmp_path, url):
+    says = rf"operator `write_delta`: {url} can't be used: it takes a folder that all workers and the driver share.*file:///path"
     with pytest.raises(ef.FlowError, match=says):
+        ef.write_delta(url)
+    assert not list(tmp_path.iterdir())
+
+
+FILE_SINKS = [ef.write_parquet, ef.write_csv, ef.write_json]
+
+
+@pytest.mark.parametrize("url", ["gs://bucket/out", "ss3://bucket/out", "S3://bucket/out"])
+@pytest.mark.parametrize("sink", FILE_SINKS, ids=lambda sink: sink.__name__)
+def test_file_sink_refuses_an_unknown_protocol_and_one_whose_package_is_missing(tmp_path, sink, url):
+    with pytest.raises(
+        ef.FlowError, match=rf"operator `{sink.__name__}`: {url.partition(':')[0]}:// can't be used: .*(not known|pip install)"
+    ):
         sink(url)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("sink", FILE_SINKS, ids=lambda sink: sink.__name__)
+def test_file_sink_writes_objects_and_no_folder(tmp_path, sink):
+    files = fsspec.filesystem("memory")
+    run(sink(f"memory://urls/{sink.__name__}"))
+    assert [path.split("/")[3].partition("-")[0] for path in files.find(f"/urls/{sink.__name__}")] == ["part"]
     assert not list(tmp_path.iterdir())
 
 
@@ -98,7 +118,7 @@ def test_checkpoint_folder_that_no_file_system_opens_is_refused(tmp_path, url, s
 def test_package_that_is_missing_is_named(monkeypatch, protocol, module, remedy):
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, protocol, raising=False)
-    with pytest.raises(ef.FlowError, match=rf"{protocol}:// can't be read: .*{remedy}"):
+    with pytest.raises(ef.FlowError, match=rf"{protocol}:// can't be used: .*{remedy}"):
         ef.read_parquet(f"{protocol}://bucket/in")
     with pytest.raises(ef.FlowError, match=rf"CheckpointConfig\(dir=...\): {protocol}://bucket/ck/urls can't be used: .*{remedy}"):
         run(ef.to_list([]), config=ef.JobConfig(checkpoint=ef.CheckpointConfig(f"{protocol}://bucket/ck")))
