@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent import futures
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -41,6 +42,7 @@ from ..state.errors import EvenflowError
 from .driver.cluster_check import check_reachable
 from .driver.driver_workers import DriverWorkers
 from .driver.finding import jobs_of, meant
+from .driver.named_cluster import environment_names_cluster, note_found, user_names_cluster
 from .driver.start_watch import SILENT, StartWatch
 from .driver.unpicklable import refusal
 from .job.first_manifest import Savepoint
@@ -97,11 +99,8 @@ def start_cluster() -> None:
         return
     os.environ.setdefault("RAY_worker_niceness", "0")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    _join(None if _names_cluster() or _would_join() in heads_on_this_machine() else "local")
-
-
-def _names_cluster() -> bool:
-    return os.environ.get("RAY_ADDRESS", "") != ""
+    named = os.environ.get("RAY_ADDRESS", "") != ""
+    _join(None if named or _would_join() in heads_on_this_machine() else "local")
 
 
 def _would_join() -> str | None:
@@ -130,6 +129,8 @@ def _join(address: str | None) -> None:
                 f"Ray did not start on this machine: {shown(error)}; try again when the machine is less busy, see that it has memory and "
                 "room in /tmp (Ray's logs are in /tmp/ray/session_latest/logs), or set RAY_ADDRESS to a cluster that runs"
             ) from error
+        if not environment_names_cluster():
+            note_found()
 
 
 def _silence_news() -> None:
@@ -149,6 +150,7 @@ def start_job(
     Raises RequestError if a job of that name is running, or if the workers don't start.
     """
     start_cluster()
+    config = replace(config, worker=config.worker.on_cluster(named=user_names_cluster()))
     claim = claim if claim is not None else RunClaim(secrets.token_hex(8), secrets.token_hex(8))
     if not _STARTS.acquire(blocking=False):
         with StartWatch(plan.name, lambda: "other jobs of this process to start"):

@@ -121,7 +121,7 @@ class LocalJob:
     def reserve(self, count: int) -> None:
         """Do nothing: there is one process."""
 
-    def ask_for_room(self, workers: int) -> None:
+    def ask_for_room(self, nodes: int) -> None:
         """Do nothing: there is one process."""
 
     def view(self, *, nodes: bool) -> None:

@@ -62,7 +62,8 @@ class Dataflow:
 
     def explain(self, parallelism: int | None = None, config: JobConfig | None = None) -> str:
         """Describe the logical and the physical plan, and the end-to-end guarantee, as text."""
-        return explain(self.graph, self.plan(parallelism, config))
+        config = with_environment(_config(config, parallelism), os.environ)
+        return explain(self.graph, self.plan(config=config), config.worker)
 
     def to_mermaid(self) -> str:
         """Draw the logical plan as a Mermaid flowchart."""

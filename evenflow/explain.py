@@ -12,13 +12,14 @@ from .engine.plan.physical import Plan
 from .engine.sink import Sink
 from .engine.source import Source
 from .engine.updates import kind_of
+from .scheduler.configs.worker import WorkerConfig
 from .scheduler.policies.nodes.memory import words
 
 EXACTLY_ONCE = "exactly once"
 """The beginning of the guarantee of a source or sink that neither loses nor repeats rows."""
 
 
-def explain(graph: Graph, plan: Plan) -> str:
+def explain(graph: Graph, plan: Plan, workers: WorkerConfig) -> str:
     """Describe the logical plan (a line per operator), the physical plan (a line per stage), the state backends, and the guarantees."""
     lines = [f"Dataflow {graph.name}", "", "Logical plan"]
     for node in graph.ordered():
@@ -37,6 +38,7 @@ def explain(graph: Graph, plan: Plan) -> str:
             lines.append(f"    to {output.target} {way}, {stage.parallelism} x {target.parallelism} workers")
     count = len(plan.tasks)
     lines += [f"  {count} worker{'s' * (count > 1)} and a coordinator: on Ray {words(count + 1)} of memory, without state"]
+    lines += [f"  {_reserved(count, workers)}"]
     keyed = [chained.name for stage in plan.stages for chained in stage.chain if isinstance(chained.operator, KeyedOperator)]
     if keyed:
         lines += ["", "State", *(f"  {name}: {plan.tasks[0].settings.state.describe()}" for name in keyed)]
@@ -77,6 +79,18 @@ def _guarantees(graph: Graph, plan: Plan) -> Iterator[str]:
             yield f"end to end, {', '.join(node.name for node in sources)} to {sink.name}: {promise}{but}"
     if not plan.tasks[0].settings.save_state:
         yield "without CheckpointConfig(dir=...) a job that loses something fails; what was committed by then stays, once"
+
+
+def _reserved(count: int, config: WorkerConfig) -> str:
+    """Describe the CPUs that a job of `count` workers reserves."""
+    named = _cpus(count * config.on_cluster(named=True).reserved)
+    if config.cpus is None:
+        return f"{named} reserved on a Ray cluster that you name (WorkerConfig(cpus=...)), none on this machine"
+    return f"{named} reserved on Ray"
+
+
+def _cpus(count: float) -> str:
+    return "no CPUs" if not count else f"{count:g} CPU{'s' * (count != 1)}"
 
 
 def _above(graph: Graph, node: Node) -> list[Node]:

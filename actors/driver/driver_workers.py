@@ -61,17 +61,17 @@ class DriverWorkers:
         Lends none if CPUs are reserved for them: the coordinator waits for these, and reports if there are none. Nor for a driver
         that is a Ray Client: it is not on the cluster, and knows too little of it.
         """
-        if config.cpus or ray_client.is_connected():  # type: ignore[no-untyped-call]
+        if config.reserved or ray_client.is_connected():  # type: ignore[no-untyped-call]
             return {}
         workers = [task.name for task in plan.tasks]
         with self._lock:
             self._look()
-            nodes = place(cluster_nodes((), config.cpus), len(workers), config.cpus, config.placement)
+            nodes = place(cluster_nodes((), config.reserved), len(workers), config.reserved, config.placement)
             lent = self._take(plan.name, dict(zip(workers, nodes, strict=True))) if seconds(config.keep) else {}
         try:
             for worker, node in zip(workers, nodes, strict=True):
                 if worker not in lent:
-                    lent[worker] = start_process(plan.name, worker, config.cpus, node)
+                    lent[worker] = start_process(plan.name, worker, config.reserved, node)
         except BaseException:  # including Ctrl-C: no job will return these
             self.take_back(lent.values(), config)
             raise

@@ -154,7 +154,7 @@ class JobInterpreter:
                 except ClusterError as error:
                     self.core.not_reserved(str(error), self._clock())
             case AskForRoom():
-                self._workers.ask_for_room(effect.workers)
+                self._workers.ask_for_room(effect.nodes)
             case Warn():
                 _LOG.warning("%s", effect.text)
             case Ended():

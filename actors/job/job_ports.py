@@ -35,8 +35,8 @@ class Workers(Protocol):
     def reserve(self, count: int) -> None:
         """Keep `count` more spare processes ready. Raises NoRoomError if there is no room."""
 
-    def ask_for_room(self, workers: int) -> None:
-        """Ask the cluster's autoscaler for room."""
+    def ask_for_room(self, nodes: int) -> None:
+        """Ask the cluster's autoscaler for nodes."""
 
     def view(self, *, nodes: bool) -> ClusterView | None:
         """Return the present cluster, its nodes only on request; None without a cluster."""

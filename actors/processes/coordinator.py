@@ -44,6 +44,7 @@ from ..job.job_storage import JobStorage, plan_sinks, plan_sources
 from ..job.prometheus import MetricsServer
 from ..job.storage_thread import StorageThread
 from ..task.saved_state import SupersededError
+from .drains import watch_drains
 from .packed_call import unpack_call
 from .placement import lack_of_memory
 from .process import LEAVE_TIMEOUT, STORAGE_PATIENCE, WorkerActor
@@ -192,7 +193,13 @@ class Coordinator:
             self._problems += (lack,)
         self._serve_metrics()
         self._interpreter.begin()
+        watch_drains(self._plan.name, self._note_draining, lambda: self._interpreter.core.state.final)
         threading.Thread(target=self._keep_time, name=f"{self._plan.name}/clock", daemon=True).start()
+
+    def _note_draining(self, nodes: frozenset[str]) -> None:
+        """Let workers leave the nodes that Ray drains. If this actor's own goes, Ray starts it again on another."""
+        with self._interpreter.lock:
+            self._workers.pool.draining = nodes
 
     def _serve_metrics(self) -> None:
         """Serve metrics if possible: a job does not depend on it."""

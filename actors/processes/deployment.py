@@ -22,6 +22,7 @@ from ...scheduler.policies.nodes.placement import NoRoomError
 from ...scheduler.record.restoring.restored_task import RestoredTask
 from ...state.errors import EvenflowError
 from ..channels.address import Address
+from .placement import RoomPatience
 from .process import why_ended
 from .worker import Service
 from .worker_pool import WorkerPool
@@ -47,14 +48,15 @@ class Deployment:
         """Return the time by which workers that start now must have started."""
         return time.monotonic() + seconds(self._config.worker.start_timeout)
 
-    def begin_attempt(self, check: Check) -> None:
-        """Begin to deploy all workers again.
+    def begin_attempt(self, workers: int, check: Check) -> None:
+        """Begin to deploy all workers again; there are `workers` of them.
 
-        Workers of a cluster with one node listen on loopback only, and the job is confined to it for now.
+        Workers of a cluster with one node listen on loopback only, and the job is confined to it for now; unless they have no room
+        there, because the autoscaler may then start nodes for them.
         """
         check()
         nodes = _nodes()
-        self._across_nodes = len(nodes) > 1
+        self._across_nodes = len(nodes) > 1 or not self._pool.has_room(workers)
         self._pool.confine(None if self._across_nodes else nodes)
         self.addresses = {}
 
@@ -71,12 +73,13 @@ class Deployment:
     def acquire(self, names: Sequence[WorkerId], deadline: float, check: Check) -> None:
         """Acquire a process for each worker without one, waiting for room. Raises ClusterError if there is none by the deadline."""
         try:
-            self._pool.acquire(names, deadline, check)
+            self._pool.acquire(names, RoomPatience(deadline, deadline - time.monotonic()), check)
         except NoRoomError as error:
             missing = ", ".join(name for name in names if name not in self._pool.processes)
             raise ClusterError(
                 f"job `{self._job}`: {missing} did not start within {self._config.worker.start_timeout}; is there room in the cluster "
-                f"(`ray status`)? There is {error}"
+                f"(`ray status`)? There is {error}. Use fewer workers (parallelism), let them reserve less (WorkerConfig(cpus=0) reserves "
+                "nothing), or wait longer for an autoscaler's nodes (start_timeout)"
             ) from error
 
     def bring_up(

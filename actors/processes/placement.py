@@ -8,33 +8,42 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import ray
 from ray.exceptions import RayError
 from ray.util.client import ray as ray_client
+from ray.util.placement_group import placement_group, placement_group_table, remove_placement_group
 
 from ...scheduler.policies.nodes.memory import memory_problem
 from ...scheduler.policies.nodes.placement import ClusterNode
 from .process import WorkerProcess
-from .ray_internals import free_resources
+from .ray_internals import draining_nodes, free_resources, nodes_are_starting
 
 ROOM_PATIENCE = 2.0
-"""Seconds for which a node without room is checked again."""
+"""Seconds after which Ray's view of free resources is certainly up to date."""
+
+AUTOSCALER_PATIENCE = 12.0
+"""Seconds that Ray's autoscaler has to begin to start nodes for a worker that joins: it looks every five seconds."""
+
+_LOOK, _LOOK_FOR_NODES = 0.25, 1.0
+"""Seconds between two questions to Ray: if a request has been met, and if nodes are starting."""
 
 _JUST = 1.0
 """Seconds for which Ray may not count a new process yet."""
 
 
 def cluster_nodes(processes: Iterable[WorkerProcess], cpus: float) -> list[ClusterNode]:
-    """List the nodes that are alive; their workers are the job's processes, and each worker has reserved `cpus`."""
+    """List the nodes that are alive and not drained; their workers are the job's processes, and each has reserved `cpus`."""
+    leaving = draining_nodes()
     there = list(processes)
     workers = Counter(process.node for process in there)
     recent = Counter(process.node for process in there if time.monotonic() - process.begun < _JUST)
     free = free_resources()
     nodes = []
     for node in ray.nodes():  # type: ignore[no-untyped-call]
-        if node["Alive"]:
+        if node["Alive"] and node["NodeID"] not in leaving:
             name, total = node["NodeID"], float(node["Resources"].get("CPU", 0.0))
             left = float(free.get(name, {}).get("CPU", 0.0)) - recent[name] * cpus
             nodes.append(ClusterNode(name, total, min(max(left, 0.0), total), workers[name]))
@@ -59,22 +68,55 @@ def lack_of_memory(workers: int) -> str | None:
 
 
 class RoomRequest:
-    """A job's request to Ray's autoscaler; without one it has no effect. Ray keeps only the newest request of a cluster."""
+    """A job's request to Ray's autoscaler: a placement group that waits for CPUs, which has no effect without an autoscaler.
+
+    Once the CPUs are there, the group is removed, so that workers can have them. Ray removes it too when the process that made it
+    ends, however it ends; several jobs of a cluster ask independently. Used under the coordinator's lock.
+    """
 
     def __init__(self) -> None:
-        self._asked: list[dict[str, float]] = []
+        self._group: Any = None
+        self._asked: list[float] = []
+        self._next_look, self._not_before = 0.0, 0.0
 
-    def ask(self, workers: int, cpus: float) -> None:
-        """Ask for room for `workers` workers in total; a worker that reserves no CPU counts as one slot of one CPU."""
-        self._request([{"CPU": cpus or 1.0}] * workers)
+    def ask(self, cpus: Sequence[float]) -> None:
+        """Ask for room for processes that reserve that many CPUs each, in place of an earlier request."""
+        if sorted(cpus) != self._asked:
+            self.withdraw()
+        self.look()
+        if self._group is None and cpus and time.monotonic() >= self._not_before:
+            self._asked = sorted(cpus)
+            self._group = placement_group([{"CPU": each} for each in self._asked])
+
+    def look(self) -> None:
+        """Remove the group if it has got its CPUs. Ray may count them as used for a moment, in which the job doesn't ask again."""
+        now = time.monotonic()
+        if self._group is None or now < self._next_look:
+            return
+        self._next_look = now + _LOOK
+        if placement_group_table(self._group)["state"] == "CREATED":
+            self.withdraw()
+            self._not_before = now + ROOM_PATIENCE
 
     def withdraw(self) -> None:
         """Withdraw the request."""
-        self._request([])
+        if self._group is not None:
+            remove_placement_group(self._group)
+        self._group, self._asked = None, []
 
-    def _request(self, bundles: list[dict[str, float]]) -> None:
-        if bundles != self._asked:
-            from ray.autoscaler.sdk import request_resources
 
-            self._asked = bundles
-            request_resources(bundles=bundles)
+class RoomPatience:
+    """The time for a search for room: `patience` seconds, and more while Ray's autoscaler starts nodes, up to `deadline`."""
+
+    def __init__(self, deadline: float, patience: float) -> None:
+        self._deadline, self._patience = deadline, patience
+        self._until, self._next_look = min(deadline, time.monotonic() + patience), 0.0
+
+    def is_over(self) -> bool:
+        """Return True if no room is expected any more."""
+        now = time.monotonic()
+        if now < self._deadline and now >= self._next_look:
+            self._next_look = now + _LOOK_FOR_NODES
+            if nodes_are_starting():
+                self._until = min(self._deadline, now + self._patience)
+        return now >= self._until

@@ -15,7 +15,7 @@ from ray._private import services, worker
 from ray._private.authentication import authentication_token_setup
 from ray._private.gcs_utils import create_gcs_channel
 from ray._private.internal_api import get_memory_info_reply, get_state_from_address
-from ray._private.state import available_resources_per_node
+from ray._private.state import available_resources_per_node, state
 from ray.core.generated import gcs_service_pb2
 
 _HEAD_FLAG = "--gcs-address"
@@ -76,6 +76,32 @@ def free_resources() -> Mapping[str, Mapping[str, float]]:
     """Return free resources by node; `ray.available_resources()` has only the cluster's sum, `ray.nodes()` only totals."""
     free: Mapping[str, Mapping[str, float]] = available_resources_per_node()  # type: ignore[no-untyped-call]
     return free
+
+
+def nodes_are_starting() -> bool:
+    """Return True if the cluster's autoscaler (version 2) starts nodes now; `ray status` prints it.
+
+    False too if nothing is known of an autoscaler.
+    """
+    from ray.autoscaler.v2.sdk import get_cluster_status  # loads much, which no process needs before it lacks room
+
+    context: Any = worker.global_worker
+    try:
+        status = get_cluster_status(context.gcs_client.address)
+    except Exception:  # noqa: BLE001 -- what an older autoscaler says can't be read
+        return False
+    return bool(status.pending_launches or status.pending_nodes)
+
+
+def draining_nodes() -> frozenset[str]:
+    """Return the nodes that Ray drains because they are about to go; `ray.nodes()` doesn't tell them from others."""
+    return frozenset(state.get_draining_nodes())
+
+
+def started_by_this_process() -> bool:
+    """Return True if this process has started the cluster to which it is connected; `ray.init` doesn't say which it did."""
+    node: Any = worker._global_node  # noqa: SLF001
+    return node is not None and bool(node.head)
 
 
 def references() -> int:

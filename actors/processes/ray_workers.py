@@ -31,7 +31,7 @@ from ..job.job_interpreter import JobInterpreter
 from ..job.job_storage import JobStorage
 from .deployment import Deployment
 from .pings import Pings
-from .placement import ROOM_PATIENCE
+from .placement import AUTOSCALER_PATIENCE, RoomPatience
 from .process import LEAVE_TIMEOUT, WorkerActor, WorkerProcess, why_ended
 from .worker import Service
 from .worker_pool import WorkerPool
@@ -102,8 +102,8 @@ class RayWorkers:
     def reserve(self, count: int) -> None:
         self.pool.reserve(count)
 
-    def ask_for_room(self, workers: int) -> None:
-        self.pool.ask(workers)
+    def ask_for_room(self, nodes: int) -> None:
+        self.pool.ask(nodes)
 
     def view(self, *, nodes: bool) -> ClusterView:
         """Return the present places and spares, and nodes at most `VIEW_SECONDS` old; nothing before `attend`."""
@@ -112,7 +112,7 @@ class RayWorkers:
         now = time.monotonic()
         if nodes and now - self._seen_at > VIEW_SECONDS:
             self._seen_at, self._nodes = now, tuple(self.pool.nodes())
-        return ClusterView(self._nodes if nodes else (), self.pool.places(), self.pool.reserved())
+        return ClusterView(self._nodes if nodes else (), self.pool.places(), self.pool.reserved(), tuple(sorted(self.pool.draining)))
 
     def long_calls(self) -> dict[WorkerId, LongCall]:
         return self._pings.long_calls()
@@ -190,7 +190,7 @@ class RayWorkers:
         deadline = deployment.deadline()
         names = [task.name for task in wanted.plan.tasks]
         restored = self._storage.restored(wanted.manifest, wanted.plan)
-        deployment.begin_attempt(check)
+        deployment.begin_attempt(len(names), check)
         ended = self.pool.end_unusable(frozenset(names))
         with self._interpreter.lock:
             self._forget(ended)
@@ -215,7 +215,8 @@ class RayWorkers:
         try:
             deadline = deployment.deadline()
             deployment.reach_others(deadline, check)
-            self.pool.acquire(names, min(deadline, time.monotonic() + ROOM_PATIENCE), check)
+            patience = RoomPatience(deadline, AUTOSCALER_PATIENCE)
+            self.pool.acquire(names, patience, check, grow=lambda: deployment.reach_others(deadline, check))
             deployment.bring_up(wanted.attempt, wanted.plan, names, {}, deadline, check)
             deployment.start(wanted.attempt, names, deadline, check)
         except Exception as error:  # noqa: BLE001 -- the job runs on without them, and says why

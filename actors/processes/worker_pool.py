@@ -17,7 +17,7 @@ from ...engine.protocol.ids import WorkerId
 from ...scheduler.configs.job import JobConfig
 from ...scheduler.policies.nodes.placement import ClusterNode, NoRoomError, WorkerPlace, place
 from ..job.fair_lock import FairLock
-from .placement import RoomRequest, cluster_nodes
+from .placement import RoomPatience, RoomRequest, cluster_nodes
 from .process import WorkerActor, WorkerProcess, engage, start_process
 from .spares import Spares
 from .worker import END_PATIENCE, Service
@@ -48,6 +48,8 @@ class WorkerPool:
         self._avoided: frozenset[str] = frozenset()
         self._preferred: frozenset[str] = frozenset()
         self._within: frozenset[str] | None = None
+        self.draining: frozenset[str] = frozenset()
+        """Nodes that Ray drains."""
         self._room = RoomRequest()
         self.spares = Spares[WorkerProcess](config.worker.warm_spares, self._start_spare)
 
@@ -62,24 +64,42 @@ class WorkerPool:
         process = self._processes.get(worker)
         return None if process is None else process.handle
 
-    def acquire(self, workers: Sequence[WorkerId], patience: float, check: Callable[[], None]) -> None:
+    def has_room(self, workers: int) -> bool:
+        """Return True if there is room now for as many workers as the job has, with the processes that it has."""
+        with self._lock:
+            try:
+                self._plan(max(0, workers - len(self._all())))
+            except NoRoomError:
+                return False
+            return True
+
+    def acquire(
+        self, workers: Sequence[WorkerId], patience: RoomPatience, check: Callable[[], None], grow: Callable[[], None] = lambda: None
+    ) -> None:
         """Acquire a process for each of the workers without one: a spare, or a new one on the node chosen by the job's strategy.
 
-        Raises NoRoomError if the cluster has had no room until `patience`, and the error of `check` if the workers are no longer
-        needed.
+        Without room it asks Ray's autoscaler, if there is one, for CPUs. Raises NoRoomError if there is none when `patience` is over,
+        and the error of `check` if the workers are no longer needed. Calls `grow` whenever it has found no room: it may use new nodes.
         """
         missing = [worker for worker in workers if worker not in self._processes]
-        while missing:
-            try:
-                with self._lock:
-                    check()
-                    self._acquire(missing)
-            except NoRoomError as error:
-                self.ask(error.missing)
-                if time.monotonic() >= patience:
-                    raise
-            if missing:
-                time.sleep(_AGAIN)
+        try:
+            while missing:
+                try:
+                    with self._lock:
+                        check()
+                        self._acquire(missing)
+                except NoRoomError:
+                    if cpus := self._config.worker.reserved:
+                        with self._lock:
+                            self._room.ask([cpus] * len(missing))
+                    if patience.is_over():
+                        raise
+                    grow()
+                if missing:
+                    time.sleep(_AGAIN)
+        finally:
+            with self._lock:
+                self._room.withdraw()
 
     def let_go(self, workers: Iterable[WorkerId]) -> list[WorkerProcess]:
         """Detach these workers from their processes, and return the processes; the caller ends them."""
@@ -105,7 +125,7 @@ class WorkerPool:
 
     def allowed(self, node: str) -> bool:
         """Return True if the job may use the node."""
-        return node not in self._avoided and (self._within is None or node in self._within)
+        return node not in self._avoided and node not in self.draining and (self._within is None or node in self._within)
 
     def confine(self, nodes: Collection[str] | None) -> None:
         """Confine the workers to these nodes, None for all."""
@@ -123,17 +143,27 @@ class WorkerPool:
     def nodes(self) -> list[ClusterNode]:
         """List the nodes that are alive, with the job's processes on them."""
         with self._lock:
-            return cluster_nodes(self._all(), self._config.worker.cpus)
+            return cluster_nodes(self._all(), self._config.worker.reserved)
 
-    def ask(self, workers: int) -> None:
-        """Ask Ray's autoscaler, if there is one, for room for `workers` more workers."""
+    def ask(self, nodes: int) -> None:
+        """Ask Ray's autoscaler, if there is one, for `nodes` free nodes as large as the job's largest; not if workers reserve nothing."""
         with self._lock:
-            self._room.ask(len(self._all()) + workers, self._config.worker.cpus)
+            largest = max((node.cpus for node in self.nodes() if node.workers), default=0.0)
+            if self._config.worker.reserved and largest:
+                self._room.ask([largest] * nodes)
 
     def reserve(self, count: int) -> None:
-        """Start `count` spares beyond the configured ones, or end them again. Raises NoRoomError if there is no room for them."""
+        """Start `count` spares beyond the configured ones, or end them again.
+
+        Raises NoRoomError if there is no room for them; Ray's autoscaler, if there is one, has then been asked for it.
+        """
         with self._lock:
-            self._plan(count)
+            try:
+                self._plan(count)
+            except NoRoomError:
+                if cpus := self._config.worker.reserved:
+                    self._room.ask([cpus] * count)
+                raise
             self.spares.want(count)
 
     def reserved(self) -> bool:
@@ -154,8 +184,9 @@ class WorkerPool:
             return {worker for worker, process in self._processes.items() if process.look()}
 
     def tick(self) -> None:
-        """Keep the spares ready."""
+        """Keep the spares ready, and return room that was asked for."""
         with self._lock:
+            self._room.look()
             self.spares.tick(self.allowed)
 
     def close(self) -> None:
@@ -184,7 +215,7 @@ class WorkerPool:
             return ()
         config, nodes = self._config, self.nodes()
         avoid = [node.name for node in nodes if not self._chosen(node.name)]
-        return place(nodes, count, config.worker.cpus, config.worker.placement, avoid)
+        return place(nodes, count, config.worker.reserved, config.worker.placement, avoid)
 
     def _chosen(self, node: str) -> bool:
         return self.allowed(node) and (not self._preferred or node in self._preferred)
@@ -193,7 +224,7 @@ class WorkerPool:
         return [*self._processes.values(), *self.spares.processes]
 
     def _start(self, label: str, node: str) -> WorkerProcess:
-        return engage(start_process(self._service.job, label, self._config.worker.cpus, node), self._service, lent=False)
+        return engage(start_process(self._service.job, label, self._config.worker.reserved, node), self._service, lent=False)
 
     def _start_spare(self, label: str) -> WorkerProcess | None:
         try:

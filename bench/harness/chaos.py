@@ -58,7 +58,7 @@ def disturbed_config(folder: Path, *, interval: str, **settings: Any) -> ef.JobC
     return ef.JobConfig(
         checkpoint=ef.CheckpointConfig(str(folder / "checkpoints"), interval=interval),
         restart=ef.RestartConfig("fixed", delay="10ms", most=1_000_000),
-        worker=ef.WorkerConfig(heartbeat_timeout="8s", start_timeout="3m"),
+        worker=ef.WorkerConfig(cpus=0, heartbeat_timeout="8s", start_timeout="3m"),
         **settings,
     )
 

@@ -62,7 +62,7 @@ class Viewing:
             failures=tuple(job.failures),
             dropped_records=job.dropped_records.all(),
             cluster=cluster,
-            worker_cpus=job.config.worker.cpus,
+            worker_cpus=job.config.worker.reserved,
             saves_state=job.config.checkpoint.saves_state,
             checkpoint_interval=job.config.checkpoint.interval_s,
         )

@@ -4,7 +4,8 @@ Out: the node policy chooses operators, which get workers on the new nodes (`sch
 
 In: the node that the policy names returns its workers. Each operator loses the workers on that node while the stream continues.
 Workers whose index remains continue in processes on other nodes. Those processes start first and take over through a checkpoint
-(`scheduler/policies/nodes/node_plans.py` selects the workers).
+(`scheduler/policies/nodes/node_plans.py` selects the workers). A node that Ray drains is emptied in the same way, without a
+request: all its workers continue on other nodes.
 """
 
 from __future__ import annotations
@@ -21,13 +22,16 @@ from ..policies.dataflow.scaled_stage import scaled_stages
 from ..policies.nodes.node_plans import NodePlan, PlacedJob, TooFewNodesError
 from ..policies.nodes.node_policies import StelaNodes
 from ..policies.nodes.placement import ClusterView, short
-from ..protocol.effects import AskForRoom, JobState, Reserve, UseNodes
+from ..protocol.effects import AskForRoom, JobState, Reserve, UseNodes, Warn
 from ..protocol.reports import CheckpointState, NodeScalingReport, NodeScalingState
 from ..record.job_record import JobRecord
 from ..record.operation import Operation
 from .checkpointing import Checkpointing, Lifecycle
 from .operator_scaling import OperatorScaling, Scaling
 from .stepwise import Stepwise
+
+DRAIN_RETRY = 5.0
+"""Seconds after which the job tries again to empty a node that Ray drains, for example because no other had room."""
 
 
 @dataclass(slots=True)
@@ -76,6 +80,9 @@ class NodeScaling(Stepwise[NodeChange]):
         self._lifecycle, self._checkpointing, self._operators = lifecycle, checkpointing, operators
         self._avoided: frozenset[str] = frozenset()
         self._preferred: frozenset[str] = frozenset()
+        self._next_drain = 0.0
+        self._warned = set[str]()
+        """Nodes that could not be emptied."""
 
     def of_workers(self, cluster: ClusterView | None) -> dict[WorkerId, str]:
         """Return the node of each worker; empty where there are no nodes, or a worker has no process yet."""
@@ -92,8 +99,10 @@ class NodeScaling(Stepwise[NodeChange]):
         try:
             plan = placed.more_nodes(count, policy)
         except TooFewNodesError as error:
-            self._ask(placed.cluster, count)
-            raise RequestError(f"{error}; Ray's autoscaler, if there is one, has been asked for more") from error
+            self._job.emit(AskForRoom(count))
+            raise RequestError(
+                f"{error}; Ray's autoscaler, if there is one, has been asked for more: call again when they are there"
+            ) from error
         change = self._begin(plan, reversed([(operator, after) for operator, (_, after) in plan.parallelism.items()]))
         self._use(avoid=self._avoided.difference(plan.added))
         return change
@@ -107,7 +116,7 @@ class NodeScaling(Stepwise[NodeChange]):
             return
         free = self._placed(cluster).unused[:count]
         if len(free) < count:
-            self._ask(cluster, count - len(free))
+            self._job.emit(AskForRoom(count))
         names = frozenset(node.name for node in free)
         self._use(avoid=self._avoided - names, prefer=names)
 
@@ -122,6 +131,28 @@ class NodeScaling(Stepwise[NodeChange]):
         change = self._begin(plan, [(operator, after) for operator, (_, after) in plan.parallelism.items()])
         self._use(avoid=self._avoided | {plan.removed})
         return change
+
+    def advance(self, cluster: ClusterView | None) -> None:
+        """Take the next step of the change under way; without one, begin to empty a node that Ray drains."""
+        if cluster is not None and self._job.state is JobState.RUNNING and self._job.now >= self._next_drain:
+            there = {place.node for place in cluster.places.values()}
+            for node in sorted(there.intersection(cluster.draining) - self._warned):
+                self._empty(node, cluster)
+        super().advance(cluster)
+
+    def _empty(self, node: str, cluster: ClusterView) -> None:
+        """Begin to empty a node that Ray drains, unless the job is busy. Warn, once for each node, if it can't be emptied."""
+        try:
+            plan = self._placed(self._available(1, cluster)).emptied(node)
+        except JobBusyError:
+            return
+        except RequestError as error:
+            self._warned.add(node)
+            self._job.emit(Warn(f"Ray drains node {short(node)}, on which workers of the job stay until it goes: {error}"))
+            return
+        self._next_drain = self._job.now + DRAIN_RETRY
+        self._begin(plan, [(operator, after) for operator, (_, after) in plan.parallelism.items()])
+        self._use(avoid=self._avoided | {node})
 
     def not_reserved(self, problem: str) -> None:
         """End the change under way if it waits for processes, since there is no room for them."""
@@ -189,11 +220,6 @@ class NodeScaling(Stepwise[NodeChange]):
         """Return the workers on the node that is given back."""
         return [worker for worker, place in cluster.places.items() if place.node == change.removed]
 
-    def _ask(self, cluster: ClusterView, count: int) -> None:
-        """Ask Ray's autoscaler for `count` nodes, each with as many workers as the job has on a node now."""
-        places = cluster.places.values()
-        self._job.emit(AskForRoom(count * max(1, len(places) // max(1, len({place.node for place in places})))))
-
     def _use(self, *, avoid: frozenset[str] | None = None, prefer: frozenset[str] | None = None) -> None:
         """Have new processes avoid, or prefer, these nodes; None for as before."""
         wanted = (self._avoided if avoid is None else avoid, self._preferred if prefer is None else prefer)
@@ -217,7 +243,7 @@ class NodeScaling(Stepwise[NodeChange]):
     def _placed(self, cluster: ClusterView) -> PlacedJob:
         job = self._job
         windows = {worker: job.metrics.history(worker)[-job.config.balance.windows :] for worker in job.workers}
-        settings, cpus = job.config.autoscale.policy_settings(), job.config.worker.cpus
+        settings, cpus = job.config.autoscale.policy_settings(), job.config.worker.reserved
         return PlacedJob(job.name, scaled_stages(job.plan), windows, settings, cluster, cpus, job.config.checkpoint.saves_state)
 
     def _begin(self, plan: NodePlan, steps: Iterable[tuple[str, int]]) -> NodeChange:

@@ -181,9 +181,9 @@ class Reserve(Caused):
 
 @dataclass(frozen=True, slots=True)
 class AskForRoom(Caused):
-    """Ask the cluster's autoscaler for room for `workers` more workers."""
+    """Ask the cluster's autoscaler for `nodes` nodes that the job isn't on."""
 
-    workers: int
+    nodes: int
 
 
 @dataclass(frozen=True, slots=True)

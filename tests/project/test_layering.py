@@ -43,6 +43,7 @@ SHELLS = {
     "cluster": "starts a job's coordinator and waits for it",
     "coordinator": "the process of the coordinator",
     "deployment": "waits for processes",
+    "drains": "asks in a thread which nodes Ray drains",
     "driver_workers": "keeps processes for a while",
     "fair_lock": "lets threads in one after another",
     "gatekeeper": "ZeroMQ asks for passwords in a thread",

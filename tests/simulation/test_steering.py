@@ -14,7 +14,7 @@ from evenflow.testing import ACTIONS, check
 from evenflow.testing.actions.crashing import with_crashes, with_damage
 from evenflow.testing.actions.failing_storage import with_failing_commits, with_full_disk
 from evenflow.testing.actions.moving import with_moves
-from evenflow.testing.actions.steering import with_policies
+from evenflow.testing.actions.steering import with_drains, with_policies
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, and a busy machine gives it only a part of one
 
@@ -80,6 +80,17 @@ def test_nodes_come_and_go_and_workers_go_on_elsewhere():
     assert any(report.added for report in done)
     assert any(report.removed is not None and report.parallelism for report in done)
     assert any(report.replaced for report in done), "workers went on in another process, from a checkpoint"
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("seeds", BLOCKS)
+@pytest.mark.parametrize("make_flow", [flows.running_updates, flows.sliding_windows, flows.stateful_map_in_order])
+def test_nodes_that_drain_are_emptied_while_workers_and_coordinators_are_lost(make_flow, seeds):
+    watcher = Watcher()
+    actions = (*with_drains(with_crashes(with_moves(5, ("sudden", "lazy", "restart")), 2)), watcher)
+    check(make_flow, seeds, parallelism=(2, 3), save_state=True, actions=actions)
+    done = [r for core in watcher.cores for r in core.node_scaling.operations if r.state is NodeScalingState.DONE]
+    assert any(report.replaced for report in done)
 
 
 @pytest.mark.slow

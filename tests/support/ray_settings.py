@@ -23,8 +23,9 @@ RAY_SETTINGS = {
     "RAY_prestart_worker_first_driver": "0",
     "RAY_enable_metrics_collection": "0",
     "LOG_NAME_UPDATE_INTERVAL_S": "86400",
+    "EVENFLOW_WORKER_CPUS": "0",
 }
-"""Environment variables of the process that starts a cluster."""
+"""Environment variables of the process that starts a cluster, which has two CPUs, and of the programs that use it by its address."""
 
 WITHOUT_PANDAS = os.pathsep.join(filter(None, (str(Path(__file__).with_name("without_pandas")), os.environ.get("PYTHONPATH"))))
 """The PYTHONPATH of processes that have no pandas."""

@@ -171,7 +171,7 @@ def checks_of(outcomes: Mapping[str, Sequence[Outcome]]) -> list[str]:
 def _config(folder: str) -> ef.JobConfig:
     return ef.JobConfig(
         parallelism=1,
-        worker=ef.WorkerConfig(placement="pack", start_timeout="2m"),
+        worker=ef.WorkerConfig(cpus=0, placement="pack", start_timeout="2m"),
         network=FEW_ROWS,
         checkpoint=ef.CheckpointConfig(folder, interval="1s"),
     )

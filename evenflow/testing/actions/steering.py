@@ -18,10 +18,14 @@ from ...scheduler.protocol.reports import NodeScalingReport, NodeScalingState
 from ...scheduler.protocol.requests import Autoscale, Balance, ScaleIn, ScaleOut
 from ..simulation.actions import COORDINATOR, Action, Choice, World, poll
 from ..simulation.network import SimulationError
+from ..simulation.nodes import NODES
 from ..simulation.workers import SimulatedWorker
 from .moving import poll_slowly
 
 SCALING_POLICIES = ("ds2", "threshold", "dhalion", "stela")
+
+MOST_DRAINS = 2
+"""The number of nodes that drain, out of four."""
 
 WINDOW = 0.05
 """Seconds that a drawn window lasts."""
@@ -48,6 +52,17 @@ def with_policies(actions: Sequence[Action], *, sources: bool = True) -> tuple[A
             yield Choice(COORDINATOR, "scale nodes", _scale_nodes, (world,))
 
     return *(action for action in actions if action not in (poll, poll_slowly)), poll_slowly, measure, choose, scale_nodes, NodesAreEmpty()
+
+
+def with_drains(actions: Sequence[Action]) -> tuple[Action, ...]:
+    """Return `actions` for a job on whose cluster up to two nodes are about to go, at any moment; it must leave them."""
+
+    def drain(world: World) -> Iterator[Choice]:
+        nodes = world.coordinator.nodes
+        if len(nodes.view().draining) < MOST_DRAINS and world.random.random() < 0.2:
+            yield Choice(COORDINATOR, "drain a node", nodes.drain, (world.random.choice(NODES),))
+
+    return *actions, drain, NodesAreEmpty()
 
 
 class NodesAreEmpty:

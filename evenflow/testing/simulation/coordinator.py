@@ -219,6 +219,11 @@ class SimulatedCoordinator:
         if not self._alone:
             self._around.retire(workers)
 
+    @property
+    def nodes(self) -> SimulatedNodes:
+        """The nodes of the job's cluster."""
+        return self._around.nodes
+
     def use_nodes(self, avoid: frozenset[str], prefer: frozenset[str]) -> None:
         if not self._alone:
             self._around.nodes.use(avoid, prefer)
@@ -226,7 +231,7 @@ class SimulatedCoordinator:
     def reserve(self, count: int) -> None:
         """Do nothing: spares need no time."""
 
-    def ask_for_room(self, workers: int) -> None:
+    def ask_for_room(self, nodes: int) -> None:
         """Do nothing: there is room."""
 
     def long_calls(self) -> dict[WorkerId, LongCall]:

@@ -17,6 +17,7 @@ class SimulatedNodes:
     def __init__(self) -> None:
         self._avoided: frozenset[str] = frozenset()
         self._preferred: frozenset[str] = frozenset()
+        self._draining: frozenset[str] = frozenset()
         self._places: dict[WorkerId, str] = {}
         self._view: ClusterView | None = None
 
@@ -24,11 +25,16 @@ class SimulatedNodes:
         """Avoid some nodes for new workers, and prefer others."""
         self._avoided, self._preferred = avoid, prefer
 
+    def drain(self, node: str) -> None:
+        """Tell the job that a node is about to go."""
+        self._draining |= {node}
+        self._view = None
+
     def place(self, workers: Iterable[WorkerId]) -> None:
         """Start these workers, on their previous node unless it is to be avoided."""
         for worker in workers:
-            if worker not in self._places or self._places[worker] in self._avoided:
-                allowed = [node for node in NODES if node not in self._avoided] or list(NODES)
+            if worker not in self._places or self._places[worker] in self._avoided | self._draining:
+                allowed = [node for node in NODES if node not in self._avoided | self._draining] or list(NODES)
                 wanted = [node for node in allowed if node in self._preferred] or allowed
                 self._places[worker] = min(wanted, key=self._count)
                 self._view = None
@@ -42,8 +48,9 @@ class SimulatedNodes:
     def view(self) -> ClusterView:
         """Return the cluster as the job sees it."""
         if self._view is None:
-            nodes = tuple(ClusterNode(node, CPUS, CPUS, self._count(node)) for node in NODES)
-            self._view = ClusterView(nodes, {worker: WorkerPlace(worker, node) for worker, node in self._places.items()})
+            nodes = tuple(ClusterNode(node, CPUS, CPUS, self._count(node)) for node in NODES if node not in self._draining)
+            places = {worker: WorkerPlace(worker, node) for worker, node in self._places.items()}
+            self._view = ClusterView(nodes, places, draining=tuple(sorted(self._draining)))
         return self._view
 
     def _count(self, node: str) -> int:

@@ -19,6 +19,9 @@ from ..dataflow.snapshot import DataflowSnapshot
 from .node_policies import NODE_POLICIES, NodePolicy
 from .placement import ClusterNode, ClusterView, short
 
+DRAINED = "Ray drains it"
+"""The reason for emptying a node that is about to go."""
+
 
 class TooFewNodesError(RequestError):
     """The cluster has not as many nodes with room as were asked for. Ray's autoscaler may bring them."""
@@ -138,6 +141,15 @@ class PlacedJob:
                 f"job `{self.name}`: {why}; with CheckpointConfig(dir=...) they would resume on other nodes from a checkpoint"
             )
         return NodePlan(self._changes(chosen.parallelism), ranking.reason, removed=chosen.node, replaced=chosen.replaced)
+
+    def emptied(self, node: str) -> NodePlan:
+        """Plan to empty a node that is about to go: all its workers continue on other nodes, from a checkpoint.
+
+        Without saved state the workers that can leave do so. Raises RequestError if some can't.
+        """
+        if not self.saves_state:
+            return replace(self.one_node_less(node, next(iter(NODE_POLICIES))), reason=DRAINED)
+        return NodePlan({}, DRAINED, removed=node, replaced=tuple(sorted(worker for worker, on in self.nodes.items() if on == node)))
 
     def _changes(self, wanted: Mapping[str, int]) -> dict[str, tuple[int, int]]:
         before = {stage.name: stage.parallelism for stage in self.stages}

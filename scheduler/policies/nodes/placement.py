@@ -105,10 +105,11 @@ def _rank(node: ClusterNode, cpus: float, strategy: str) -> tuple[int, float, in
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """`nodes`: the nodes that are alive, with the job's processes on them. `places` of the workers. `reserved`: all spares have
-    started.
+    """`nodes`: the nodes that are alive and not drained, with the job's processes on them. `places` of the workers. `reserved`: all
+    spares have started. `draining`: nodes that Ray drains, because they are about to go.
     """
 
     nodes: tuple[ClusterNode, ...] = ()
     places: Mapping[WorkerId, WorkerPlace] = field(default_factory=dict)
     reserved: bool = True
+    draining: tuple[str, ...] = ()

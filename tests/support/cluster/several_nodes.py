@@ -162,11 +162,11 @@ def spread(nodes, folder):
 
 
 def without_cpus(folder):
-    """Test processes without reserved CPUs, the default, which Ray may place anywhere; then give a node back."""
+    """Test processes without reserved CPUs, which Ray may place anywhere; then give a node back."""
     flow, rows, results = build("without_cpus", workers=4)
     config = ef.JobConfig(
         key_groups=16,
-        worker=ef.WorkerConfig(placement="spread"),
+        worker=ef.WorkerConfig(placement="spread", cpus=0),
         metrics=ef.MetricsConfig(window="200ms"),
         checkpoint=ef.CheckpointConfig(str(folder / "without_cpus"), interval="500ms"),
     )
@@ -192,7 +192,7 @@ def beside_a_lost_node(nodes, folder):
     flow, rows, results = build("beside_a_lost_node", workers=4)
     config = ef.JobConfig(
         key_groups=16,
-        worker=ef.WorkerConfig(placement="spread"),
+        worker=ef.WorkerConfig(placement="spread", cpus=0),
         checkpoint=ef.CheckpointConfig(str(folder / "beside_a_lost_node"), interval="500ms"),
     )
     with running(flow, config) as job:

@@ -219,6 +219,20 @@ def test_explain_says_how_many_workers_and_how_much_memory_a_job_asks_for(parall
     assert f"  {line}\n" in flow.explain(parallelism)
 
 
+@pytest.mark.parametrize(
+    ("worker", "line"),
+    [
+        ({}, "4 CPUs reserved on a Ray cluster that you name (WorkerConfig(cpus=...)), none on this machine"),
+        ({"cpus": 0.25}, "1 CPU reserved on Ray"),
+        ({"cpus": 0}, "no CPUs reserved on Ray"),
+    ],
+)
+def test_explain_says_how_many_cpus_a_job_reserves(worker, line):
+    flow = ef.Dataflow("reserved")
+    flow.read(ef.generate(total=10, keys=2)).key_by("key").aggregate(n=ef.count()).write(ef.to_list([]))
+    assert f"  {line}\n" in flow.explain(2, ef.JobConfig(worker=ef.WorkerConfig(**worker)))
+
+
 def test_a_relative_folder_for_state_is_below_the_folder_of_the_program_and_not_of_the_worker(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     flow = ef.Dataflow("relative")

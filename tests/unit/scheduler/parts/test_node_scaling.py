@@ -12,7 +12,7 @@ from evenflow.engine.errors import JobError, RequestError
 from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.scheduler.policies.controller import DecisionRecord
 from evenflow.scheduler.policies.nodes.placement import ClusterNode, ClusterView, NoRoomError, WorkerPlace
-from evenflow.scheduler.protocol.effects import AskForRoom, JobState, Reserve, Retire, UseNodes
+from evenflow.scheduler.protocol.effects import AskForRoom, JobState, Reserve, Retire, UseNodes, Warn
 from evenflow.scheduler.protocol.reports import NodeScalingReport, NodeScalingState
 from evenflow.scheduler.protocol.requests import Cancel, Scale, ScaleIn, ScaleOut, ShowHistory
 from evenflow.testing.settings import changed
@@ -24,14 +24,15 @@ class Cluster:
     def __init__(self, names, places):
         self.names, self.where = names, dict(places)
         self.avoided, self.preferred, self.extra, self.ready = frozenset(), frozenset(), 0, True
-        self.asked, self.full = [], False
+        self.asked, self.full, self.draining = [], False, ()
 
     def nodes(self):
         on = list(self.where.values())
         return tuple(ClusterNode(name, 4, 4 - on.count(name), on.count(name)) for name in self.names)
 
     def view(self):
-        return ClusterView(self.nodes(), {worker: WorkerPlace(worker, node) for worker, node in self.where.items()}, self.ready)
+        places = {worker: WorkerPlace(worker, node) for worker, node in self.where.items()}
+        return ClusterView(self.nodes(), places, self.ready, self.draining)
 
     def reserve(self, count):
         if count and self.full:
@@ -101,7 +102,7 @@ class Job(ActingJob):
         if isinstance(effect, UseNodes):
             cluster.avoided, cluster.preferred = effect.avoid, effect.prefer
         elif isinstance(effect, AskForRoom):
-            cluster.asked.append(effect.workers)
+            cluster.asked.append(effect.nodes)
         elif isinstance(effect, Reserve):
             try:
                 cluster.reserve(effect.count)
@@ -236,7 +237,7 @@ def test_no_node_is_added_where_nothing_is_congested_or_none_has_room():
         job.ask(ScaleOut(1))
     with pytest.raises(JobError, match="1 of 2 nodes that it has no workers on have room"):
         job.ask(ScaleOut(2))
-    assert job.cluster.asked == [4]
+    assert job.cluster.asked == [2]
 
 
 def test_one_node_scaling_runs_at_a_time():
@@ -315,3 +316,50 @@ def test_a_node_that_is_not_there_is_asked_for():
     job = Job("abc", PLACES, autoscale={"policy": ef.Stela(add_nodes=1), "interval": 10.0})
     job.look(work=3.0)
     assert job.cluster.asked == [1]
+
+
+def test_all_workers_of_a_node_that_drains_continue_on_others_through_a_checkpoint(tmp_path):
+    job = Job("abc", PLACES, tmp_path)
+    job.measure()
+    job.cluster.draining = ("b",)
+    job.go_on()
+    report = job.newest
+    assert (report.state, report.removed, report.replaced) == (NodeScalingState.DONE, "b", ("work-0", "work-1"))
+    assert (dict(report.parallelism), report.reason) == ({}, "Ray drains it")
+    assert "b" not in job.cluster.where.values()
+    assert (job.core.state, job.core.attempt) == (JobState.RUNNING, 1)
+
+
+def test_a_node_that_drains_is_emptied_once_another_has_room(tmp_path):
+    job = Job("abc", PLACES, tmp_path)
+    job.measure()
+    job.cluster.draining, job.cluster.full = ("b",), True
+    job.go_on()
+    assert (job.newest.state, job.cluster.where["work-0"]) == (NodeScalingState.FAILED, "b")
+    job.cluster.full = False
+    job.tick(5.0)
+    job.go_on()
+    assert job.newest.state is NodeScalingState.DONE
+    assert "b" not in job.cluster.where.values()
+
+
+def test_a_drain_waits_for_a_change_under_way(tmp_path):
+    job = Job("abc", PLACES, tmp_path)
+    job.measure()
+    job.ask(Scale("work", 4))
+    job.cluster.draining = ("b",)
+    job.tick(0.1)
+    assert job.ask(ShowHistory(NodeScalingReport)) == []
+    job.go_on()
+    assert job.newest.replaced == ("work-0", "work-1")
+
+
+def test_without_checkpoints_some_workers_leave_a_draining_node_and_a_warning_names_the_others():
+    job = Job("abc", PLACES)
+    job.measure()
+    job.cluster.draining = ("a", "c")
+    job.go_on()
+    assert (job.newest.removed, dict(job.newest.parallelism)) == ("c", {"work": (3, 2)})
+    (warning,) = [effect.text for effect in job.done if isinstance(effect, Warn)]
+    assert "Ray drains node a, on which workers of the job stay until it goes" in warning
+    assert "generate-0, out-0 on node a can't leave" in warning
