@@ -119,7 +119,7 @@ def _join(address: str | None) -> None:
         _silence_news()
         check_reachable(address)
         try:
-            ray.init(address=address, namespace=NAMESPACE, logging_level=logging.WARNING)
+            context: Any = ray.init(address=address, namespace=NAMESPACE, logging_level=logging.WARNING)
         except (ConnectionError, RuntimeError, ValueError, RayError) as error:
             raise ClusterError(f"this process can't join the Ray cluster: {error}") from error
         except Exception as error:  # Ray raises a bare Exception if its processes don't come up in time
@@ -130,7 +130,7 @@ def _join(address: str | None) -> None:
                 "room in /tmp (Ray's logs are in /tmp/ray/session_latest/logs), or set RAY_ADDRESS to a cluster that runs"
             ) from error
         if not environment_names_cluster():
-            note_found()
+            note_found(context.address_info["gcs_address"])
 
 
 def _silence_news() -> None:

@@ -24,9 +24,9 @@ def environment_names_cluster() -> bool:
     return os.environ.get("RAY_ADDRESS", "") not in NO_NAMES
 
 
-def note_found() -> None:
-    """Note that evenflow has chosen the cluster to which this process is connected."""
-    _found.add(ray.get_runtime_context().gcs_address)
+def note_found(address: str) -> None:
+    """Note that evenflow has chosen the cluster at this address, the one of its GCS."""
+    _found.add(address)
 
 
 def user_names_cluster() -> bool:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 import ray
@@ -67,6 +68,7 @@ def test_threads_that_start_a_cluster_at_a_time_start_one(monkeypatch):
         assert not begun, "Perhaps you called ray.init twice by accident?"
         threading.Event().wait(0.05)
         begun.append(settings)
+        return SimpleNamespace(address_info={"gcs_address": "192.0.2.1:1"})
 
     monkeypatch.setattr(ray, "init", init)
 
