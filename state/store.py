@@ -39,6 +39,12 @@ MANIFEST = "manifest"
 VOID = "void"
 """The name that replaces the manifest of a checkpoint that the job discarded, because it or an earlier one was damaged."""
 
+Listing = dict[int, list[str]]
+"""The names of the files in the folder of each checkpoint."""
+
+_OBJECT_STORES = frozenset({"s3", "gs", "gcs", "az", "abfs"})
+"""Protocols of stores without folders: a request that makes one does nothing, and costs as much as any other."""
+
 _PREFIX = "checkpoint-"
 _TERMS = "terms"
 _OWNER = "taken-by"
@@ -88,6 +94,9 @@ class CheckpointStore:
         except (ImportError, ValueError) as error:
             raise StoreRefusedError(f"{url} can't be used: {missing_package(url, error)}") from error
         self._local = isinstance(self._files, fsspec.implementations.local.LocalFileSystem)
+        self._has_folders = _OBJECT_STORES.isdisjoint(
+            (self._files.protocol,) if isinstance(self._files.protocol, str) else self._files.protocol
+        )
 
     @property
     def local(self) -> bool:
@@ -125,13 +134,14 @@ class CheckpointStore:
         with self._reading(posixpath.join(self.folder(checkpoint), MANIFEST)) as file:
             return bytes(file.read())
 
-    def completed(self) -> list[int]:
+    def completed(self, listed: Listing | None = None) -> list[int]:
         """List the checkpoints that have a manifest and are not void, ascending."""
-        return sorted(number for number, names in self._listing().items() if MANIFEST in names and VOID not in names)
+        listed = self.listing() if listed is None else listed
+        return sorted(number for number, names in listed.items() if MANIFEST in names and VOID not in names)
 
     def begun(self, after: int) -> list[int]:
         """List the checkpoints later than `after` that have any file, complete or not."""
-        return sorted(number for number in self._listing() if number > after)
+        return sorted(number for number in self.listing() if number > after)
 
     def discard(self, checkpoint: int) -> None:
         """Remove a checkpoint that was never complete, and whose files no other needs. Files that can't be removed stay.
@@ -145,7 +155,7 @@ class CheckpointStore:
 
     def declare_void(self, after: int) -> None:
         """Make all checkpoints later than `after` void, so that no job can begin from one. Raises OSError."""
-        for number, names in self._listing().items():
+        for number, names in self.listing().items():
             if number > after and MANIFEST in names:
                 self._put(posixpath.join(self.folder(number), VOID), b"")
                 path = posixpath.join(self.folder(number), MANIFEST)
@@ -154,7 +164,7 @@ class CheckpointStore:
 
     def void(self) -> list[int]:
         """List the void checkpoints."""
-        return [number for number, names in self._listing().items() if VOID in names]
+        return [number for number, names in self.listing().items() if VOID in names]
 
     def claim(self, term: int, content: bytes) -> None:
         """Claim a term, so that no other process can. `content` is unique.
@@ -167,9 +177,11 @@ class CheckpointStore:
     def claimed(self, term: int) -> bool:
         """Return True if a term is claimed. Raises OSError."""
         path = self._term(term)
-        with self._reached(path):
+        with suppress(FileNotFoundError), self._reached(path):
             self._files.invalidate_cache(posixpath.dirname(path))
-            return bool(self._files.exists(path))
+            self._files.cat_file(path, start=0, end=1)  # one request, and `exists` would take two
+            return True
+        return False
 
     def claims(self) -> list[int]:
         """List the claimed terms, ascending. Raises OSError."""
@@ -223,6 +235,7 @@ class CheckpointStore:
 
     def _read(self, path: str) -> bytes | None:
         with suppress(FileNotFoundError), self._reached(path):
+            self._files.invalidate_cache(posixpath.dirname(path))  # another process may have written it meanwhile
             return bytes(self._files.cat_file(path))
         return None
 
@@ -249,15 +262,15 @@ class CheckpointStore:
         self._put(path, owner)
         return True
 
-    def keep(self, checkpoints: Mapping[int, Iterable[str]], above: int, upto: int = 0) -> None:
+    def keep(self, checkpoints: Mapping[int, Iterable[str]], above: int, upto: int = 0, listed: Listing | None = None) -> None:
         """Remove all checkpoints but these and the files that they need.
 
         Numbers above `above` stay, as they may be in progress, and those up to `upto`, which belong to other runs. Paths are
-        relative to the folder of the checkpoint that needs them. Files that can't be removed stay. Raises OSError if the folder
-        can't be listed.
+        relative to the folder of the checkpoint that needs them. `listed`: a recent `listing`. Files that can't be removed stay.
+        Raises OSError if the folder can't be listed.
         """
         needed = {posixpath.normpath(posixpath.join(self.folder(n), path)) for n, paths in checkpoints.items() for path in paths}
-        for number, names in self._listing().items():
+        for number, names in (self.listing() if listed is None else listed).items():
             if number in checkpoints or not upto < number <= above:
                 continue
             folder = self.folder(number)
@@ -265,12 +278,11 @@ class CheckpointStore:
             with suppress(OSError), self._reached(folder):
                 if MANIFEST in left:
                     self._files.rm_file(posixpath.join(folder, MANIFEST))
-                if len(left) == len(names):
+                if len(left) == len(names) and self._has_folders:
                     self._files.rm(folder, recursive=True)
                     continue
-                for name in left:
-                    if name != MANIFEST:
-                        self._files.rm_file(posixpath.join(folder, name))
+                if paths := [posixpath.join(folder, name) for name in left if name != MANIFEST]:
+                    self._files.rm(paths)
 
     def copy(self, checkpoint: int, entries: Iterable[StateFile], target: CheckpointStore, number: int) -> None:
         """Copy state files to checkpoint `number` of another store. Raises OSError, and CorruptStateError if one is missing."""
@@ -293,7 +305,7 @@ class CheckpointStore:
         with self._reached(folder):
             if self._local:
                 make_folder(Path(folder))
-            else:
+            elif self._has_folders:
                 self._files.makedirs(folder, exist_ok=True)
         return folder
 
@@ -311,6 +323,8 @@ class CheckpointStore:
         except FileExistsError:
             if self._read(path) != data:
                 raise
+        except FileNotFoundError as error:  # an object needs no folder, but a bucket
+            raise StoreRefusedError(f"{self.url}: {error}") from error
 
     def _new(self, path: str) -> Any:
         return DirectFile(path) if self._local else self._files.open(path, "wb")
@@ -331,12 +345,13 @@ class CheckpointStore:
         with translated(self.url, path.removeprefix(f"{self._root}/")):
             yield
 
-    def _listing(self) -> dict[int, list[str]]:
+    def listing(self) -> Listing:
         """Return the names in each checkpoint's folder, by one listing, because a chain may span a hundred folders."""
         found: dict[int, list[str]] = {}
         with self._reached(self._root):
             self._files.invalidate_cache(self._root)
-            paths = self._files.find(self._root, maxdepth=2, withdirs=True)
+            # Without a depth, an object store lists a thousand objects with one request, and with one it takes a request a folder.
+            paths = self._files.find(self._root, **({"maxdepth": 2, "withdirs": True} if self._has_folders else {}))
         for path in paths:
             folder, _, name = path.rstrip("/").removeprefix(self._root).strip("/").partition("/")
             if folder.startswith(_PREFIX) and (digits := folder.removeprefix(_PREFIX)).isdigit():

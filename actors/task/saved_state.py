@@ -319,7 +319,8 @@ class SavedState:
         copying = set(self._copying)
         self._needed[newest.checkpoint] = Needs.of(newest)
         try:
-            there = [*map(CheckpointNumber, self._own(store.completed()))]
+            listed = store.listing()
+            there = [*map(CheckpointNumber, self._own(store.completed(listed)))]
             found = {number: self._needed[number] if number in self._needed else self._needs(number) for number in there}
             complete = [number for number in there if number not in self._others]
             needed = {number: found[number] for number in complete}
@@ -328,7 +329,7 @@ class SavedState:
             self._needed = {number: needed.get(number) for number in kept}
             every = {**self._needed, **self._others}
             files: dict[int, Iterable[str]] = {number: needs.files if needs is not None else () for number, needs in every.items()}
-            store.keep(files, newest.checkpoint, self._claim.after)
+            store.keep(files, newest.checkpoint, self._claim.after, listed)
         except OSError as error:
             _LOG.warning("job `%s`: checkpoints that are no longer kept could not be removed: %s", newest.job, error)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 
 import fsspec
 import pyarrow.parquet as pq
@@ -124,12 +125,12 @@ def test_job_is_not_started_on_a_store_without_the_create_only_condition(s3, url
 
 def test_job_is_not_started_on_a_store_that_denies(s3, url, tmp_path):
     s3.fault = Fault("denied")
-    with pytest.raises(ef.StateError, match=rf"{url}/jobs: terms: PermissionError"):
+    with pytest.raises(ef.StateError, match=rf"{url}/jobs: terms/check-.*: PermissionError"):
         flow_of(Gate(), tmp_path / "out").run(runtime="local", config=settings(url))
 
 
 def test_job_is_not_started_in_a_bucket_that_is_not_there(s3, tmp_path):
-    with pytest.raises(ef.StateError, match=r"s3://nowhere/ck/jobs: terms: "):
+    with pytest.raises(ef.StateError, match=r"s3://nowhere/ck/jobs: The specified bucket does not exist"):
         flow_of(Gate(), tmp_path / "out").run(runtime="local", config=settings("s3://nowhere/ck"))
 
 
@@ -144,3 +145,26 @@ def test_run_on_s3_belongs_to_one_owner(s3, url, tmp_path):
     taken.cancel()
     taken.wait("30s")
     assert numbers(tmp_path / "out") == list(range(TOTAL // 2))
+
+
+@pytest.mark.slow
+def test_requests_of_a_checkpoint_are_one_for_each_file_and_five_more(s3, url):
+    workers, total, flow, gate = 10, 2_000, ef.Dataflow("costs"), threading.Event()
+
+    def rows(partition, position):
+        for n in range(position or 0, total):
+            yield {"key": n}, n + 1
+        while not gate.is_set():
+            yield None
+
+    read = flow.read(ef.from_generator(rows, poll_every="1ms")).parallelism(1)
+    read.key_by("key").aggregate(n=ef.count()).named("counts").parallelism(workers).write(ef.to_list([]))
+    job = flow.run(runtime="local", config=ef.JobConfig(checkpoint=ef.CheckpointConfig(url, interval=None)))
+    until(lambda: sum(each.rows_in for each in job.metrics() if each.operator == "counts") == total)
+    for files in (workers, 0, 0, 0):  # only the first has changed state
+        s3.fault = Fault("counted", lambda method, path: not path.endswith(".beat"))
+        job.checkpoint()
+        made = Counter(method if "list-type" not in path else "LIST" for method, path in map(str.split, s3.fault.met))
+        assert made == {"PUT": files + 1, "LIST": 1, "GET": 3} | ({"DELETE": 1} if "DELETE" in made else {})
+    gate.set()
+    job.wait("60s")

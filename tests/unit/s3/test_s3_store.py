@@ -81,7 +81,7 @@ def test_store_that_is_cut_off_is_unavailable_and_clearing_up_never_fails(s3, ur
     store = CheckpointStore(url)
     store.complete(1, b"manifest")
     s3.fault = Fault("cut")
-    with pytest.raises(StoreUnavailableError, match=rf"{url}: checkpoint-00000002: ConnectionClosedError"):
+    with pytest.raises(StoreUnavailableError, match=rf"{url}: checkpoint-00000002/manifest: ConnectionClosedError"):
         store.complete(2, b"manifest")
     for call in (store.completed, lambda: store.claimed(1), lambda: store.manifest(1)):
         with pytest.raises(StoreUnavailableError, match=url):
@@ -95,5 +95,5 @@ def test_store_that_is_cut_off_is_unavailable_and_clearing_up_never_fails(s3, ur
 
 def test_store_that_denies_is_a_refusal(s3, url):
     s3.fault = Fault("denied")
-    with pytest.raises(StoreRefusedError, match=rf"{url}: terms: PermissionError"):
+    with pytest.raises(StoreRefusedError, match=rf"{url}: terms/00000001: PermissionError"):
         CheckpointStore(url).claim(1, b"mine")
