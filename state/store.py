@@ -47,8 +47,10 @@ _OBJECT_STORES = frozenset({"s3", "gs", "gcs", "az", "abfs"})
 
 _PREFIX = "checkpoint-"
 _TERMS = "terms"
-_OWNER = "taken-by"
 """The folder with a file for each term, named by its number, and next to it the notes of its process: `NUMBER.KIND`."""
+
+_OWNER = "taken-by"
+"""The file that names the owner of a store's own folder."""
 
 
 def folder_name(checkpoint: int) -> str:
@@ -323,7 +325,10 @@ class CheckpointStore:
         except FileExistsError:
             if self._read(path) != data:
                 raise
-        except FileNotFoundError as error:  # an object needs no folder, but a bucket
+        except FileNotFoundError as error:
+            if self._has_folders:
+                raise
+            # An object needs no folder, but a bucket.
             raise StoreRefusedError(f"{self.url}: {error}") from error
 
     def _new(self, path: str) -> Any:

@@ -36,7 +36,7 @@ _MERGE = "commit.manifest-merge.enabled"
 
 
 def marker(run: str) -> str:
-    """Return the property of a table that has the last committed checkpoint of a run."""
+    """Return the name of the table property that holds a run's last committed checkpoint."""
     return f"{RUN}.{run}"
 
 

@@ -93,7 +93,7 @@ def test_rows_are_those_of_the_oracle_whatever_is_lost_and_when(make_flow, seeds
     assert sum(coordinator.counts.recoveries for coordinator in coordinators) > len(seeds) / 4, "there often was a checkpoint to go back to"
 
 
-@pytest.mark.slow
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seeds", blocks(WITH_ZOMBIES, WITH_ZOMBIES, TIMES, QUICK_ZOMBIES))
 @pytest.mark.parametrize("first", range(0, len(FLOWS), FLOWS_WITH_ZOMBIES))
 def test_rows_are_those_of_the_oracle_whatever_zombies_send_save_and_commit(first, seeds):

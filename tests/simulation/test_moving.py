@@ -169,7 +169,7 @@ class SwapAt:
         world.coordinator.do(lambda: core.reconfiguration.move(stage, self.strategy, target, "by the test"))
 
 
-@pytest.mark.slow
+@pytest.mark.few(1)
 @pytest.mark.parametrize("strategy", LIVE)
 def test_running_sums_by_parity_are_exactly_those_of_megaphone_whenever_the_keys_move(strategy):
     keys_moved = Counter()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import uuid
 
 import pyarrow as pa
@@ -102,6 +103,15 @@ def test_folder_that_can_not_be_written_raises(tmp_path):
     with pytest.raises(OSError, match="file"):
         store.complete(1, b"manifest")
     assert store.completed() == []
+
+
+def test_folder_that_vanishes_is_missing_and_not_refused_for_good(tmp_path):
+    store = CheckpointStore(str(tmp_path / "store"))
+    store.claim(1, b"me")
+    shutil.rmtree(tmp_path / "store")
+    with pytest.raises(FileNotFoundError):
+        store.note(1, "beat", b"alive")
+    assert not store.claimed(1)
 
 
 def test_unknown_protocol_is_refused():
