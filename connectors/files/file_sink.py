@@ -211,6 +211,7 @@ class FileWriter(SinkWriter):
             return
         schema = self._settle(batch.rows.schema)
         rows = fitted(batch.rows, schema, self._sink.name)
+        self._check_dates(rows)
         with self._explained():
             now = self._clock()
             for folder, some in self._sink.partitions.split(rows):
@@ -245,6 +246,18 @@ class FileWriter(SinkWriter):
                 if problem is not None:
                     raise ConnectorError(f"operator `{self._sink.name}`: column `{field.name}` is {field.type}: {problem}")
         return self._schema
+
+    def _check_dates(self, rows: pa.RecordBatch) -> None:
+        """Raise ConnectorError if a date64 isn't a whole day, because files have dates without a time of day."""
+        for field, column in zip(rows.schema, rows.columns, strict=True):
+            if "date64" in str(field.type):
+                try:
+                    column.validate(full=True)
+                except pa.ArrowInvalid as error:
+                    raise ConnectorError(
+                        f"operator `{self._sink.name}`: column `{field.name}` would lose its times of the day ({error}); round it, or "
+                        'cast it to "timestamp[ms]"'
+                    ) from error
 
     def _append(self, folder: str, rows: pa.RecordBatch, now: float) -> None:
         part = self._open.pop(folder, None)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ....engine.errors import ConnectorError
 from ...avro.registry import HEADER_BYTES, SchemaRegistry, UnknownSchemaError, number_of
-from ...avro.resolution import misread
+from ...avro.resolution import inexact, misread, promotes
 from ...avro.schema import AvroSchema
 from .decoding import Decoder, UndecodableError, Values
 
@@ -30,6 +30,8 @@ class AvroValues(Decoder):
         self._schema, self._registry, self._subjects, self._operator = schema, registry, tuple(subjects), operator
         self._writers: dict[int, Any] = {}
         """The schema for fastavro, by the number of each writer's schema."""
+        self._promoted = set[int]()
+        """The numbers of the schemas whose whole numbers are read as floats."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_writers": {}}
@@ -83,6 +85,11 @@ class AvroValues(Decoder):
             reader = None if writer is self._schema.plain else self._schema.plain
             file.seek(HEADER_BYTES)
         row = schemaless_reader(file, writer, reader)
+        if reader is not None and number_of(value) in self._promoted:
+            file.seek(HEADER_BYTES)
+            problem = inexact(schemaless_reader(file, writer, None), row, self._schema.expanded)
+            if problem is not None:
+                raise UndecodableError(f"{problem}; read it with a schema that says long")
         if file.tell() != len(value):
             raise UndecodableError(f"its schema wrote {file.tell()} of its {len(value)} bytes")
         return row
@@ -108,6 +115,8 @@ class AvroValues(Decoder):
         problem = misread(found.expanded, self._schema.expanded)
         if problem is not None:
             return _Unusable(f"schema {number} can't be read with the reader's schema: {problem}")
+        if promotes(found.expanded, self._schema.expanded):
+            self._promoted.add(number)
         return self._schema.plain if found.plain == self._schema.plain else found.plain
 
 

@@ -125,6 +125,23 @@ def test_schemas_that_would_be_misread_are_refused(registry, writer, reader, row
 
 
 @pytest.mark.parametrize(
+    ("kind", "wider", "value", "most"),
+    [("long", "float", 2**24, "float"), ("int", "float", 2**24, "float"), ("long", "double", 2**53, "double")],
+)
+def test_whole_numbers_that_a_float_does_not_hold_are_refused(registry, kind, wider, value, most):
+    def inner(of):
+        return {"type": "map", "values": {"type": "array", "items": ["null", of]}}
+
+    writer, reader = (record(old={"type": inner(of)}) for of in (kind, wider))
+    reader["fields"][0] |= {"name": "new", "aliases": ["old"]}
+    number = registry.add("t-value", writer)
+    values = [framed(number, writer, {"old": {"k": [None, each]}}) for each in (value, value + 1, -value)]
+    found, refused = reading(registry, reader, values)
+    assert [dict(row["new"]) for row in found] == [{"k": [None, float(value)]}, {"k": [None, -float(value)]}]
+    assert refused == {1: f"field `new.values.items` is {value + 1}, which a {most} can't hold; read it with a schema that says long"}
+
+
+@pytest.mark.parametrize(
     ("value", "problem"),
     [
         (b"", "doesn't begin with a zero"),

@@ -375,3 +375,15 @@ def test_run_that_is_cancelled_leaves_what_its_newest_checkpoint_may_need_and_sa
     assert prepared[1]
     sink.stop()
     assert hidden(tmp_path) == [".owner", ".prepared"]
+
+
+@every_sink
+def test_dates_with_a_time_of_day_are_refused(write, tmp_path):
+    sink = write(tmp_path / "out")
+    sink.start()
+    days = pa.array([86_400_000, None, 90_000_000], pa.int64()).view(pa.date64())
+    writer = sink.writer(0, 1)
+    writer.write(batch(day=days[:2]))
+    with pytest.raises(ConnectorError, match=f"operator `{sink.name}`: column `day` would lose its times of the day .*90000000"):
+        writer.write(batch(day=days))
+    writer.close()
