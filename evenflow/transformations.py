@@ -166,6 +166,8 @@ class Transformations(ABC, Generic[T_co, S_co]):
         concurrency: int = 100,
         ordered: bool = True,
         timeout: Duration | None = "30s",
+        retries: int = 0,
+        backoff: Duration = "200ms",
         schema: SchemaLike = None,
         on_error: OnError = "stop",
     ) -> T_co:
@@ -173,10 +175,14 @@ class Transformations(ABC, Generic[T_co, S_co]):
         same time.
 
         Rows are emitted in their order, or as they are ready with `ordered=False`. A coroutine that takes longer than `timeout` is
-        cancelled, and its row is refused: `on_error` is as for `map`. A batch is complete when all of its coroutines have ended, so a
-        checkpoint contains no row half processed: each row counts exactly once in the state and the sinks of the job, but after a recovery
-        your function may be called for it again. A class in place of a function, as for `map`, is created and closed inside the event
-        loop; its `close` may be async.
+        cancelled, and its row is refused: `on_error` is as for `map`. A class in place of a function, as for `map`, is created and closed
+        inside the event loop; its `close` may be async.
+
+        With `retries`, a call that raises or takes too long is repeated up to so many times: after `backoff`, then after twice as long,
+        and so on up to 30 seconds, each less a random part of up to a half.
+
+        A batch is complete when all of its coroutines have ended, so a checkpoint contains no row half processed: each row counts exactly
+        once in the state and the sinks of the job, but after a recovery your function may be called for it again.
 
         >>> import asyncio
         >>> import evenflow as ef
@@ -189,7 +195,7 @@ class Transformations(ABC, Generic[T_co, S_co]):
         >>> rows
         [{'item': 'a', 'found': 'A'}, {'item': 'b', 'found': 'B'}]
         """
-        return self._then("map_async", make_map_async(function, concurrency, ordered, timeout, schema, on_error))
+        return self._then("map_async", make_map_async(function, concurrency, ordered, timeout, retries, backoff, schema, on_error))
 
     def lookup(
         self,

@@ -41,12 +41,14 @@ DEAD_LETTER = pa.schema([(name, pa.string()) for name in ("operator", "key", "re
 class Refused(Exception):
     """The refusal of row `place` of a batch: `function` raised `error`, or if None, its result was wrong.
 
-    `key`, if there is one.
+    `key`, if there is one. `note` follows the error's text.
     """
 
-    def __init__(self, place: int, error: BaseException, function: Callable[..., Any] | None = None, key: Any = None) -> None:
+    def __init__(
+        self, place: int, error: BaseException, function: Callable[..., Any] | None = None, key: Any = None, note: str = ""
+    ) -> None:
         super().__init__(place, error)
-        self.place, self.error, self.function, self.key = place, error, function, key
+        self.place, self.error, self.function, self.key, self.note = place, error, function, key, note
 
 
 class ErrorPolicy:
@@ -72,11 +74,11 @@ class ErrorPolicy:
         """Handle a refusal as `take` does, for a record with the event time `time` in microseconds."""
         error = refused.error
         if self.stops or not _is_of_record(error):
-            refuse(self.operator, refused.function, error, key=refused.key, record=record)
+            refuse(self.operator, refused.function, error, key=refused.key, record=record, note=refused.note)
         self.skipped += 1
         self.sample.add(self.operator, "refused", record, key=refused.key, error=error)
         if self.on_error == "dead_letter":
-            letter = dead_letter(self.operator, json_text(refused.key) if self.keyed else None, record, error)
+            letter = dead_letter(self.operator, json_text(refused.key) if self.keyed else None, record, error, refused.note)
             times = None if time is None else np.array([time], np.int64)
             emit(Batch(pa.RecordBatch.from_pylist([letter], schema=DEAD_LETTER), times), DEAD_LETTERS)
 
@@ -125,16 +127,19 @@ class ErrorPolicy:
                 return
 
 
-def refuse(operator: str, function: Callable[..., Any] | None, error: BaseException, *, key: Any = None, record: Any = None) -> NoReturn:
-    """Raise RecordError for the `error` of a user's function.
+def refuse(
+    operator: str, function: Callable[..., Any] | None, error: BaseException, *, key: Any = None, record: Any = None, note: str = ""
+) -> NoReturn:
+    """Raise RecordError for the `error` of a user's function. `note` follows its text.
 
     A RecordError itself is raised again, with key and record added if they are missing.
     """
     if isinstance(error, RecordError):
         if error.record is None:
-            error = RecordError(error.operator, error.problem, key=error.key if error.key is not None else key, record=record)
+            problem = _noted(error.problem, note)
+            error = RecordError(error.operator, problem, key=error.key if error.key is not None else key, record=record)
         raise error
-    problem = f"{function_name(function)} raised {shown(error)}"
+    problem = _noted(f"{function_name(function)} raised {shown(error)}", note)
     if not isinstance(error, Exception):
         problem += "; a function can't end its process: raise an error to end the job, or call job.stop() where it was started"
     raise RecordError(operator, problem, key=key, record=record) from error
@@ -154,10 +159,15 @@ def _is_of_record(error: BaseException) -> bool:
     return isinstance(error, Exception) and not isinstance(error, MemoryError)
 
 
-def dead_letter(operator: str, key: str | None, record: Any, error: BaseException) -> dict[str, str | None]:
-    """Return the dead letter of a record."""
+def dead_letter(operator: str, key: str | None, record: Any, error: BaseException, note: str = "") -> dict[str, str | None]:
+    """Return the dead letter of a record. `note` follows the error's text."""
     message = error.problem if isinstance(error, RecordError) else shown(error).removeprefix(f"{type(error).__name__}: ")
-    return {"operator": operator, "key": key, "record": json_text(record), "error": type(error).__name__, "message": message}
+    values = {"operator": operator, "key": key, "record": json_text(record)}
+    return {**values, "error": type(error).__name__, "message": _noted(message, note)}
+
+
+def _noted(text: str, note: str) -> str:
+    return f"{text} ({note})" if note else text
 
 
 def check_on_error(on_error: str, method: str) -> OnError:

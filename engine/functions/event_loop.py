@@ -16,33 +16,41 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from random import Random
 from typing import Any
 from warnings import warn
 
 from ..errors import RecordError, shown
 from .error_policy import function_name
 from .function_class import class_of, made
+from .retries import ONCE, Retries, tried
 
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """The outcome of row `place`: its `value`, or the `error` that its coroutine ended with."""
+    """The outcome of row `place`: its `value`, or the `error` that its last coroutine ended with, and what was `tried` before."""
 
     place: int
     value: Any
     error: BaseException | None = None
+    tried: str = ""
 
 
 class EventLoop:
     """Calls a user's coroutine on rows. Used by one thread. `timeout`: seconds that a call may take, None for no limit.
 
+    A call that raises an Exception, or takes too long, is repeated as `retries` say; `seed` is for their pauses.
+
     A class in place of a function is instantiated, and closed, inside the loop, so that it can hold a client that belongs to it.
     Raises RecordError, naming the operator, for a constructor that raises.
     """
 
-    def __init__(self, function: Any, operator: str, *, concurrency: int, timeout: float | None) -> None:
+    def __init__(
+        self, function: Any, operator: str, *, concurrency: int, timeout: float | None, retries: Retries = ONCE, seed: str = ""
+    ) -> None:
         self._given, self._operator, self._concurrency, self._timeout = function, operator, concurrency, timeout
+        self._retries, self._random = retries, Random(seed)  # noqa: S311 -- no secret
         self._loop = asyncio.new_event_loop()
         try:
             self._function: Callable[[Any], Coroutine[Any, Any, Any]] = self._loop.run_until_complete(self._make())
@@ -91,6 +99,19 @@ class EventLoop:
                 return
 
     async def _outcome(self, place: int, row: Any) -> CallOutcome:
+        began, errors = self._loop.time(), list[BaseException]()
+        while True:
+            outcome = await self._call(place, row)
+            if outcome.error is None:
+                return outcome
+            errors.append(outcome.error)
+            passing = isinstance(outcome.error, Exception) and not isinstance(outcome.error, MemoryError)
+            pause = self._retries.pause(len(errors), self._random) if passing else None
+            if pause is None:
+                return replace(outcome, tried=tried(errors, self._loop.time() - began)) if len(errors) > 1 else outcome
+            await asyncio.sleep(pause)
+
+    async def _call(self, place: int, row: Any) -> CallOutcome:
         limit = asyncio.timeout(self._timeout)
         try:
             async with limit:

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from ..engine.errors import FlowError
 from ..engine.functions.error_policy import check_on_error
+from ..engine.functions.retries import Retries
 from ..engine.functions.rows_encoder import SchemaLike, arrow_schema
 from ..engine.functions.user_function import check_function
 from ..engine.operators.processing.deduplicate import Deduplicate
@@ -54,16 +55,28 @@ def make_map_batches(function: Any, on_error: str) -> MapBatches:
     return MapBatches(check_function(function, "map_batches", "batch", classes=True), check_on_error(on_error, "map_batches"))
 
 
-def make_map_async(function: Any, concurrency: Any, ordered: bool, timeout: Duration | None, schema: SchemaLike, on_error: str) -> MapAsync:
-    """Make `map_async`. Raises FlowError for anything but an async function of a row, and for a wrong concurrency or timeout."""
+def make_map_async(
+    function: Any,
+    concurrency: Any,
+    ordered: bool,
+    timeout: Duration | None,
+    retries: Any,
+    backoff: Duration,
+    schema: SchemaLike,
+    on_error: str,
+) -> MapAsync:
+    """Make `map_async`. Raises FlowError for anything but an async function of a row, and for wrong settings."""
     check_function(function, "map_async", "row", classes=True, awaited=True)
     if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
         raise FlowError(f"map_async(concurrency={concurrency!r}): expected a whole number of at least 1")
     limit = None if timeout is None else seconds(timeout, "map_async(timeout=...)")
     if limit == 0:
         raise FlowError(f"map_async(timeout={timeout!r}): must be longer than zero; None lets a coroutine take as long as it likes")
+    if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
+        raise FlowError(f"map_async(retries={retries!r}): expected a whole number, for example 5; 0 calls the function once")
+    again = Retries(retries, seconds(backoff, "map_async(backoff=...)"))
     types, policy = arrow_schema(schema, "map_async"), check_on_error(on_error, "map_async")
-    return MapAsync(function, concurrency, bool(ordered), limit, types, policy)
+    return MapAsync(function, concurrency, bool(ordered), limit, types, policy, again)
 
 
 def make_key_by(keys: tuple[Any, ...], column: Any) -> KeyBy | tuple[str, ...]:

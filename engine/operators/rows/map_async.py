@@ -16,6 +16,7 @@ from ...batch import Batch
 from ...columns import UNKNOWN, Columns
 from ...context import Context, Emit
 from ...functions.error_policy import ErrorPolicy, OnError, Refused, function_name
+from ...functions.retries import ONCE, Retries
 from ...functions.rows_encoder import RowsEncoder
 from ..function import FunctionInstance, FunctionOperator
 
@@ -33,6 +34,7 @@ class MapAsync(FunctionOperator):
     timeout: float | None = 30.0
     schema: pa.Schema | None = None
     on_error: OnError = "stop"
+    retries: Retries = ONCE
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
         return UNKNOWN if self.schema is None else Columns.of(self.schema)
@@ -55,7 +57,14 @@ class MapAsyncInstance(FunctionInstance):
         self.errors = ErrorPolicy(context.name, operator.on_error)
         self.encoder = RowsEncoder(context.name, operator.schema, function=function_name(operator.function))
         self._function = operator.function
-        self._loop = EventLoop(operator.function, context.name, concurrency=operator.concurrency, timeout=operator.timeout)
+        self._loop = EventLoop(
+            operator.function,
+            context.name,
+            concurrency=operator.concurrency,
+            timeout=operator.timeout,
+            retries=operator.retries,
+            seed=f"{context.name} {context.index}",
+        )
 
     def process(self, batch: Batch, emit: Emit) -> None:
         outcomes = self._loop.outcomes(batch.to_rows(), stop=self.errors.stops)
@@ -63,7 +72,7 @@ class MapAsyncInstance(FunctionInstance):
             outcomes.sort(key=lambda outcome: outcome.place)
         for outcome in outcomes:
             if outcome.error is not None:
-                self.errors.take(Refused(outcome.place, outcome.error, self._function), batch, emit)
+                self.errors.take(Refused(outcome.place, outcome.error, self._function, note=outcome.tried), batch, emit)
         results = [outcome.value for outcome in outcomes if outcome.error is None]
         places = np.array([outcome.place for outcome in outcomes if outcome.error is None], np.intp)
         if len(places) < batch.num_rows or not self._ordered:

@@ -109,7 +109,7 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
     "map_async": (
         lambda *a, **k: rows().map_async(*a, **k),
         (NothingOfTwo.on_left,),
-        {"concurrency": 1, "ordered": True, "timeout": "1s", "schema": None, "on_error": "stop"},
+        {"concurrency": 1, "ordered": True, "timeout": "1s", "retries": 0, "backoff": "1s", "schema": None, "on_error": "stop"},
     ),
     "lookup": (
         lambda *a, **k: rows().lookup(*a, **k),

@@ -259,6 +259,9 @@ WRONG = {
     "an async function of none": (lambda s: s.map_async(alone), "map_async(alone)", "it takes (), but is called with (row)"),
     "map_async of none at a time": (lambda s: s.map_async(awaited, concurrency=0), "map_async(concurrency=0): expected a whole number"),
     "map_async without patience": (lambda s: s.map_async(awaited, timeout=0), "map_async(timeout=0): must be longer than zero"),
+    "map_async of half a retry": (lambda s: s.map_async(awaited, retries=0.5), "map_async(retries=0.5): expected a whole number"),
+    "map_async of fewer retries than none": (lambda s: s.map_async(awaited, retries=-1), "map_async(retries=-1): expected a whole number"),
+    "map_async of no backoff": (lambda s: s.map_async(awaited, retries=1, backoff=None), "map_async(backoff=...)"),
     "map_async of no duration": (lambda s: s.map_async(awaited, timeout="soon"), "map_async(timeout=...) 'soon' is not a duration"),
     "map_async returns None": (lambda s: s.map_async(lost), "`map_async`", "returned None in place of a row", "'v': 1"),
     "a class whose objects can't be called": (

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import warnings
+from collections import Counter
+from random import Random
 
 import pytest
 
 from evenflow.engine.errors import RecordError
+from evenflow.engine.functions.retries import Retries
 from evenflow.engine.operators.rows.map_async import MapAsync
 
 ROWS = [{"n": n} for n in range(6)]
@@ -123,6 +127,63 @@ def test_an_exit_in_a_coroutine_ends_the_job_and_shows_the_row(drive, error):
 
     with pytest.raises(RecordError, match=rf"(?s)raised {type(error).__name__}.*record: \{{'n': 0\}}"):
         drive(MapAsync(ending, on_error="skip")).process(ROWS)
+
+
+def failing_at_first(failures):
+    """Return a coroutine that fails so many times for a row, in turn by an error and by taking too long."""
+    calls = Counter()
+
+    async def call(row):
+        calls[row["n"]] += 1
+        if calls[row["n"]] > failures(row["n"]):
+            return row | {"calls": calls[row["n"]]}
+        if calls[row["n"]] % 2:
+            raise ConnectionError(f"{row['n']} is refused")
+        return await asyncio.get_running_loop().create_future()
+
+    return call
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_call_that_fails_is_repeated(drive, ordered):
+    step = drive(MapAsync(failing_at_first(lambda n: n % 4), 3, ordered, timeout=0.01, retries=Retries(3, backoff=0.001)))
+    rows = step.process(ROWS, list(range(6)))
+    assert sorted(row["n"] for row in rows) == list(range(6))
+    assert all(row["calls"] == row["n"] % 4 + 1 for row in rows)
+
+
+def test_a_row_whose_calls_all_fail_is_refused_with_what_was_tried(drive):
+    calls = failing_at_first(lambda n: 9 if n == 4 else n)
+    step = drive(MapAsync(calls, 6, timeout=0.01, on_error="dead_letter", retries=Retries(4, backoff=0.001)))
+    assert [row["n"] for row in step.process(ROWS)] == [0, 1, 2, 3]
+    tried = r"\(called 5 times in \d\.\d s: ConnectionError \(3 times\), RecordError \(2 times\)\)"
+    four, five = sorted(step.rows["dead_letters"], key=lambda letter: letter["record"])
+    assert (four["error"], five["error"]) == ("ConnectionError", "ConnectionError")
+    assert re.fullmatch(f"4 is refused {tried}", four["message"])
+    with pytest.raises(RecordError, match=rf"(?s)call raised ConnectionError: 0 is refused {tried}.*record: \{{'n': 0\}}"):
+        drive(MapAsync(failing_at_first(lambda n: 9), 1, timeout=0.01, retries=Retries(4, backoff=0.001))).process(ROWS)
+
+
+@pytest.mark.parametrize("error", [MemoryError(), asyncio.CancelledError(), SystemExit(1)])
+def test_an_error_that_is_not_the_calls_is_not_repeated(drive, error):
+    calls = []
+
+    async def call(row):
+        calls.append(row)
+        raise error
+
+    with pytest.raises(RecordError, match=f"call raised {type(error).__name__}"):
+        drive(MapAsync(call, 1, retries=Retries(5, backoff=0.001))).process(ROWS)
+    assert len(calls) == 1
+
+
+def test_pauses_between_calls_double_up_to_half_a_minute():
+    retries = Retries(9, backoff=0.5)
+    pauses = [retries.pause(failures, Random(failures)) for failures in range(1, 11)]
+    most = [0.5, 1, 2, 4, 8, 16, 30, 30, 30]
+    assert pauses.pop() is None
+    assert all(longest / 2 <= pause <= longest for pause, longest in zip(pauses, most, strict=True))
+    assert Retries(2, backoff=60.0).longest_pause(2) == 60
 
 
 class Client:
