@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     )
     from .engine.functions.declared_states import list_state, map_state, value_state
     from .engine.functions.keyed_function import CoKeyedFunction, KeyContext, KeyedFunction
+    from .engine.functions.measures import FunctionContext
     from .engine.joins.within import always, between
     from .engine.secrets import secret
     from .engine.sink import Sink, SinkWriter
@@ -131,6 +132,7 @@ _HOMES = {
     "Ds2": "scheduler.policies.ds2",
     "EvenflowError": "state.errors",
     "FlowError": "engine.errors",
+    "FunctionContext": "engine.functions.measures",
     "Job": "job",
     "JobBusyError": "engine.errors",
     "JobConfig": "scheduler.configs.job",
@@ -254,6 +256,7 @@ __all__ = [
     "Ds2",
     "EvenflowError",
     "FlowError",
+    "FunctionContext",
     "Job",
     "JobBusyError",
     "JobConfig",

@@ -15,6 +15,7 @@ from ..columns import UNKNOWN, Columns
 from ..context import Context, Emit
 from ..dropped_records import DroppedRecord
 from ..errors import shown
+from ..functions.measures import Measured
 from ..needed import Needed
 from ..source import Source
 from ..updates import Updates
@@ -102,6 +103,10 @@ class OperatorInstance(ABC):
     def skipped_records(self) -> int:
         """Return the number of refused records that did not stop the job."""
         return 0
+
+    def measured(self) -> tuple[Measured, ...]:
+        """Return the readings of the metrics of a user's function."""
+        return ()
 
     def take_refused(self) -> tuple[DroppedRecord, ...]:
         """Return some of the refused records since the last call."""

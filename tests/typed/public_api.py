@@ -34,8 +34,14 @@ class Sessions(ef.KeyedFunction):
     seen = ef.list_state()
     by_kind = ef.map_state()
 
+    def open(self, context: ef.FunctionContext) -> None:
+        self.rejected = context.counter("rejected")
+        context.gauge(f"{context.operator}_{context.index}").set(context.parallelism)
+        context.histogram("seconds", bounds=(0.1, 1)).observe(0.5)
+
     def on_row(self, key: Any, row: dict[str, Any], context: ef.KeyContext) -> None:
         self.rows += 1
+        self.rejected.add(1)
         context.timer(60_000_000)
 
 
