@@ -25,6 +25,7 @@ from .building.row_operators import (
     make_with_time,
 )
 from .engine.errors import FlowError
+from .engine.functions.batch_formats import Format
 from .engine.functions.error_policy import DEAD_LETTERS, OnError
 from .engine.functions.rows_encoder import SchemaLike
 from .engine.operators.base import Operator
@@ -151,13 +152,19 @@ class Transformations(ABC, Generic[T_co, S_co]):
         node = self._add("branch", make_branch(predicate, on_error))
         return self._on(node), self._on(node, OTHERWISE)
 
-    def map_batches(self, function: Callable[[pa.RecordBatch], Any], *, on_error: OnError = "stop") -> T_co:
-        """Apply `function(record batch) -> record batch, table or dict of columns`, for vectorised work.
+    def map_batches(self, function: Callable[[Any], Any], *, format: Format = "arrow", on_error: OnError = "stop") -> T_co:  # noqa: A002 -- named as in Spark and Ray
+        """Apply `function(batch) -> batch`, for vectorised work.
+
+        `format` is that of the argument: "arrow", a `pyarrow.RecordBatch`; "pandas" and "polars", a DataFrame, in pandas with Arrow's
+        types, so that values stay as they are; "numpy", a dict from names to arrays, in which a column of numbers or times may have no
+        nulls. The result may be in any of these formats, or a `pyarrow.Table`.
+
+            prices.map_batches(lambda frame: frame.assign(total=frame["price"] * frame["n"]), format="pandas")
 
         `on_error`, and a class in place of a function, are as for `map`. A batch for which the function raises is tried again in halves,
         down to the row that is refused.
         """
-        return self._then("map_batches", make_map_batches(function, on_error))
+        return self._then("map_batches", make_map_batches(function, format, on_error))
 
     def map_async(
         self,

@@ -25,10 +25,10 @@ from ...engine.protocol.elements import MAX_TIME, MIN_TIME
 from ...engine.source import Source, SourceReader
 from ...engine.time.duration import Duration, microseconds
 from ...engine.time.event_time import EventTime
+from ...engine.types.frames import FRAMES, frame_as_arrow
 from ...engine.types.python_values import REFUSALS
 from ...engine.types.value_column import ValueColumn, shown
 from ..share import Share, share_out
-from .dataframes import FRAMES, frame_as_arrow
 
 
 def from_items(

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from ..engine.errors import FlowError
+from ..engine.functions.batch_formats import check_format
 from ..engine.functions.error_policy import check_on_error
 from ..engine.functions.retries import Retries
 from ..engine.functions.rows_encoder import SchemaLike, arrow_schema
@@ -50,9 +51,10 @@ def make_branch(predicate: Any, on_error: str) -> Branch:
     return Branch(_predicate(predicate, "branch"), check_on_error(on_error, "branch"))
 
 
-def make_map_batches(function: Any, on_error: str) -> MapBatches:
-    """Make `map_batches`. Raises FlowError for anything but a function of a batch."""
-    return MapBatches(check_function(function, "map_batches", "batch", classes=True), check_on_error(on_error, "map_batches"))
+def make_map_batches(function: Any, chosen: Any, on_error: str) -> MapBatches:
+    """Make `map_batches`. Raises FlowError for anything but a function of a batch, and for a wrong format or error policy."""
+    checked = check_function(function, "map_batches", "batch", classes=True)
+    return MapBatches(checked, check_on_error(on_error, "map_batches"), check_format(chosen, "map_batches"))
 
 
 def make_map_async(

@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 from ...dataflow import Dataflow
 from ...engine.batch import ITEM
 from ...engine.errors import FlowError
+from ...engine.functions.batch_formats import in_format, rows_of_result
 from ...engine.functions.error_policy import DEAD_LETTERS, json_text
 from ...engine.functions.function_class import made
 from ...engine.functions.key_rows import KeyRows
@@ -191,7 +192,11 @@ def _(operator: Filter, inputs: Sequence[Records]) -> Records:
 @evaluate.register
 def _(operator: MapBatches, inputs: Sequence[Records]) -> Records:
     """Evaluate all rows at once, or row by row if some may be refused: the comparison includes that the function returns the same."""
-    stream, function = inputs[0], made(operator.function, "map_batches")
+    stream, called = inputs[0], made(operator.function, "map_batches")
+
+    def function(rows: pa.RecordBatch) -> pa.RecordBatch:
+        return rows_of_result(called(in_format(rows, operator.format)))
+
     if not stream.items:
         return Records([])
     if operator.on_error != "stop":
@@ -201,11 +206,8 @@ def _(operator: MapBatches, inputs: Sequence[Records]) -> Records:
     return Records([Record(row, time) for row, time in zip(table.to_pylist(), times, strict=True)], table.schema)
 
 
-def _columns(function: Callable[[pa.RecordBatch], Any], stream: Records) -> pa.Table:
-    result = function(table_of(stream).combine_chunks().to_batches()[0])
-    return (
-        pa.table(result) if isinstance(result, dict) else pa.Table.from_batches([result]) if isinstance(result, pa.RecordBatch) else result
-    )
+def _columns(function: Callable[[pa.RecordBatch], pa.RecordBatch], stream: Records) -> pa.Table:
+    return pa.Table.from_batches([function(table_of(stream).combine_chunks().to_batches()[0])])
 
 
 @evaluate.register

@@ -105,7 +105,7 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
     "flat_map": (lambda *a, **k: rows().flat_map(*a, **k), (lambda row: [row],), {"schema": None, "on_error": "stop"}),
     "filter": (lambda *a, **k: rows().filter(*a, **k), (lambda row: True,), {"on_error": "stop"}),
     "branch": (lambda *a, **k: rows().branch(*a, **k), (lambda row: True,), {"on_error": "stop"}),
-    "map_batches": (lambda *a, **k: rows().map_batches(*a, **k), (lambda batch: batch,), {"on_error": "stop"}),
+    "map_batches": (lambda *a, **k: rows().map_batches(*a, **k), (lambda batch: batch,), {"format": "arrow", "on_error": "stop"}),
     "map_async": (
         lambda *a, **k: rows().map_async(*a, **k),
         (NothingOfTwo.on_left,),

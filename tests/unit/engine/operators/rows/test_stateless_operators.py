@@ -159,7 +159,7 @@ def test_map_batches_may_change_the_number_of_rows_only_without_event_time(drive
 
 
 def test_map_batches_that_returns_something_else_says_what_it_expects(drive):
-    with pytest.raises(RecordError, match=r"operator `step`: .*expected a RecordBatch, a Table or a dict of columns, got int"):
+    with pytest.raises(RecordError, match=r"operator `step`: .*expected a RecordBatch, a Table, a frame or a dict of columns, got int"):
         drive(MapBatches(lambda batch: 3)).process(ROWS)
 
 

@@ -11,8 +11,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from evenflow.connectors.python.dataframes import frame_as_arrow
 from evenflow.engine.errors import FlowError
+from evenflow.engine.types.frames import frame_as_arrow
 
 
 def frame(values: list[Any]) -> pd.DataFrame:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...engine.errors import FlowError
-from ...engine.types.python_values import REFUSALS, array_of
+from ..errors import FlowError
+from .python_values import REFUSALS, array_of
 
 FRAMES = "a pyarrow Table or RecordBatch, a pandas or Polars DataFrame, or another object with __arrow_c_stream__"
 
