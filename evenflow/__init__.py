@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         RequestError,
         SnapshotError,
     )
+    from .engine.expressions.expression import Expression, col, lit, when
     from .engine.functions.declared_states import list_state, map_state, value_state
     from .engine.functions.keyed_function import CoKeyedFunction, KeyContext, KeyedFunction
     from .engine.joins.within import always, between
@@ -130,6 +131,7 @@ _HOMES = {
     "Dhalion": "scheduler.policies.dhalion",
     "Ds2": "scheduler.policies.ds2",
     "EvenflowError": "state.errors",
+    "Expression": "engine.expressions.expression",
     "FlowError": "engine.errors",
     "Job": "job",
     "JobBusyError": "engine.errors",
@@ -179,6 +181,7 @@ _HOMES = {
     "WorkerFigures": "scheduler.load.metrics",
     "approx_distinct": "engine.aggregates.named.functions",
     "approx_quantile": "engine.aggregates.named.functions",
+    "col": "engine.expressions.expression",
     "collect": "engine.aggregates.named.functions",
     "connect": "job",
     "count": "engine.aggregates.named.functions",
@@ -192,6 +195,7 @@ _HOMES = {
     "latest_checkpoint": "saved_checkpoints",
     "list_checkpoints": "saved_checkpoints",
     "list_state": "engine.functions.declared_states",
+    "lit": "engine.expressions.expression",
     "map_state": "engine.functions.declared_states",
     "max": "engine.aggregates.named.functions",
     "max_by": "engine.aggregates.named.functions",
@@ -226,6 +230,7 @@ _HOMES = {
     "tumbling": "engine.time.windows",
     "value_state": "engine.functions.declared_states",
     "variance": "engine.aggregates.named.functions",
+    "when": "engine.expressions.expression",
     "write_csv": "connectors.formats.csv_sink",
     "write_delta": "connectors.delta.sink",
     "write_iceberg": "connectors.iceberg.sink",
@@ -253,6 +258,7 @@ __all__ = [
     "Dhalion",
     "Ds2",
     "EvenflowError",
+    "Expression",
     "FlowError",
     "Job",
     "JobBusyError",
@@ -304,6 +310,7 @@ __all__ = [
     "approx_distinct",
     "approx_quantile",
     "between",
+    "col",
     "collect",
     "connect",
     "count",
@@ -317,6 +324,7 @@ __all__ = [
     "latest_checkpoint",
     "list_checkpoints",
     "list_state",
+    "lit",
     "map_state",
     "max",
     "max_by",
@@ -349,6 +357,7 @@ __all__ = [
     "tumbling",
     "value_state",
     "variance",
+    "when",
     "write_csv",
     "write_delta",
     "write_iceberg",
