@@ -59,7 +59,8 @@ class Computed(AggregateFunction):
     def describe(self) -> str:
         text = self.function.describe()
         for name, tree in self.computed.items():
-            text = text.replace(json.dumps(name), text_of(tree))
+            for quoted in (json.dumps(name), repr(name)):
+                text = text.replace(quoted, text_of(tree))
         return text
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:

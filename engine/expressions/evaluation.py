@@ -102,7 +102,14 @@ def _shown(row: Batch, tree: Tree) -> dict[str, Any]:
     try:
         return row.to_rows()[0]
     except NoPythonValueError:
-        return {name: str(row.rows.column(name)[0]) for name in sorted(columns_of(tree))}
+        return {name: _text(row.rows.column(name)[0]) for name in sorted(columns_of(tree))}
+
+
+def _text(value: pa.Scalar) -> str:
+    try:
+        return str(value.as_py())
+    except (ValueError, OverflowError):  # a time that Python can't represent
+        return f"{value.cast(pa.int64())} as {value.type}"
 
 
 class Condition:

@@ -15,8 +15,8 @@ from ..trees.problems import BindingError
 from .operand import Operand
 
 MOST_DIGITS = 38
-_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
-"""The digits of a whole number by its bits."""
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
+"""The digits of a whole number by its bits; uint64 has one more."""
 
 
 def common_type(name: str, kinds: Sequence[pa.DataType]) -> pa.DataType:
@@ -55,7 +55,7 @@ def is_exact(kind: pa.DataType) -> bool:
 def as_decimal(kind: pa.DataType) -> pa.DataType:
     """Return the decimal that holds all values of a whole number's type, or a decimal of at least 128 bits."""
     if pa.types.is_integer(kind):
-        return pa.decimal128(_DIGITS[kind.bit_width], 0)
+        return pa.decimal128(_DIGITS[kind.bit_width] + pa.types.is_uint64(kind), 0)
     return kind if kind.bit_width >= 128 else pa.decimal128(kind.precision, kind.scale)
 
 
