@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         RequestError,
         SnapshotError,
     )
+    from .engine.expressions.expression import Expression, col, lit, when
     from .engine.functions.declared_states import list_state, map_state, value_state
     from .engine.functions.keyed_function import CoKeyedFunction, KeyContext, KeyedFunction
     from .engine.functions.measures import FunctionContext
@@ -131,6 +132,7 @@ _HOMES = {
     "Dhalion": "scheduler.policies.dhalion",
     "Ds2": "scheduler.policies.ds2",
     "EvenflowError": "state.errors",
+    "Expression": "engine.expressions.expression",
     "FlowError": "engine.errors",
     "FunctionContext": "engine.functions.measures",
     "Job": "job",
@@ -181,6 +183,7 @@ _HOMES = {
     "WorkerFigures": "scheduler.load.metrics",
     "approx_distinct": "engine.aggregates.named.functions",
     "approx_quantile": "engine.aggregates.named.functions",
+    "col": "engine.expressions.expression",
     "collect": "engine.aggregates.named.functions",
     "connect": "job",
     "count": "engine.aggregates.named.functions",
@@ -194,6 +197,7 @@ _HOMES = {
     "latest_checkpoint": "saved_checkpoints",
     "list_checkpoints": "saved_checkpoints",
     "list_state": "engine.functions.declared_states",
+    "lit": "engine.expressions.expression",
     "map_state": "engine.functions.declared_states",
     "max": "engine.aggregates.named.functions",
     "max_by": "engine.aggregates.named.functions",
@@ -228,6 +232,7 @@ _HOMES = {
     "tumbling": "engine.time.windows",
     "value_state": "engine.functions.declared_states",
     "variance": "engine.aggregates.named.functions",
+    "when": "engine.expressions.expression",
     "write_csv": "connectors.formats.csv_sink",
     "write_delta": "connectors.delta.sink",
     "write_iceberg": "connectors.iceberg.sink",
@@ -255,6 +260,7 @@ __all__ = [
     "Dhalion",
     "Ds2",
     "EvenflowError",
+    "Expression",
     "FlowError",
     "FunctionContext",
     "Job",
@@ -307,6 +313,7 @@ __all__ = [
     "approx_distinct",
     "approx_quantile",
     "between",
+    "col",
     "collect",
     "connect",
     "count",
@@ -320,6 +327,7 @@ __all__ = [
     "latest_checkpoint",
     "list_checkpoints",
     "list_state",
+    "lit",
     "map_state",
     "max",
     "max_by",
@@ -352,6 +360,7 @@ __all__ = [
     "tumbling",
     "value_state",
     "variance",
+    "when",
     "write_csv",
     "write_delta",
     "write_iceberg",
