@@ -112,6 +112,7 @@ if TYPE_CHECKING:
     from .scheduler.protocol.effects import JobState
     from .scheduler.protocol.reports import CheckpointReport, CheckpointState, MigrationReport, NodeScalingReport, ScalingReport
     from .scheduler.protocol.status import JobStatus
+    from .sql_translation.statement import sql
     from .state.errors import CorruptStateError, EvenflowError, StateBackendError, StateError
     from .stream import JoinResults, KeyedStream, Stream, WindowedStream
 
@@ -222,6 +223,7 @@ _HOMES = {
     "always": "engine.joins.within",
     "between": "engine.joins.within",
     "sliding": "engine.time.windows",
+    "sql": "sql_translation.statement",
     "stddev": "engine.aggregates.named.functions",
     "sum": "engine.aggregates.named.functions",
     "to_callback": "connectors.python.callback_sink",
@@ -350,6 +352,7 @@ __all__ = [
     "secret",
     "session",
     "sliding",
+    "sql",
     "stddev",
     "sum",
     "to_callback",

@@ -19,10 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .functions.operand import Kernel, Operand
+from .functions.python_function import python_function
 from .functions.registry import FUNCTIONS
 from .trees.problems import BindingError, EvaluationError, missing_column
 from .trees.text import text_of
-from .trees.tree import Call, Column, Literal, Tree
+from .trees.tree import Call, Column, Literal, PythonCall, Tree
 
 FAILURES = (pa.ArrowException, EvaluationError, OverflowError, ValueError)
 """The errors of kernels."""
@@ -105,7 +106,7 @@ class Program:
         return len(self._operands) - 1
 
     def _call(self, tree: Call) -> int:
-        binder = FUNCTIONS.get(tree.name)
+        binder = python_function(tree) if isinstance(tree, PythonCall) else FUNCTIONS.get(tree.name)
         if binder is None:
             raise BindingError(f"the function {tree.name} is unknown")
         slots = [self._bound(argument) for argument in tree.arguments]

@@ -105,9 +105,20 @@ def divide(left: Operand, right: Operand) -> Bound:
     return Bound(pc.divide_checked if exact else pc.divide, ((0, kind), (1, kind)))
 
 
+def truncating(left: Operand, right: Operand) -> Bound:
+    """Bind SQL's division: of whole numbers a whole number, rounded toward zero; of others as `/`."""
+    _check_numbers("/", left, right)
+    if left.is_null or right.is_null:
+        return nothing(pa.null(), 2)
+    if not (pa.types.is_integer(left.type) and pa.types.is_integer(right.type)):
+        return divide(left, right)
+    first, second = whole_types(left, right)
+    return Bound(pc.divide_checked, ((0, first), (1, second)))
+
+
 def rounding_down(name: str, function: Callable[..., Any]) -> Binder:
     """Return the binder of `//` or `%`, by the function of numpy."""
-    sign = SIGNS[name]
+    sign = SIGNS.get(name, "%")
 
     def bind(left: Operand, right: Operand) -> Bound:
         _check_numbers(sign, left, right)
@@ -227,6 +238,8 @@ FUNCTIONS: dict[str, Binder] = {
     "truediv": divide,
     "floordiv": rounding_down("floordiv", np.floor_divide),
     "mod": rounding_down("mod", np.remainder),
+    "truncdiv": truncating,
+    "rem": rounding_down("rem", np.fmod),
     "pow": power,
     "neg": negative,
     "abs": unary("abs", is_number, "numbers", pa.null(), _absolute),

@@ -7,9 +7,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -34,6 +34,14 @@ class Call:
 
     name: str
     arguments: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PythonCall(Call):
+    """A user's Python function of its arguments, called for each row; `kind`: the type of its results."""
+
+    function: Callable[..., Any]
+    kind: pa.DataType
 
 
 Tree: TypeAlias = Column | Literal | Call
