@@ -119,3 +119,11 @@ def users_by_place() -> ef.Dataflow:
     places = users.named("users").key_by("place").aggregate(users=ef.count(), cents=ef.sum("cents"), mean=ef.mean("cents"))
     places.named("places").key_by("users").aggregate(places=ef.count(), cents=ef.sum("cents"), emit="final").write(ef.to_list([]))
     return flow
+
+
+def counted_users() -> ef.Dataflow:
+    """Count the users by the place where they were last, as updates: a place that all users left has a row with nothing."""
+    flow = ef.Dataflow("counted")
+    users = flow.read(changing(Random(3), 50)).key_by("user").aggregate(place=ef.last("place"), cents=ef.max("cents"))
+    users.key_by("place").aggregate(users=ef.count(), cents=ef.sum("cents"), most=ef.max("cents")).write(ef.to_list([]))
+    return flow
