@@ -49,6 +49,10 @@ class Computed(AggregateFunction):
     def fields(self, known: Columns) -> tuple[str, ...] | None:
         return self.function.fields(known)
 
+    def weighed(self) -> AggregateFunction | None:
+        function = self.function.weighed()
+        return None if function is None else Computed(function, self.computed)
+
     def problem(self, known: Columns) -> str | None:
         try:
             checked_types(tuple(self.computed.values()), known)
@@ -129,6 +133,9 @@ class ComputedAccumulator(Accumulator):
 
     def merge(self, left: Parts, right: Parts) -> Parts:
         return self.of.merge(left, right)
+
+    def negated(self, parts: Parts) -> Parts:
+        return self.of.negated(parts)
 
     def finish(self, parts: Parts) -> pa.Array:
         return self.of.finish(parts)

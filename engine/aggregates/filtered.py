@@ -56,6 +56,10 @@ class Filtered(AggregateFunction):
     def fields(self, known: Columns) -> tuple[str, ...] | None:
         return self.function.fields(known)
 
+    def weighed(self) -> AggregateFunction | None:
+        function = self.function.weighed()
+        return None if function is None else Filtered(function, self.condition)
+
     def describe(self) -> str:
         condition = repr(self.condition) if isinstance(self.condition, str) else f"({text_of(self.condition)})"
         return f"{self.function.describe()} where {condition}"
@@ -140,6 +144,9 @@ class FilteredAccumulator(Accumulator):
 
     def merge(self, left: Parts, right: Parts) -> Parts:
         return self.of.merge(left, right)
+
+    def negated(self, parts: Parts) -> Parts:
+        return self.of.negated(parts)
 
     def finish(self, parts: Parts) -> pa.Array:
         return self.of.finish(parts)

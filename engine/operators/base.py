@@ -59,6 +59,18 @@ class Operator(ABC):
         """
         return next((Updates(None, before.origin) for before in inputs if before is not None), None)
 
+    def weighed(self) -> Operator | None:
+        """Return the operator that takes rows with weights and passes them on with their weights; None if it can't.
+
+        It handles each row alone, and in the same way at any time: the row that is taken back must be the row that was added.
+        """
+        return None
+
+    @property
+    def reads_weights(self) -> bool:
+        """True if its results are right when its input is a stream of updates with weights."""
+        return False
+
     def combined(self) -> tuple[Operator, Operator] | None:
         """Return the combiner and the operator after the exchange, for an aggregate that can be combined before it."""
         return None

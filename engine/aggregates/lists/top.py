@@ -14,6 +14,7 @@ from ...expressions.expression import Expression
 from ..base import Accumulator, AggregateFunction, Parts, call
 from ..column import InputColumn
 from ..computed import over_all
+from ..multiset import Multiset
 from ..ragged import Ragged
 from ..untyped import UntypedAccumulator
 from .first_rows import FirstRowsAccumulator, Order
@@ -53,6 +54,9 @@ class Top(AggregateFunction):
         columns = {} if self.columns is None else {"columns": list(self.columns)}
         return call("top", self.order.n, by=by, ties=self.order.ties, **columns)
 
+    def weighed(self) -> AggregateFunction:
+        return Multiset(self)
+
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         columns = [InputColumn.of(schema, "top", name, operator) for name in self.reads(schema)]
         shown = tuple(name for name in schema.names if name not in self.keys) if self.columns is None else self.columns
@@ -87,6 +91,9 @@ class ByExtreme(AggregateFunction):
 
     def describe(self) -> str:
         return call("max_by" if self.largest else "min_by", self.column, self.by)
+
+    def weighed(self) -> AggregateFunction:
+        return Multiset(self, once=True)
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         name = "max_by" if self.largest else "min_by"

@@ -43,7 +43,16 @@ class AggregateRunning(AggregatingOperator):
         return result_columns(inputs[0], self.keys, self.functions, "aggregate")
 
     def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
-        return Updates(self.keys) if self.updates else None
+        return Updates(self.keys, weighed=True) if self.updates else None
+
+    @property
+    def reads_weights(self) -> bool:
+        return not self.unweighed
+
+    @property
+    def unweighed(self) -> list[str]:
+        """Return the names of the aggregates that can't take rows back."""
+        return [name for name, function in self.functions.items() if function.weighed() is None]
 
     def state_description(self) -> StateDescription:
         return StateDescription("running aggregates", {"keys": columns_text(self.keys)}, *described_parts(self.functions))

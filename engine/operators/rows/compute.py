@@ -17,6 +17,7 @@ from ...expressions.trees.text import text_of
 from ...expressions.trees.tree import Tree, columns_of_all
 from ...needed import Needed
 from ...updates import Updates
+from ...weights import WEIGHT
 from ..base import Operator, OperatorInstance
 
 
@@ -57,6 +58,9 @@ class Compute(Operator):
             return before
         kept = all(name not in self.computed and (self.select is None or name in self.select) for name in before.key)
         return before if kept else replace(before, key=None)
+
+    def weighed(self) -> Operator:
+        return self if self.select is None else replace(self, select=(*self.select, WEIGHT))
 
     def needs(self, wanted: Needed | None) -> Needed | None:
         read = columns_of_all(self.computed.values())

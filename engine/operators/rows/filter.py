@@ -22,7 +22,9 @@ from ...functions.error_policy import ErrorPolicy, OnError, Refused, function_na
 from ...functions.user_function import call_rows
 from ...needed import Needed
 from ...updates import Updates
+from ..base import Operator
 from ..function import FunctionInstance, FunctionOperator
+from ..weighed import weighed_function
 
 Predicate: TypeAlias = Callable[[dict[str, Any]], Any] | Expression
 """`function(row) -> bool`, or an expression such as `ef.col("delay") > 0`, which is vectorised."""
@@ -54,6 +56,10 @@ class Filter(FunctionOperator):
 
     def open(self, context: Context) -> FilterInstance:
         return FilterInstance(self, context)
+
+    def weighed(self) -> Operator | None:
+        by_columns = isinstance(self.predicate, Expression) and self.on_error == "stop"
+        return self if by_columns else weighed_function(self, self.predicate, self.ports)
 
     def needs(self, wanted: Needed | None) -> Needed | None:
         if wanted is None or not isinstance(self.predicate, Expression):
