@@ -79,7 +79,7 @@ class Maker:
     def query(self) -> RandomQuery:
         kinds: list[Callable[[], RandomQuery]] = [
             self.projection, self.running, self.windowed, self.interval_join, self.window_join, self.looked_up, self.united, self.ranked,
-            self.distinct, self.nested,
+            self.distinct, self.nested, self.twice,
         ]  # fmt: skip
         return self.choose.choice(kinds)()
 
@@ -266,6 +266,19 @@ class Maker:
             f"WHERE v IS NOT NULL AND x IS NOT NULL) AS r WHERE place <= {most}"
         )
         return RandomQuery(text, text, ("k", "place") if most > 1 else ("k",))
+
+    def twice(self) -> RandomQuery:
+        (flink, duck), inner = (
+            self.choose.choice((("MAX(v)", "MAX(v)"), ("SUM(v)", "SUM(v)::BIGINT"), ("COUNT(v)", "COUNT(v)"))),
+            self.where(),
+        )
+        ours = "SUM(m) AS a0, COUNT(*) AS a1, MIN(m) AS a2, AVG(m) AS a3"
+        theirs = "SUM(m)::BIGINT AS a0, COUNT(*) AS a1, MIN(m) AS a2, trunc(AVG(m))::BIGINT AS a3"
+        return RandomQuery(
+            f"SELECT g, {ours} FROM (SELECT g, k, {flink} AS m FROM t{inner.flink} GROUP BY g, k) GROUP BY g",
+            f"SELECT g, {theirs} FROM (SELECT g, k, {duck} AS m FROM t{inner.duck} GROUP BY g, k) GROUP BY g",
+            ("g",),
+        )
 
     def distinct(self) -> RandomQuery:
         where = self.where()
