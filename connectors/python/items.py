@@ -73,7 +73,7 @@ class ItemsSource(Source):
 
     def __init__(self, rows: pa.RecordBatch, event_time: EventTime | None, name: str) -> None:
         self.name, self._rows, self._event_time = name, rows, event_time
-        self.timed = event_time is not None
+        self.timed, self.time_column = event_time is not None, None if event_time is None else event_time.column
 
     def start(self) -> None:
         if self._event_time is not None and self._rows.num_rows:

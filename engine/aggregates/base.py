@@ -61,6 +61,10 @@ class AggregateFunction(ABC):
         """
         return None
 
+    def problem(self, known: Columns) -> str | None:
+        """Describe a problem of an input with these columns that is certain before the job runs; None without one."""
+        return None
+
     @abstractmethod
     def describe(self) -> str:
         """Return the function with its arguments, as a user writes it. A checkpoint stores it as the description of its state."""

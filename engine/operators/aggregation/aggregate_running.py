@@ -22,13 +22,14 @@ from ...needed import Needed
 from ...state_description import StateDescription, columns_text
 from ...updates import Updates
 from ..base import Operator
-from ..keyed import KeyedInstance, KeyedOperator
+from ..keyed import KeyedInstance
 from ..result_columns import result_columns
+from .aggregating import AggregatingOperator
 from .combine import BatchAggregator, Combine, latest
 
 
 @dataclass(frozen=True, eq=False)
-class AggregateRunning(KeyedOperator):
+class AggregateRunning(AggregatingOperator):
     """An aggregation without windows, with key columns and aggregates as results.
 
     With `updates` it emits a row per changed key and batch; without, a row per key at the end.

@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...dataflow import Dataflow
 from ...engine.batch import ITEM
 from ...engine.errors import FlowError
+from ...engine.expressions.expression import Expression
 from ...engine.functions.batch_formats import in_format, rows_of_result
 from ...engine.functions.error_policy import DEAD_LETTERS, json_text
 from ...engine.functions.function_class import made
@@ -44,6 +44,7 @@ from ...engine.operators.processing.process import Process
 from ...engine.operators.processing.stateful_map import StatefulMap
 from ...engine.operators.processing.stateful_map_columns import StatefulMapColumns
 from ...engine.operators.rows.cast import Cast
+from ...engine.operators.rows.compute import Compute
 from ...engine.operators.rows.filter import Filter
 from ...engine.operators.rows.flat_map import FlatMap
 from ...engine.operators.rows.key_by import KeyBy
@@ -59,6 +60,7 @@ from ...engine.source import Source
 from ...engine.time.windows import Windows
 from ...engine.types.casting import cast
 from .aggregates import aggregated
+from .expressions import is_true, value_of
 from .joins import joined, joined_asof
 from .process import Call, processed
 
@@ -182,11 +184,18 @@ def _(operator: FlatMap, inputs: Sequence[Records]) -> Records:
 @evaluate.register
 def _(operator: Filter, inputs: Sequence[Records]) -> Records:
     stream, predicate = inputs[0], made(operator.predicate, "filter")
-    if not isinstance(predicate, pc.Expression):
-        return by_row(operator, stream.items, lambda row: [dict(row)] if predicate(row) else [], stream.schema)
-    table = table_of(stream).append_column("__place", pa.array(np.arange(len(stream.items))))
-    kept = table.filter(predicate).column("__place").to_pylist()
-    return Records([stream.items[place] for place in kept], stream.schema)
+    if isinstance(predicate, Expression):
+        return Records([record for record in stream.items if is_true(predicate.tree, record.row)], stream.schema)
+    return by_row(operator, stream.items, lambda row: [dict(row)] if predicate(row) else [], stream.schema)
+
+
+@evaluate.register
+def _(operator: Compute, inputs: Sequence[Records]) -> Records:
+    def computed(row: Row) -> Row:
+        kept = tuple(row) if operator.select is None else operator.select
+        return {name: row[name] for name in kept} | {name: value_of(tree, row) for name, tree in operator.computed.items()}
+
+    return Records([Record(computed(record.row), record.time) for record in inputs[0].items])
 
 
 @evaluate.register
