@@ -5,7 +5,7 @@ percent-encoded, in base64, or as the password of a longer address. `redacted_ou
 
 >>> learn("s3cret/key")
 >>> redacted("refused: s3cret/key, s3cret%2Fkey, Basic bWU6czNjcmV0L2tleQ==")
-'refused: ***, ***, Basic bW***=='
+'refused: ***, ***, Basic bWU6***Q=='
 >>> redacted("no route to ftp://me:hunter2@host/in")
 'no route to ftp://me:***@host/in'
 """

@@ -62,7 +62,7 @@ class RunningCode:
         if instance is None or (call := instance.present_call()) is None:
             found = LongCall(seconds, operator, _shown(frames[_users(frames, at) :]))
         elif (age := monotonic() - call.begun) < least:
-            found = LongCall(seconds, operator)  # a batch of many calls, none of which is long
+            found = LongCall(seconds, operator)  # many calls for one batch, each of them short
         else:
             waits = [] if call.runs else call.frames()
             found = LongCall(age, operator, _shown(waits or frames[_users(frames, _event_loop(frames, at)) :]))

@@ -105,9 +105,9 @@ class EventLoop:
         limit = asyncio.timeout(self._timeout)
         try:
             async with limit:
-                called = self._function(row)
-                self._running[place] = RunningCall(self._loop.time(), called)
-                return CallOutcome(place, await called)
+                awaitable = self._function(row)
+                self._running[place] = RunningCall(self._loop.time(), awaitable)
+                return CallOutcome(place, await awaitable)
         except BaseException as error:  # noqa: BLE001 -- a user's coroutine may raise anything
             if limit.expired():
                 called = function_name(self._given)
