@@ -26,9 +26,9 @@ CREATED = "created"
 
 
 class NumberedRows(ABC):
-    """A pure function from a row's number to its content, with the event time in `time_column`. Picklable."""
+    """A pure function from a row's number to its content, with the event time in `time_column` if that is set. Picklable."""
 
-    time_column: ClassVar[str]
+    time_column: ClassVar[str | None] = None
 
     @abstractmethod
     def batch(self, numbers: npt.NDArray[np.int64]) -> Batch:

@@ -1,8 +1,8 @@
 """The functions of SQL, by the node that sqlglot's parser makes of a call, or by name where it knows none.
 
 >>> from ..engine.expressions.expression import col
->>> FUNCTIONS[exp.Mod].make(col("a"), 10)
-...
+>>> FUNCTIONS[exp.Upper].make(col("name"))
+name.str.upper()
 """
 
 from __future__ import annotations

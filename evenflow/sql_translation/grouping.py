@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -18,14 +18,13 @@ from ..engine.expressions.expression import Expression, col, lit
 from ..engine.expressions.trees.tree import Column
 from ..engine.time.sessions import SessionWindows
 from ..engine.time.windows import Windows
+from .columns import check_names, sql_name
 from .conditions import conjuncts
 from .dialect import text_of
 from .functions import divided
 from .refusals import check_parts, refusal
 from .relation import Bounds, Relation, Window
-
-if TYPE_CHECKING:
-    from .query import Query
+from .translation import Translation
 
 START, END = "window_start", "window_end"
 
@@ -57,10 +56,8 @@ def is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def grouped(query: Query, relation: Relation, select: exp.Select) -> Relation:
+def grouped(query: Translation, relation: Relation, select: exp.Select) -> Relation:
     """Return the rows of SELECT ... GROUP BY."""
-    from .query import check_names
-
     groups = _Groups(window=relation.window)
     clause = select.args.get("group")
     if clause is not None:
@@ -90,9 +87,7 @@ def grouped(query: Query, relation: Relation, select: exp.Select) -> Relation:
     return found
 
 
-def _add_key(query: Query, relation: Relation, groups: _Groups, item: exp.Expr) -> None:
-    from .query import sql_name
-
+def _add_key(query: Translation, relation: Relation, groups: _Groups, item: exp.Expr) -> None:
     mark = relation.marks.get(sql_name(item)) if isinstance(item, exp.Column) else None
     if isinstance(item, exp.Anonymous) and item.name in ("WSTART", "WEND"):
         groups.window, mark = query.window(item, relation), {"WSTART": "start", "WEND": "end"}[item.name]
@@ -109,7 +104,7 @@ def _add_key(query: Query, relation: Relation, groups: _Groups, item: exp.Expr) 
     groups.known[item.sql()] = col(name)
 
 
-def _aggregate(query: Query, relation: Relation, groups: _Groups, node: exp.AggFunc, outer: exp.Expr) -> Expression:
+def _aggregate(query: Translation, relation: Relation, groups: _Groups, node: exp.AggFunc, outer: exp.Expr) -> Expression:
     """Add the aggregates of a call to the groups; return the expression of its result."""
     options: dict[str, Any] = {}
     if isinstance(outer, exp.Filter):
@@ -148,7 +143,7 @@ def _check_numbers(node: exp.AggFunc, outer: exp.Expr, value: exp.Expr, kind: pa
         raise refusal(outer, f"it is over numbers, and {text_of(value)} is {kind}")
 
 
-def _aggregated(query: Query, relation: Relation, groups: _Groups) -> Relation:
+def _aggregated(query: Translation, relation: Relation, groups: _Groups) -> Relation:
     keys = dict(groups.keys)
     if not keys and not groups.ends:
         keys = {"_all": lit(0)}

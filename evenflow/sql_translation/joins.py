@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import exp
 
 from ..engine.joins.within import Always, Between
+from .columns import sql_name
 from .conditions import conjuncts, tables_of
 from .dialect import microseconds
 from .refusals import check_parts, refusal
 from .relation import Relation
-
-if TYPE_CHECKING:
-    from .query import Query
+from .translation import Translation
 
 _FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE, exp.EQ: exp.EQ}
 
@@ -32,7 +31,7 @@ class _Times:
     swapped: bool = False
 
 
-def joined(query: Query, left: Relation, join: exp.Join, where: list[exp.Expr]) -> Relation:
+def joined(query: Translation, left: Relation, join: exp.Join, where: list[exp.Expr]) -> Relation:
     """Return the rows of a join; conditions of an inner join that stand in WHERE are taken off that list."""
     check_parts(join, frozenset({"this", "on", "side", "kind"}))
     side, kind = (join.side or "").upper(), (join.kind or "").upper()
@@ -67,7 +66,7 @@ def joined(query: Query, left: Relation, join: exp.Join, where: list[exp.Expr]) 
 
 
 def _of_streams(
-    query: Query, left: Relation, right: Relation, pairs: list[tuple[str, str]], rest: list[exp.Expr], how: Any, join: exp.Join
+    query: Translation, left: Relation, right: Relation, pairs: list[tuple[str, str]], rest: list[exp.Expr], how: Any, join: exp.Join
 ) -> Relation:
     times = _time_bounds(rest, left, right)
     same = _same_windows(left, right, pairs)
@@ -108,8 +107,6 @@ def _same_windows(left: Relation, right: Relation, pairs: list[tuple[str, str]])
 
 def _equal(condition: exp.Expr, left: Relation, right: Relation) -> tuple[str, str] | None:
     """Return the columns of left and right that a condition says are equal."""
-    from .query import sql_name
-
     if not isinstance(condition, exp.EQ) or not all(isinstance(each, exp.Column) for each in (condition.this, condition.expression)):
         return None
     a, b = sql_name(condition.this), sql_name(condition.expression)
@@ -161,8 +158,6 @@ def _sides(condition: exp.Expr, left: Relation, right: Relation) -> tuple[type[e
 
 def _shifted(node: exp.Expr) -> tuple[str, int] | None:
     """Return a column and the microseconds that are added to it; None for anything else."""
-    from .query import sql_name
-
     node = node.unnest()
     if isinstance(node, exp.TsOrDsToTimestamp | exp.TimeStrToTime):
         return _shifted(node.this)
@@ -175,14 +170,12 @@ def _shifted(node: exp.Expr) -> tuple[str, int] | None:
 
 
 def _is_arrival(node: exp.Expr, left: Relation) -> bool:
-    from .query import sql_name
-
     if isinstance(node, exp.Column):
         return left.marks.get(sql_name(node)) == "now"
     return isinstance(node, exp.Anonymous) and node.name.upper() == "PROCTIME"
 
 
-def _looked_up(query: Query, left: Relation, node: exp.Table, conditions: list[exp.Expr], how: Any, join: exp.Join) -> Relation:
+def _looked_up(query: Translation, left: Relation, node: exp.Table, conditions: list[exp.Expr], how: Any, join: exp.Join) -> Relation:
     """Return the rows with those of a table that doesn't change while a row is looked up."""
     check_parts(node, frozenset({"this", "alias", "version", "when"}))
     if how not in ("inner", "left"):

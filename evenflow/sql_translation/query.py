@@ -2,46 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 from sqlglot import exp
 
 from ..engine.errors import FlowError
-from ..engine.expressions.expression import Expression, col, lit
+from ..engine.expressions.expression import Expression, col
 from ..engine.expressions.functions.common_types import common_type
 from ..engine.expressions.trees.problems import BindingError
-from ..engine.expressions.trees.tree import Column, columns_of
-from ..engine.plan.graph import Input
-from ..engine.time.duration import microseconds as duration
+from ..engine.expressions.trees.tree import columns_of
 from ..stream import Stream
+from .columns import check_names, selected, sql_name
 from .conditions import conjuncts, tables_of
 from .event_time import event_time_column
+from .grouping import grouped, has_aggregates
+from .joins import joined
+from .ranks import first_rows, ranked_by
 from .refusals import check_parts, refusal
-from .relation import Relation, Window
-from .user_functions import UserFunction
-from .values import to_expression
-
-FOR_EVER = "never"
-"""The time to live of state that is kept for ever."""
+from .relation import Relation
+from .translation import Translation
 
 _SELECT = frozenset({"expressions", "from_", "joins", "where", "group", "having", "distinct", "kind"})
 
 
-@dataclass
-class Query:
-    """The inputs of a statement. `streams` and `tables` by name; `ttl`: the life of unbounded state, None unless the user gave it.
-
-    `notes`: state that grows for ever and results that are updated, for `explain()`.
-    """
-
-    streams: Mapping[str, Any]
-    tables: Mapping[str, Any]
-    ttl: Any = None
-    functions: Mapping[str, UserFunction] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+class Query(Translation):
+    """The translation of a query: relations from its parts."""
 
     def relation(self, tree: exp.Expr) -> Relation:
         """Return the rows of a query whose names are resolved."""
@@ -53,15 +40,6 @@ class Query:
         if not isinstance(tree, exp.Select):
             raise refusal(tree, "expected SELECT, or UNION ALL of such")
         return self._select(tree)
-
-    def lives(self, what: str) -> int | None:
-        """Return the time to live of unbounded state in microseconds, None for ever. Raises FlowError if the user gave none."""
-        if self.ttl is None:
-            raise FlowError(f'SQL: {what} keeps its rows for ever: bound it, or say sql(..., ttl="1d"), or ttl="never" to keep them')
-        if self.ttl == FOR_EVER:
-            self.notes.append(f"{what} keeps its rows for ever")
-            return None
-        return duration(self.ttl, "sql(ttl=...)")
 
     def _union(self, tree: exp.Union) -> Relation:
         check_parts(tree, frozenset({"this", "expression", "distinct"}))
@@ -102,9 +80,6 @@ class Query:
         return Relation(stream, {name: name for name in relation.names}, times)
 
     def _select(self, select: exp.Select) -> Relation:
-        from .grouping import grouped, has_aggregates
-        from .joins import joined
-
         check_parts(select, _SELECT)
         if select.args.get("from_") is None:
             raise refusal(select, "a query needs FROM")
@@ -174,8 +149,6 @@ class Query:
 
     def filtered(self, relation: Relation, condition: exp.Expr) -> Relation:
         """Return the rows for which a condition is true."""
-        from .ranks import first_rows
-
         if relation.ranked is not None and (found := first_rows(self, relation, condition)) is not None:
             return found
         expression = self.expression(condition, relation)
@@ -183,26 +156,7 @@ class Query:
             raise refusal(condition, "rows that are updated can be filtered by their key only: a row that passed may have to be taken back")
         return relation.of_stream(relation.stream.filter(expression))
 
-    def expression(self, node: exp.Expr, relation: Relation, known: Mapping[str, Expression] | None = None) -> Expression:
-        """Return the expression of a part of the query over the columns of a relation."""
-
-        def resolve(column: exp.Column) -> Expression:
-            name = sql_name(column)
-            if name in relation.names:
-                return col(relation.names[name])
-            if name in relation.marks:
-                raise refusal(column, "the bound of a window, or the time of arrival, can only be selected and grouped by")
-            if relation.ranked is not None and name == relation.ranked.rank:
-                raise refusal(column, "a rank can only be bounded: WHERE rank <= n")
-            if not relation.names:
-                raise refusal(column, "it is neither in GROUP BY nor in an aggregate")
-            raise refusal(column, f"there is no such column; there are: {', '.join(relation.names)}")
-
-        return to_expression(node, resolve, known or {}, self.functions)
-
     def _projected(self, relation: Relation, select: exp.Select) -> Relation:
-        from .ranks import ranked_by
-
         computed: dict[str, Expression] = {}
         names: dict[str, str] = {}
         marks: dict[str, str] = {}
@@ -222,85 +176,10 @@ class Query:
                 computed[name], names[name] = self.expression(node, relation), name
         return self.computed(replace(relation, marks=marks, window=window, ranked=ranked), computed, names)
 
-    def window(self, node: exp.Anonymous, relation: Relation) -> Window:
-        """Return the window that WSTART or WEND names. Raises FlowError unless it is over the event time of the rows."""
-        kind, time, *lengths = node.expressions
-        by = frozenset(part.name for part in lengths.pop().expressions) if isinstance(lengths[-1], exp.Tuple) else None
-        micros = tuple(int(length.name) for length in lengths)
-        name = sql_name(time) if isinstance(time, exp.Column) else ""
-        if relation.marks.get(name) == "now" or (isinstance(time, exp.Anonymous) and time.name.upper() == "PROCTIME"):
-            return Window(kind.name, None, micros, by)
-        column = relation.names.get(name)
-        if column is None or relation.times.get(column) != 0:
-            known = [each for each, place in relation.names.items() if relation.times.get(place) == 0]
-            advice = f", which is {known[0]}" if known else "; say event_time= where they are read"
-            raise refusal(time, f"it is not the event time of these rows{advice}")
-        return Window(kind.name, column, micros, by)
-
-    def computed(self, relation: Relation, expressions: Mapping[str, Expression], names: Mapping[str, str]) -> Relation:
-        """Return the relation with these columns, and hidden ones for times, keys and bounds that the names don't have."""
-        kept = {each.tree.name: name for name, each in expressions.items() if isinstance(each.tree, Column)}
-        key = () if relation.updates is None else relation.updates.key or ()
-        bounds = () if relation.bounds is None else (relation.bounds.start, relation.bounds.end)
-        columns = dict(expressions)
-        for column in dict.fromkeys((*key, *relation.times, *bounds)):
-            if column in relation.columns.types and column not in kept:
-                hidden = _free(f"_{column}", columns)
-                columns[hidden], kept[column] = col(column), hidden
-        if not columns:
-            columns["_none"] = lit(None)
-        stream = select_columns(relation, columns)
-        times = {kept[column]: offset for column, offset in relation.times.items() if column in kept}
-        found = relation.bounds and replace(relation.bounds, start=kept[relation.bounds.start], end=kept[relation.bounds.end])
-        window = relation.window and replace(relation.window, time=kept.get(relation.window.time or ""))
-        return replace(relation, stream=stream, names=names, times=times, bounds=found, window=window)
-
-
-def select_columns(relation: Relation, columns: Mapping[str, Expression]) -> Stream:
-    """Return the stream with these columns only, in their order; a column that is kept stays the same column, also as a key."""
-    kept: dict[str, str] = {}
-    computed: dict[str, str] = {}
-    made: dict[str, Expression] = {}
-    for name, each in columns.items():
-        if isinstance(each.tree, Column) and each.tree.name not in kept:
-            kept[each.tree.name] = name
-        else:
-            computed[_free(name, (*relation.columns.types, *made))] = name
-            made[[*computed][-1]] = each
-    stream = relation.stream.select(*kept, **made) if made else selected(relation.stream, [*kept])
-    changed = {old: name for old, name in {**kept, **computed}.items() if old != name}
-    stream = stream.rename(changed) if changed else stream
-    return selected(stream, [*columns])
-
-
-def selected(stream: Stream, columns: Sequence[str]) -> Stream:
-    """Return the stream with these columns; itself if it has no others, in the same order."""
-    known = stream.flow.graph.columns_of(Input(stream.node.id, stream.port))
-    return stream if known.complete and [*known.types] == [*columns] else stream.select(*columns)
-
 
 def _cast(relation: Relation, types: Mapping[str, pa.DataType]) -> Stream:
     unlike = {name: kind for name, kind in types.items() if relation.columns.type_of(name) != kind}
     return relation.stream.cast(unlike) if unlike else relation.stream
-
-
-def check_names(select: exp.Select) -> None:
-    """Raise FlowError for two columns of one name."""
-    names = [item.alias_or_name for item in select.expressions]
-    twice = next((item for item, name in zip(select.expressions, names, strict=True) if names.count(name) > 1), None)
-    if twice is not None:
-        raise refusal(twice, f"two columns would have the name `{twice.alias_or_name}`: say AS another name for one of them")
-
-
-def sql_name(node: exp.Column) -> str:
-    """Return the name of a column as relations have it."""
-    return f"{node.table}.{node.name}" if node.table else node.name
-
-
-def _free(name: str, taken: Any) -> str:
-    while name in taken:
-        name = f"_{name}"
-    return name
 
 
 def _may_push(joins: list[exp.Join]) -> bool:

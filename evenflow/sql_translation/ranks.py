@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from ..engine.aggregates.named.functions import top
 from ..engine.expressions.expression import Expression, lit
+from .columns import sql_name
 from .refusals import check_parts, refusal
 from .relation import Ranked, Relation
-
-if TYPE_CHECKING:
-    from .query import Query
+from .translation import Translation
 
 
-def ranked_by(query: Query, relation: Relation, node: exp.Window, columns: MutableMapping[str, Expression], name: str) -> Ranked:
+def ranked_by(query: Translation, relation: Relation, node: exp.Window, columns: MutableMapping[str, Expression], name: str) -> Ranked:
     """Return the ranking of a window function, and add the columns that it needs to `columns`."""
     if not isinstance(node.this, exp.RowNumber):
         raise refusal(node, "of functions OVER rows only ROW_NUMBER() with a bound on it in the query around it is supported")
@@ -45,10 +43,8 @@ def ranked_by(query: Query, relation: Relation, node: exp.Window, columns: Mutab
     return Ranked(partition, tuple(order), name)
 
 
-def first_rows(query: Query, relation: Relation, condition: exp.Expr) -> Relation | None:
+def first_rows(query: Translation, relation: Relation, condition: exp.Expr) -> Relation | None:
     """Return the rows whose rank a condition bounds, `rank <= n`; None for a condition about anything else."""
-    from .query import sql_name
-
     ranked = relation.ranked
     assert ranked is not None
     if not isinstance(condition, exp.LTE | exp.LT | exp.EQ) or not isinstance(condition.this, exp.Column):

@@ -6,7 +6,7 @@
 ... INSERT INTO dear SELECT auction, price FROM bids WHERE price > 50000000;
 ... '''
 >>> [node.name for node in flow_of(text, "dear").graph.nodes.values()]
-['bids', 'select', 'filter', 'select_2', 'dear']
+['bids', 'select', 'filter', 'dear']
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from ..engine.errors import FlowError
 from ..engine.expressions.expression import col
 from ..engine.plan.graph import Input
 from ..stream import Stream
+from .columns import selected
 from .connectors import TableDefinition, sink_of, source_of
 from .dialect import text_of, tokens_of, trees_of
 from .event_time import event_time_column
 from .names import inlined, resolved
-from .query import FOR_EVER, Query, selected
+from .query import Query
 from .refusals import check_parts, refusal
 from .statement import NamedStream
+from .translation import FOR_EVER
 from .types import arrow_type
 from .user_functions import UserFunction, checked_functions
 from .values import to_expression

@@ -1,9 +1,10 @@
 """Translates the expressions of a statement into `ef.col(...)` and its like.
 
 >>> from .dialect import parsed
->>> (query,) = parsed("SELECT CASE WHEN MOD(price, 2) = 0 THEN UPPER(name) ELSE 'odd' END FROM t")
+>>> from ..engine.expressions.expression import col
+>>> (query,) = parsed("SELECT UPPER(name) FROM t")
 >>> to_expression(query.expressions[0], lambda column: col(column.name))
-when(...)
+name.str.upper()
 """
 
 from __future__ import annotations
