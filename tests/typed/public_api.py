@@ -182,6 +182,7 @@ def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
         median=ef.approx_quantile("n", 0.5),
         longest=Longest(),
     ).late.write(sink)
+    assert_type(ef.sql("SELECT n FROM words", ttl="1h", functions={"twice": (abs, int)}, words=stream), ef.Stream)
     total = ef.col("n") * 2 + 1
     assert_type(total, ef.Expression)
     assert_type(ef.when(total > 3).then(ef.lit("many")).when(total == 3).then("some").otherwise(None), ef.Expression)
