@@ -122,6 +122,7 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
     "select of an expression": (lambda *a, **k: rows().select(*a, **k), ("k",), {"total": ef.col("v")}),
     "col": (ef.col, ("v",), {}),
     "lit": (ef.lit, (1,), {}),
+    "sql": (lambda *a, **k: ef.sql(*a, **k, t=rows()), ("SELECT v FROM t",), {"ttl": "1d", "functions": {"f": (abs, "int64")}}),
     "when": (lambda *a: ef.when(*a).then(1), (ef.col("v") > 0,), {}),
     "is_in": (ef.col("v").is_in, ([1],), {}),
     "cast of an expression": (ef.col("v").cast, ("int64",), {}),
