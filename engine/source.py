@@ -47,6 +47,9 @@ class Source(ABC):
     parallelism: int | None = None
     """The only parallelism that it can run with, or None for any."""
 
+    time_column: str | None = None
+    """The column with the event times of its rows, None if there is none or it isn't known."""
+
     timed: bool | None = None
     """True if its rows have event times, None if that isn't known before it is read."""
 

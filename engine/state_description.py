@@ -22,7 +22,7 @@ class StateDescription:
     """The description of an operator's state. `kind`: the kind of state; `traits`: named properties that must be equal.
 
     `parts`: descriptions of the pieces that are matched by name, in the order in which they are saved; `noun`: the word for them.
-    `closed`: parts that can't be added to a state that was saved without them; not stored.
+    `closed`: parts that can't be added to a state that was saved without them, and `because`, why; not stored.
     """
 
     kind: str
@@ -30,6 +30,7 @@ class StateDescription:
     parts: Mapping[str, str] = field(default_factory=dict)
     noun: str = "aggregate"
     closed: frozenset[str] = frozenset()
+    because: str = "keeps all columns of rows, which the state doesn't have"
 
     def packed(self) -> list[Any]:
         """Return the description as a manifest stores it."""
@@ -65,7 +66,7 @@ def compared(then: StateDescription, now: StateDescription) -> Compared:
         if was != is_now:
             unfit.append(f"{now.noun} `{name}` was {was} and is {is_now}")
         elif name not in then.parts and name in now.closed:
-            unfit.append(f"{now.noun} `{name}` ({is_now}) is new, and keeps all columns of rows, which the state doesn't have")
+            unfit.append(f"{now.noun} `{name}` ({is_now}) is new, and {now.because}")
     return Compared(tuple(unfit), _only_in(now, then), _only_in(then, now))
 
 

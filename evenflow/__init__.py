@@ -78,8 +78,10 @@ if TYPE_CHECKING:
         RequestError,
         SnapshotError,
     )
+    from .engine.expressions.expression import Expression, col, lit, when
     from .engine.functions.declared_states import list_state, map_state, value_state
     from .engine.functions.keyed_function import CoKeyedFunction, KeyContext, KeyedFunction
+    from .engine.functions.measures import FunctionContext
     from .engine.joins.within import always, between
     from .engine.secrets import secret
     from .engine.sink import Sink, SinkWriter
@@ -110,6 +112,7 @@ if TYPE_CHECKING:
     from .scheduler.protocol.effects import JobState
     from .scheduler.protocol.reports import CheckpointReport, CheckpointState, MigrationReport, NodeScalingReport, ScalingReport
     from .scheduler.protocol.status import JobStatus
+    from .sql_translation.statement import sql
     from .state.errors import CorruptStateError, EvenflowError, StateBackendError, StateError
     from .stream import JoinResults, KeyedStream, Stream, WindowedStream
 
@@ -130,7 +133,9 @@ _HOMES = {
     "Dhalion": "scheduler.policies.dhalion",
     "Ds2": "scheduler.policies.ds2",
     "EvenflowError": "state.errors",
+    "Expression": "engine.expressions.expression",
     "FlowError": "engine.errors",
+    "FunctionContext": "engine.functions.measures",
     "Job": "job",
     "JobBusyError": "engine.errors",
     "JobConfig": "scheduler.configs.job",
@@ -179,6 +184,7 @@ _HOMES = {
     "WorkerFigures": "scheduler.load.metrics",
     "approx_distinct": "engine.aggregates.named.functions",
     "approx_quantile": "engine.aggregates.named.functions",
+    "col": "engine.expressions.expression",
     "collect": "engine.aggregates.named.functions",
     "connect": "job",
     "count": "engine.aggregates.named.functions",
@@ -192,6 +198,7 @@ _HOMES = {
     "latest_checkpoint": "saved_checkpoints",
     "list_checkpoints": "saved_checkpoints",
     "list_state": "engine.functions.declared_states",
+    "lit": "engine.expressions.expression",
     "map_state": "engine.functions.declared_states",
     "max": "engine.aggregates.named.functions",
     "max_by": "engine.aggregates.named.functions",
@@ -216,6 +223,7 @@ _HOMES = {
     "always": "engine.joins.within",
     "between": "engine.joins.within",
     "sliding": "engine.time.windows",
+    "sql": "sql_translation.statement",
     "stddev": "engine.aggregates.named.functions",
     "sum": "engine.aggregates.named.functions",
     "to_callback": "connectors.python.callback_sink",
@@ -226,6 +234,7 @@ _HOMES = {
     "tumbling": "engine.time.windows",
     "value_state": "engine.functions.declared_states",
     "variance": "engine.aggregates.named.functions",
+    "when": "engine.expressions.expression",
     "write_csv": "connectors.formats.csv_sink",
     "write_delta": "connectors.delta.sink",
     "write_iceberg": "connectors.iceberg.sink",
@@ -253,7 +262,9 @@ __all__ = [
     "Dhalion",
     "Ds2",
     "EvenflowError",
+    "Expression",
     "FlowError",
+    "FunctionContext",
     "Job",
     "JobBusyError",
     "JobConfig",
@@ -304,6 +315,7 @@ __all__ = [
     "approx_distinct",
     "approx_quantile",
     "between",
+    "col",
     "collect",
     "connect",
     "count",
@@ -317,6 +329,7 @@ __all__ = [
     "latest_checkpoint",
     "list_checkpoints",
     "list_state",
+    "lit",
     "map_state",
     "max",
     "max_by",
@@ -339,6 +352,7 @@ __all__ = [
     "secret",
     "session",
     "sliding",
+    "sql",
     "stddev",
     "sum",
     "to_callback",
@@ -349,6 +363,7 @@ __all__ = [
     "tumbling",
     "value_state",
     "variance",
+    "when",
     "write_csv",
     "write_delta",
     "write_iceberg",

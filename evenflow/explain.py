@@ -9,6 +9,7 @@ from .engine.operators.function import FunctionOperator
 from .engine.operators.keyed import KeyedOperator
 from .engine.plan.graph import Graph, Node
 from .engine.plan.physical import Plan
+from .engine.plan.weights import weighed_inputs
 from .engine.sink import Sink
 from .engine.source import Source
 from .engine.updates import kind_of
@@ -22,8 +23,12 @@ EXACTLY_ONCE = "exactly once"
 def explain(graph: Graph, plan: Plan, workers: WorkerConfig) -> str:
     """Describe the logical plan (a line per operator), the physical plan (a line per stage), the state backends, and the guarantees."""
     lines = [f"Dataflow {graph.name}", "", "Logical plan"]
+    weighed = weighed_inputs(graph)
     for node in graph.ordered():
-        inputs = ", ".join(graph.nodes[e.node].name + ("" if e.port == "out" else f".{e.port}") for e in node.inputs)
+        inputs = ", ".join(
+            f"{graph.nodes[e.node].name}{'' if e.port == 'out' else f'.{e.port}'}{' by weight' * ((node.id, e) in weighed)}"
+            for e in node.inputs
+        )
         kind = "" if isinstance(node.operator, Sink) else kind_of(node.updates)
         lines.append(f"  {node.name:<24} {'<- ' + inputs if inputs else 'source':<32} {kind:<24} {_describe(node, plan)}".rstrip())
     lines += ["", "Physical plan"]

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from .building.aggregates import make_aggregate, make_window_aggregate
-from .building.columns import keys_after, merged
+from .building.columns import keys_after, keys_with, merged
 from .building.joins import co_group, co_process, join, join_asof
-from .building.row_operators import make_deduplicate, make_drop, make_key_by, make_rename, make_select
+from .building.row_operators import make_deduplicate, make_drop, make_key_by, make_rename, make_select, make_with_columns
 from .building.stateful_operators import make_process, make_stateful_map, make_stateful_map_columns
 from .building.windows import AnyWindows, check_windows, make_window_process
 from .engine.aggregates.base import AggregateFunction
 from .engine.errors import FlowError
+from .engine.expressions.expression import Expression
 from .engine.functions.error_policy import OnError
 from .engine.functions.keyed_function import CoKeyedFunction, KeyedFunction
 from .engine.functions.rows_encoder import SchemaLike
@@ -31,6 +32,7 @@ from .engine.operators.joins.join_side import JoinSide
 from .engine.operators.keyed import KeyedOperator
 from .engine.operators.processing.stateful_map import StatefulFunction
 from .engine.operators.processing.stateful_map_columns import ColumnsFunction
+from .engine.operators.rows.compute import Compute
 from .engine.operators.rows.key_by import KeyBy
 from .engine.operators.rows.project import Project
 from .engine.operators.rows.union import Union
@@ -148,9 +150,18 @@ class KeyedStream(Transformations["KeyedStream", "Stream"]):
         keys = keys_after(self.keys, project, name)
         return KeyedStream(Stream(self.flow, self._add(name, project)), keys)
 
-    def select(self, *columns: str) -> KeyedStream:
-        """Keep only these columns, in this order; the key columns must be among them."""
-        return self._projected("select", make_select(columns))
+    def _computed(self, name: str, compute: Compute) -> KeyedStream:
+        keys = keys_with(self.keys, compute, name)
+        return KeyedStream(Stream(self.flow, self._add(name, compute)), keys)
+
+    def select(self, *columns: str, **computed: Expression) -> KeyedStream:
+        """Keep only these columns, in this order, then compute others, as `Stream.select` does; the key columns must be kept."""
+        made = make_select(columns, computed)
+        return self._projected("select", made) if isinstance(made, Project) else self._computed("select", made)
+
+    def with_columns(self, columns: Mapping[str, Expression] | None = None, **computed: Expression) -> KeyedStream:
+        """Compute columns, as `Stream.with_columns` does; key columns can't be replaced."""
+        return self._computed("with_columns", make_with_columns(merged(columns, computed, "with_columns")))
 
     def drop(self, *columns: str) -> KeyedStream:
         """Remove these columns, which must not be key columns."""

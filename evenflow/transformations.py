@@ -22,9 +22,12 @@ from .building.row_operators import (
     make_map_batches,
     make_rename,
     make_select,
+    make_with_columns,
     make_with_time,
 )
 from .engine.errors import FlowError
+from .engine.expressions.expression import Expression
+from .engine.functions.batch_formats import Format
 from .engine.functions.error_policy import DEAD_LETTERS, OnError
 from .engine.functions.rows_encoder import SchemaLike
 from .engine.operators.base import Operator
@@ -129,7 +132,7 @@ class Transformations(ABC, Generic[T_co, S_co]):
         return self._then("flat_map", make_flat_map(function, schema, on_error))
 
     def filter(self, predicate: Predicate, *, on_error: OnError = "stop") -> T_co:
-        """Keep rows for which `predicate(row)` is True, or an Arrow expression such as `pc.field("delay") > 0`, which is much faster.
+        """Keep rows for which `predicate(row)` is True, or an expression such as `ef.col("delay") > 0`, which is much faster.
 
         `on_error`, and a class in place of a function, are as for `map`.
         """
@@ -151,13 +154,19 @@ class Transformations(ABC, Generic[T_co, S_co]):
         node = self._add("branch", make_branch(predicate, on_error))
         return self._on(node), self._on(node, OTHERWISE)
 
-    def map_batches(self, function: Callable[[pa.RecordBatch], Any], *, on_error: OnError = "stop") -> T_co:
-        """Apply `function(record batch) -> record batch, table or dict of columns`, for vectorised work.
+    def map_batches(self, function: Callable[[Any], Any], *, format: Format = "arrow", on_error: OnError = "stop") -> T_co:  # noqa: A002 -- named as in Spark and Ray
+        """Apply `function(batch) -> batch`, for vectorised work.
+
+        `format` is that of the argument: "arrow", a `pyarrow.RecordBatch`; "pandas" and "polars", a DataFrame, in pandas with Arrow's
+        types, so that values stay as they are; "numpy", a dict from names to arrays, in which a column of numbers or times may have no
+        nulls. The result may be in any of these formats, or a `pyarrow.Table`.
+
+            prices.map_batches(lambda frame: frame.assign(total=frame["price"] * frame["n"]), format="pandas")
 
         `on_error`, and a class in place of a function, are as for `map`. A batch for which the function raises is tried again in halves,
         down to the row that is refused.
         """
-        return self._then("map_batches", make_map_batches(function, on_error))
+        return self._then("map_batches", make_map_batches(function, format, on_error))
 
     def map_async(
         self,
@@ -277,9 +286,26 @@ class Transformations(ABC, Generic[T_co, S_co]):
         """
         return self._then("explode", make_explode(column, position))
 
-    def select(self, *columns: str) -> T_co:
-        """Keep only these columns, in this order."""
-        return self._then("select", make_select(columns))
+    def select(self, *columns: str, **computed: Expression) -> T_co:
+        """Keep only these columns, in this order, then compute others, as `with_columns` does: `select("id", total=ef.col("a") + 1)`."""
+        return self._then("select", make_select(columns, computed))
+
+    def with_columns(self, columns: Mapping[str, Expression] | None = None, **computed: Expression) -> T_co:
+        """Add columns that expressions compute, all from the columns of this stream: `with_columns(total=ef.col("price") * ef.col("qty"))`.
+
+        A column of the same name is replaced, in its place. `columns` takes names that Python doesn't allow as arguments:
+        `with_columns({"unit price": ...})`. Types are checked at once if those of the stream are known. A value that can't be computed,
+        such as a whole number that overflows, ends the job with an error that shows the row.
+
+        >>> import evenflow as ef
+        >>> flow, rows = ef.Dataflow("totals"), []
+        >>> orders = flow.read(ef.from_items([{"item": "tea", "price": 3, "qty": 2}]))
+        >>> _ = orders.with_columns(total=ef.col("price") * ef.col("qty"), item=ef.col("item").str.upper()).write(ef.to_list(rows))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> rows
+        [{'item': 'TEA', 'price': 3, 'qty': 2, 'total': 6}]
+        """
+        return self._then("with_columns", make_with_columns(merged(columns, computed, "with_columns")))
 
     def drop(self, *columns: str) -> T_co:
         """Remove these columns."""

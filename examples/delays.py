@@ -19,7 +19,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow.compute as pc
 from demo import storm, storm_view
 from demo.check import compare
 from demo.clusters import Clusters
@@ -40,7 +39,7 @@ def delays(flights: DataFrame, output: Path, trigger: str = "availableNow") -> e
     flow = ef.Dataflow("delays")
     departures = flow.read(ef.from_spark(flights, event_time="ts", max_delay="1d", trigger=trigger))
     daily = (
-        departures.filter(pc.field("dep_delay").is_valid())  # a cancelled flight has none
+        departures.filter(ef.col("dep_delay").is_not_null())  # a cancelled flight has none
         .key_by("dest")
         .window(ef.tumbling("1d"))
         .aggregate(departures=ef.count(), total=ef.sum("dep_delay"), mean=ef.mean("dep_delay"), worst=ef.max("dep_delay"))

@@ -1,6 +1,6 @@
 """Visits of a shop, as a service: clicks from Kafka become sessions in PostgreSQL, each exactly once.
 
-    pip install 'evenflow[kafka,sql,s3]'
+    pip install 'evenflow[kafka,postgres,s3]'
     export KAFKA=localhost:9092 PG_ADDRESS=localhost/shop PG_PASSWORD=... EVENFLOW_CHECKPOINT=s3://my-bucket/jobs
     python examples/service.py
 

@@ -141,6 +141,7 @@ class JobCollector(Collector):
         yield from self._watermarks(workers, now)
         yield from self._splits(workers)
         yield self._latency(workers)
+        yield from self._of_functions(workers)
         yield from self._evenness(keyed)
         yield from self._happened()
 
@@ -270,6 +271,20 @@ class JobCollector(Collector):
                 if split.newest is not None:
                     newest.add_metric(names, split.newest / 1e6)
         yield from (lag, newest, idle)
+
+    def _of_functions(self, workers: list[WorkerFigures]) -> Iterator[Metric]:
+        labels = [*_LABELS, "name"]
+        counter = CounterMetricFamily("evenflow_function_counter", "Counters of users' functions, by their `name`", labels=labels)
+        gauge = GaugeMetricFamily("evenflow_function_gauge", "Gauges of users' functions, by their `name`", labels=labels)
+        histogram = HistogramMetricFamily("evenflow_function_histogram", "Histograms of users' functions, by their `name`", labels=labels)
+        for worker in workers:
+            for one in worker.measured:
+                names = [self._job, one.operator, worker.worker, one.name]
+                if one.kind == "histogram":
+                    histogram.add_metric(names, one.buckets(), one.value)
+                else:
+                    (counter if one.kind == "counter" else gauge).add_metric(names, one.value)
+        yield from (counter, gauge, histogram)
 
     def _latency(self, workers: list[WorkerFigures]) -> Metric:
         gauge = GaugeMetricFamily("evenflow_latency_seconds", "Latency from source to here", labels=[*_LABELS, "quantile"])

@@ -1,7 +1,7 @@
 """All uses of Ray's internals, for which Ray has no public interface.
 
 Invariant: no other module imports `ray._private`; each function says what the public interface lacks.
-`docs/decisions/017-inside-ray.md` has more.
+`docs/decisions/017-ray-internals.md` has more.
 """
 
 from __future__ import annotations

@@ -136,6 +136,7 @@ class Meter:
             hot_left=tuple(left for _, (_, left) in hot),
             latencies=tuple(self.latencies),
             costs=self._costs.in_part(own),
+            measured=task.chain.measured(),
             dropped_records=task.chain.take_dropped_records() if self._samples else (),
         )
         self._rows = rows

@@ -41,7 +41,7 @@ class FileSource(Source):
 
     def __init__(self, paths: Paths, event_time: EventTime | None, follow: Follow | None, name: str) -> None:
         self.name, self._paths, self._event_time = name, path_list(paths, name), event_time
-        self.timed = event_time is not None
+        self.timed, self.time_column = event_time is not None, None if event_time is None else event_time.column
         self._splits: list[Split] | None = None
         self.needed: Needed | None = None
         self.follow = follow

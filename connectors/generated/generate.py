@@ -86,6 +86,8 @@ def _is_number(value: Any) -> bool:
 class GeneratedRows(NumberedRows):
     """The settings of a synthetic stream, and a function from a row's number to its content."""
 
+    time_column = "ts"
+
     keys: int
     zipf: float
     string_keys: bool

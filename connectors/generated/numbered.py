@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,9 @@ CREATED = "created"
 
 
 class NumberedRows(ABC):
-    """A pure function from a row's number to its content. Picklable."""
+    """A pure function from a row's number to its content, with the event time in `time_column`. Picklable."""
+
+    time_column: ClassVar[str]
 
     @abstractmethod
     def batch(self, numbers: npt.NDArray[np.int64]) -> Batch:
@@ -58,6 +60,7 @@ class NumberedSource(Source):
         begun: float | None = None,
     ) -> None:
         self.name, self.rate, self._rows, self._every = name, rate, rows, every
+        self.time_column = rows.time_column
         self._end = ENDLESS if total is None else total
         self._rows_per_batch, self._created, self._clock, self._begun = rows_per_batch, created, clock, begun
 

@@ -112,6 +112,8 @@ def nexmark(
 class NexmarkRows(NumberedRows):
     """The rows of a stream, counted 0, 1, 2 and so on as they arrive."""
 
+    time_column = "dateTime"
+
     settings: NexmarkSettings
     numbering: Numbering
 

@@ -86,7 +86,7 @@ class GeneratorSource(Source):
     ) -> None:
         self.name, self._function, self._partitions = name, function, partitions
         self._event_time, self._schema, self._poll_every = event_time, schema, poll_every
-        self.timed = event_time is not None
+        self.timed, self.time_column = event_time is not None, None if event_time is None else event_time.column
 
     def known_columns(self) -> Columns:
         return Columns.of(self._schema) if self._schema.names else UNKNOWN

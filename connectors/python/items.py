@@ -25,10 +25,10 @@ from ...engine.protocol.elements import MAX_TIME, MIN_TIME
 from ...engine.source import Source, SourceReader
 from ...engine.time.duration import Duration, microseconds
 from ...engine.time.event_time import EventTime
+from ...engine.types.frames import FRAMES, frame_as_arrow
 from ...engine.types.python_values import REFUSALS
 from ...engine.types.value_column import ValueColumn, shown
 from ..share import Share, share_out
-from .dataframes import FRAMES, frame_as_arrow
 
 
 def from_items(
@@ -73,7 +73,7 @@ class ItemsSource(Source):
 
     def __init__(self, rows: pa.RecordBatch, event_time: EventTime | None, name: str) -> None:
         self.name, self._rows, self._event_time = name, rows, event_time
-        self.timed = event_time is not None
+        self.timed, self.time_column = event_time is not None, None if event_time is None else event_time.column
 
     def start(self) -> None:
         if self._event_time is not None and self._rows.num_rows:

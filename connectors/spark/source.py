@@ -94,7 +94,7 @@ class SparkSource(Source):
         name: str,
     ) -> None:
         self.name, self._event_time, self._reuse = name, event_time, reuse
-        self.timed = event_time is not None
+        self.timed, self.time_column = event_time is not None, None if event_time is None else event_time.column
         self._temporary = path is None
         self.lost_with_process = "the temporary folder that Spark writes into: give path=" if path is None else None
         self._exchange = ExchangeFolder(path or Path(tempfile.gettempdir(), f"evenflow-exchange-{uuid.uuid4().hex}"))

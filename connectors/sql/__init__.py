@@ -1,1 +1,1 @@
-"""Tables of databases as sinks: PostgreSQL (the extra `evenflow[sql]`) and SQLite."""
+"""Tables of databases as sinks: PostgreSQL (the extra `evenflow[postgres]`) and SQLite."""

@@ -38,7 +38,9 @@ class PostgresTable(SqlTable):
         try:
             import psycopg  # noqa: F401 -- whether it can be imported is the question
         except ImportError as error:
-            raise FlowError(f"operator `{target.operator}`: PostgreSQL needs the package psycopg: pip install 'evenflow[sql]'") from error
+            raise FlowError(
+                f"operator `{target.operator}`: PostgreSQL needs the package psycopg: pip install 'evenflow[postgres]'"
+            ) from error
 
     def begin(self, sink: str, run: str) -> None:
         with self._transaction() as cursor:

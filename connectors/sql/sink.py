@@ -40,7 +40,7 @@ def write_sql(
     `url`: "postgresql://user:password@host:port/database", with libpq's parameters after a question mark, or
     "sqlite:////path/of/file.db" (three slashes before a path that is relative to the folder of the program). Keep a password, or the
     whole address, out of the program with `ef.secret`. PostgreSQL needs
-    `pip install 'evenflow[sql]'`. The table must exist; columns of it that rows lack get their defaults.
+    `pip install 'evenflow[postgres]'`. The table must exist; columns of it that rows lack get their defaults.
 
     With `mode="upsert"` a row replaces the one with the same `key`, one or several columns of a primary key or a unique index.
     Within a checkpoint the last row of a key counts. A key that moves to another worker during a checkpoint may have rows from

@@ -61,6 +61,14 @@ class AggregateFunction(ABC):
         """
         return None
 
+    def problem(self, known: Columns) -> str | None:
+        """Describe a problem of an input with these columns that is certain before the job runs; None without one."""
+        return None
+
+    def weighed(self) -> AggregateFunction | None:
+        """Return the same aggregate with accumulators that can take rows back (`Accumulator.negated`); None if it can't."""
+        return None
+
     @abstractmethod
     def describe(self) -> str:
         """Return the function with its arguments, as a user writes it. A checkpoint stores it as the description of its state."""
@@ -117,6 +125,13 @@ class Accumulator(ABC):
     @abstractmethod
     def merge(self, left: Parts, right: Parts) -> Parts:
         """Return the merged state of each row; `left` came first. Both have n rows, and neither is changed."""
+
+    def negated(self, parts: Parts) -> Parts:
+        """Return the state that takes these rows back: merged with `parts` it gives the state of no rows, exactly.
+
+        Only the accumulators of `AggregateFunction.weighed` have it.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def finish(self, parts: Parts) -> pa.Array:

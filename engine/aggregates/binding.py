@@ -22,7 +22,8 @@ from ..errors import RecordError
 from ..types.exact import Inexact
 from ..types.widening import value_type, wider
 from .base import AggregateFunction, Parts
-from .filtered import share_conditions
+from .computed import ComputedAccumulator, share_expressions
+from .filtered import FilteredAccumulator, share_conditions
 
 
 class Binding:
@@ -37,6 +38,8 @@ class Binding:
         self._operator, self._functions = operator, functions
         self.accumulators = tuple(function.bind(schema, operator) for function in functions.values())
         share_conditions(self.accumulators)
+        inner = (each.of if isinstance(each, FilteredAccumulator) else each for each in self.accumulators)
+        share_expressions(each for each in inner if isinstance(each, ComputedAccumulator))
         columns = {name for function in functions.values() for name in function.reads(schema)}
         self.input = pa.schema([(field.name, value_type(field.type)) for field in schema if field.name in columns])
         self.label = "".join(f" {field.name}:{field.type}" for field in self.input)

@@ -19,13 +19,17 @@ import pyarrow.compute as pc
 from ..batch import Batch
 from ..columns import Columns
 from ..errors import FlowError, RecordError
-from ..expression import columns_of, true_where
+from ..expressions.evaluation import Condition as TrueRows
+from ..expressions.evaluation import condition_problem
+from ..expressions.expression import Expression, instead_of_arrow
+from ..expressions.trees.text import text_of
+from ..expressions.trees.tree import Tree, columns_of
 from .base import Accumulator, AggregateFunction, Codes, Parts
 
 Mask = npt.NDArray[np.bool_]
 
-Condition: TypeAlias = pc.Expression | str
-"""An Arrow expression such as `pc.field("price") < 10_000`, or the name of a column of booleans.
+Where: TypeAlias = Expression | str
+"""An expression such as `ef.col("price") < 10_000`, or the name of a column of booleans.
 
 Null counts as false, as in SQL.
 """
@@ -36,7 +40,7 @@ class Filtered(AggregateFunction):
     """The aggregate `function` of the rows for which `condition` is true."""
 
     function: AggregateFunction
-    condition: Condition
+    condition: Tree | str
 
     def reads(self, schema: pa.Schema) -> tuple[str, ...]:
         return self.function.reads(schema)
@@ -52,40 +56,57 @@ class Filtered(AggregateFunction):
     def fields(self, known: Columns) -> tuple[str, ...] | None:
         return self.function.fields(known)
 
+    def weighed(self) -> AggregateFunction | None:
+        function = self.function.weighed()
+        return None if function is None else Filtered(function, self.condition)
+
     def describe(self) -> str:
-        condition = repr(self.condition) if isinstance(self.condition, str) else str(self.condition)
+        condition = repr(self.condition) if isinstance(self.condition, str) else f"({text_of(self.condition)})"
         return f"{self.function.describe()} where {condition}"
 
+    def problem(self, known: Columns) -> str | None:
+        problem = None if isinstance(self.condition, str) else condition_problem(self.condition, known)
+        return self.function.problem(known) if problem is None else f"where= {problem}"
+
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
-        columns = None if self.function.whole_rows else list(self.function.reads(schema))
+        columns = None if self.function.whole_rows else self.function.reads(schema)
         return FilteredAccumulator(self.function.bind(schema, operator), RowsWhere(self.condition, operator), columns)
 
 
 class RowsWhere:
     """The rows for which a condition is true, found once per batch, for all aggregates with this condition."""
 
-    def __init__(self, condition: Condition, operator: str) -> None:
+    def __init__(self, condition: Tree | str, operator: str) -> None:
         self.condition, self.operator = condition, operator
+        self._true_rows = None if isinstance(condition, str) else TrueRows(condition, operator, "where= ").true_rows
         self._filtered: Callable[[], pa.RecordBatch | None] = lambda: None
         self._found: tuple[Mask, npt.NDArray[np.intp]] = np.zeros(0, np.bool_), np.zeros(0, np.intp)
+        self._rows: dict[tuple[str, ...] | None, Batch] = {}
 
     def same(self, other: RowsWhere) -> bool:
         """Return True if the conditions are equal."""
-        if isinstance(self.condition, str) or isinstance(other.condition, str):
-            return isinstance(self.condition, str) and self.condition == other.condition
-        return bool(self.condition.equals(other.condition))
+        return self.condition == other.condition
 
     def of(self, batch: Batch) -> tuple[Mask, npt.NDArray[np.intp]]:
         """Return the mask of these rows, and their indices."""
         if self._filtered() is not batch.rows:
             kept = self._kept(batch)
             self._filtered, self._found = weakref.ref(batch.rows), (kept, np.flatnonzero(kept))
+            self._rows.clear()
         return self._found
 
+    def rows_of(self, batch: Batch, columns: tuple[str, ...] | None) -> Batch:
+        """Return these rows with `columns`, None for all; for equal columns the same batch."""
+        kept, _ = self.of(batch)
+        if columns not in self._rows:
+            read = batch if columns is None else batch.with_rows(batch.rows.select(columns))
+            self._rows[columns] = read.filter(kept)
+        return self._rows[columns]
+
     def _kept(self, batch: Batch) -> Mask:
-        condition, schema = self.condition, batch.rows.schema
-        if not isinstance(condition, str):
-            return true_where(condition, batch, self.operator, "where=")
+        if self._true_rows is not None:
+            return self._true_rows(batch)
+        condition, schema = str(self.condition), batch.rows.schema
         if schema.names.count(condition) != 1:
             many = "more than one" if condition in schema.names else "no"
             raise RecordError(
@@ -96,7 +117,7 @@ class RowsWhere:
             return np.zeros(len(column), np.bool_)
         if not pa.types.is_boolean(column.type):
             problem = f"where={condition!r}: the column is of type {column.type}, expected booleans; or give an expression"
-            raise RecordError(self.operator, f'{problem}, as in pc.field("{condition}") > 0')
+            raise RecordError(self.operator, f'{problem}, as in ef.col("{condition}") > 0')
         kept: Mask = pc.fill_null(column, False).to_numpy(zero_copy_only=False)
         return kept
 
@@ -104,7 +125,7 @@ class RowsWhere:
 class FilteredAccumulator(Accumulator):
     """The accumulator of the aggregate, given the filtered rows. Parts: those of the aggregate."""
 
-    def __init__(self, of: Accumulator, where: RowsWhere, columns: list[str] | None) -> None:
+    def __init__(self, of: Accumulator, where: RowsWhere, columns: tuple[str, ...] | None) -> None:
         self.of, self.where, self.columns, self.operator = of, where, columns, where.operator
         self.part_types, self.output_type, self.typed, self.distinct = of.part_types, of.output_type, of.typed, of.distinct
         self.fixed_width = of.fixed_width
@@ -116,14 +137,16 @@ class FilteredAccumulator(Accumulator):
         kept, places = self.where.of(batch)
         if len(places) == len(kept):
             return self.of.partial(batch, codes, groups)
-        read = batch if self.columns is None else batch.with_rows(batch.rows.select(self.columns))
-        return self.of.partial(read.filter(kept), codes.take(places), groups)
+        return self.of.partial(self.where.rows_of(batch, self.columns), codes.take(places), groups)
 
     def combine(self, parts: Parts, codes: Codes, groups: int) -> Parts:
         return self.of.combine(parts, codes, groups)
 
     def merge(self, left: Parts, right: Parts) -> Parts:
         return self.of.merge(left, right)
+
+    def negated(self, parts: Parts) -> Parts:
+        return self.of.negated(parts)
 
     def finish(self, parts: Parts) -> pa.Array:
         return self.of.finish(parts)
@@ -152,11 +175,15 @@ def share_conditions(accumulators: Iterable[Accumulator]) -> None:
                 known.append(where)
 
 
-def filtered(function: AggregateFunction, where: Condition | None) -> AggregateFunction:
+def filtered(function: AggregateFunction, where: Where | None) -> AggregateFunction:
     """Return `function` of the rows where the condition is true; None for all. Raises FlowError for anything else."""
     if where is None:
         return function
-    if not isinstance(where, (str, pc.Expression)):
-        example = 'pc.field("price") < 10_000'
-        raise FlowError(f"where={where!r:.200}: expected an Arrow expression, for example {example}, or the name of a column of booleans")
-    return Filtered(function, where)
+    if isinstance(where, str):
+        return Filtered(function, where)
+    if not isinstance(where, Expression):
+        raise FlowError(
+            f'where={where!r:.200}: expected an expression, for example ef.col("price") < 10_000, or the name of a column of booleans'
+            f"{instead_of_arrow(where)}"
+        )
+    return Filtered(function, where.tree)

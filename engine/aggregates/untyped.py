@@ -37,6 +37,9 @@ class UntypedAccumulator(Accumulator):
     def merge(self, left: Parts, right: Parts) -> Parts:
         return left
 
+    def negated(self, parts: Parts) -> Parts:
+        return parts
+
     def finish(self, parts: Parts) -> pa.Array:
         return pa.array([self.result] * len(parts[0]), self.output_type)
 

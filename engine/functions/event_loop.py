@@ -23,7 +23,8 @@ from warnings import warn
 
 from ..errors import RecordError, shown
 from .error_policy import function_name
-from .function_class import class_of, made
+from .function_class import class_of, made, open_object, open_raised
+from .measures import FunctionContext
 from .retries import ONCE, Retries, tried
 
 
@@ -42,18 +43,26 @@ class EventLoop:
 
     A call that raises an Exception, or takes too long, is repeated as `retries` say; `seed` is for their pauses.
 
-    A class in place of a function is instantiated, and closed, inside the loop, so that it can hold a client that belongs to it.
-    Raises RecordError, naming the operator, for a constructor that raises.
+    A class in place of a function is instantiated, opened with `context` and closed inside the loop, so that it can hold a client
+    that belongs to it. Raises RecordError, naming the operator, for a constructor or `open` that raises.
     """
 
     def __init__(
-        self, function: Any, operator: str, *, concurrency: int, timeout: float | None, retries: Retries = ONCE, seed: str = ""
+        self,
+        function: Any,
+        operator: str,
+        *,
+        concurrency: int,
+        timeout: float | None,
+        retries: Retries = ONCE,
+        seed: str = "",
+        context: FunctionContext | None = None,
     ) -> None:
         self._given, self._operator, self._concurrency, self._timeout = function, operator, concurrency, timeout
         self._retries, self._random = retries, Random(seed)  # noqa: S311 -- no secret
         self._loop = asyncio.new_event_loop()
         try:
-            self._function: Callable[[Any], Coroutine[Any, Any, Any]] = self._loop.run_until_complete(self._make())
+            self._function: Callable[[Any], Coroutine[Any, Any, Any]] = self._loop.run_until_complete(self._make(context))
         except BaseException:
             self._loop.close()
             raise
@@ -72,8 +81,16 @@ class EventLoop:
         finally:
             self._loop.close()
 
-    async def _make(self) -> Any:
-        return made(self._given, self._operator)
+    async def _make(self, context: FunctionContext | None) -> Any:
+        called = made(self._given, self._operator)
+        if context is not None and class_of(self._given) is not None:
+            opening = open_object(called, context)
+            if inspect.isawaitable(opening):
+                try:
+                    await opening
+                except BaseException as error:
+                    raise open_raised(called, context, error) from error
+        return called
 
     async def _run(self, rows: Sequence[Any], stop: bool) -> list[CallOutcome]:
         ended: list[CallOutcome] = []

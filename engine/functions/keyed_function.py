@@ -16,6 +16,7 @@ from ..keyed_state.kinds.timers import Timers
 from ..protocol.elements import MAX_TIME, MIN_TIME
 from ..time.event_time import EARLIEST, LATEST
 from .declared_states import KeyState
+from .measures import FunctionContext
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -75,6 +76,15 @@ class TimedFunction(ABC):
         Timers fire by time, then in the order in which they were set.
         """
         raise NotImplementedError(f"{type(self).__name__} sets timers: it must define on_timer(self, key, time, context)")
+
+    def open(self, context: FunctionContext) -> None:
+        """Set up what the function needs: called once in each worker, before the first row, with the function's metrics.
+
+        States can't be read here, since there is no key.
+        """
+
+    def close(self) -> None:
+        """Release what `open` set up: called once in each worker, when the job ends or the worker leaves."""
 
     @classmethod
     def declared_states(cls) -> dict[str, str]:

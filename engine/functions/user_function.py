@@ -42,7 +42,18 @@ def check_function(function: Any, called: str, *arguments: str, yields: bool = F
     else:
         _check_arguments(function, place, (), f"give its arguments with functools.partial({name}, ...)")
         _check_arguments(plain, f"{place}: __call__", ("self", *arguments))
+        check_open(made, place, awaited=awaited)
     return function
+
+
+def check_open(made: type, place: str, *, awaited: bool = False) -> None:
+    """Raise FlowError for a method `open` that doesn't take the context, or is async where nothing awaits it."""
+    method = getattr(made, "open", None)
+    if not callable(method):
+        return
+    _check_arguments(method, f"{place}: open", ("self", "context"), "each worker calls it once; rename it if that isn't meant")
+    if inspect.iscoroutinefunction(method) and not awaited:
+        raise FlowError(f"{place}: open is an async method, which only map_async awaits: make it a plain one")
 
 
 def _check_kind(plain: Any, place: str, *, yields: bool, awaited: bool) -> None:

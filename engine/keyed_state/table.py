@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ..aggregates.partial_aggregates import PANE, PartialAggregates, PartialAggregator
@@ -21,6 +23,14 @@ class AggregateTable(KeyedState):
     @abstractmethod
     def merge(self, partial: PartialAggregates) -> PartialAggregates:
         """Add partial aggregates with every key once; return the new rows of these keys."""
+
+    @abstractmethod
+    def known(self, keys: Sequence[pa.Array]) -> tuple[npt.NDArray[np.intp], PartialAggregates]:
+        """Return the places in these distinct keys of those that have a row, and their rows, without key columns."""
+
+    @abstractmethod
+    def remove(self, keys: Sequence[pa.Array]) -> None:
+        """Remove the rows of these distinct keys, which all have one."""
 
     @abstractmethod
     def everything(self) -> Iterator[PartialAggregates]:

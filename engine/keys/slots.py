@@ -58,6 +58,10 @@ class KeySlots(Slots):
         """Return the slots of the keys in these key columns that have one."""
         return super().known(self._form(columns))
 
+    def places(self, columns: Sequence[pa.Array]) -> Where:
+        """Return the slot of each key in these key columns, -1 for a key without one."""
+        return self.index.find(self._form(columns)) if self.types.types else np.full(len(columns[0]), -1)
+
     def leaving(self, move: Move, key_groups: int) -> Where:
         """Return the slots of the keys that `move` selects."""
         return self.where(move.touches(key_groups), key_groups, lambda hashes: move.selects(hashes, key_groups))

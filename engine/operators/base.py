@@ -15,6 +15,7 @@ from ..columns import UNKNOWN, Columns
 from ..context import Context, Emit
 from ..dropped_records import DroppedRecord
 from ..errors import shown
+from ..functions.measures import Measured
 from ..needed import Needed
 from ..source import Source
 from ..updates import Updates
@@ -57,6 +58,18 @@ class Operator(ABC):
         A function may change the key of its input's updates.
         """
         return next((Updates(None, before.origin) for before in inputs if before is not None), None)
+
+    def weighed(self) -> Operator | None:
+        """Return the operator that takes rows with weights and passes them on with their weights; None if it can't.
+
+        It handles each row alone, and in the same way at any time: the row that is taken back must be the row that was added.
+        """
+        return None
+
+    @property
+    def reads_weights(self) -> bool:
+        """True if its results are right when its input is a stream of updates with weights."""
+        return False
 
     def combined(self) -> tuple[Operator, Operator] | None:
         """Return the combiner and the operator after the exchange, for an aggregate that can be combined before it."""
@@ -102,6 +115,10 @@ class OperatorInstance(ABC):
     def skipped_records(self) -> int:
         """Return the number of refused records that did not stop the job."""
         return 0
+
+    def measured(self) -> tuple[Measured, ...]:
+        """Return the readings of the metrics of a user's function."""
+        return ()
 
     def take_refused(self) -> tuple[DroppedRecord, ...]:
         """Return some of the refused records since the last call."""

@@ -6,7 +6,8 @@ from typing import Any
 
 from ..dropped_records import DroppedRecord
 from ..functions.error_policy import ErrorPolicy, OnError
-from ..functions.function_class import let_go, made
+from ..functions.function_class import class_of, let_go, made, open_object
+from ..functions.measures import FunctionContext, Measured
 from .base import Operator, OperatorInstance
 
 
@@ -22,11 +23,25 @@ class FunctionInstance(OperatorInstance):
     errors: ErrorPolicy
     _given: Any = None
     _made: Any = None
+    _function_context: FunctionContext | None = None
 
     def made(self, function: Any) -> Any:
-        """Return the callable for records: `function`, or an object of it if it is a class, closed with this instance."""
-        self._given, self._made = function, made(function, self.context.name)
-        return self._made
+        """Return the callable for records: `function`, or an object of it if it is a class, opened now and closed with this
+        instance.
+        """
+        called = made(function, self.context.name)
+        if class_of(function) is not None:
+            open_object(called, self.function_context())
+        self._given, self._made = function, called
+        return called
+
+    def function_context(self) -> FunctionContext:
+        """Create the context of the function's object."""
+        self._function_context = FunctionContext(self.context.name, self.context.index, self.context.parallelism)
+        return self._function_context
+
+    def measured(self) -> tuple[Measured, ...]:
+        return () if self._function_context is None else self._function_context.measured()
 
     def close(self) -> None:
         let_go(self._given, self._made, self.context.name)

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+import pyarrow as pa
+
 from ..columns import UNKNOWN, Columns
 from ..errors import FlowError
 from ..operators.base import Operator
 from ..sink import Sink
 from ..source import Source
+from ..weights import WEIGHT, WEIGHTS
 from .graph import Graph, Input
 
 Inputs = Mapping[str, Sequence[Columns]]
@@ -32,6 +35,8 @@ def check_columns(graph: Graph, sources: Mapping[str, Source] = MappingProxyType
     def columns_of(edge: Input) -> Columns:
         operator = graph.nodes[edge.node].operator
         ports = operator.ports if isinstance(operator, Operator) else ("out",)
+        if edge.port == WEIGHTS:
+            return known[edge.node].having({WEIGHT: pa.int64()})
         return known[edge.node] if edge.port in ports else UNKNOWN
 
     for node in graph.ordered():

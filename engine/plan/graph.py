@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from ..columns import UNKNOWN, Columns
 from ..errors import FlowError
 from ..functions.error_policy import DEAD_LETTERS
+from ..operators.aggregation.aggregate_running import AggregateRunning
 from ..operators.aggregation.aggregate_windows import AggregateWindows
 from ..operators.base import Operator
 from ..operators.function import FunctionOperator
@@ -84,7 +85,10 @@ class Graph:
         elif isinstance(operator, Operator):
             updates = operator.changes([self.updates_of(edge) for edge in inputs])
             node.columns = operator.known_columns(known)
-            node.updates = replace(updates, origin=node.id) if updates is not None and updates.origin is None else updates
+            if updates is not None and updates.origin is None:
+                node.updates = replace(updates, origin=node.id)
+            elif updates is not None:
+                node.updates = replace(updates, weighed=operator.weighed() is not None and self._all_weighed(inputs))
         self.nodes[node.id] = node
         return node
 
@@ -122,8 +126,31 @@ class Graph:
             return
         for edge in inputs:
             updates = self.updates_of(edge)
-            if updates is not None and updates.origin is not None:
-                raise FlowError(_over_updates(name, updates, self.nodes[updates.origin]))
+            if updates is not None and updates.origin is not None and not (updates.weighed and operator.reads_weights):
+                problem = _over_updates(name, updates, self.nodes[updates.origin])
+                raise FlowError(f"{problem}{self._no_weights(operator, edge)}")
+
+    def _all_weighed(self, inputs: tuple[Input, ...]) -> bool:
+        return all(updates is None or updates.weighed for updates in map(self.updates_of, inputs))
+
+    def _no_weights(self, operator: Operator, edge: Input) -> str:
+        """Describe, for an error, what keeps a running aggregate over updates from reading rows with weights."""
+        if not isinstance(operator, AggregateRunning):
+            return ""
+        node, refused = self.nodes[edge.node], operator.unweighed
+        while node.updates is not None and not node.updates.weighed and node.updates.origin != node.id:
+            above = next((e for e in node.inputs if (updates := self.updates_of(e)) is not None and not updates.weighed), None)
+            if above is None:
+                return (
+                    f". An aggregate can take back the rows that were replaced, but not behind `{node.name}`: only select, drop, rename, "
+                    'cast, explode, union, and filter, branch, map, flat_map and key_by with a function (no class) and on_error="stop" '
+                    "pass on which rows those are"
+                )
+            node = self.nodes[above.node]
+        if node.updates is not None and node.updates.weighed:
+            names = ", ".join(f"{name} ({operator.functions[name].describe()})" for name in refused)
+            return f". An aggregate can take back the rows that were replaced, but these can't: {names}"
+        return ""
 
     def consumers(self, node: Node) -> list[tuple[Node, str]]:
         """Return the readers of the node's output, and the port of each."""

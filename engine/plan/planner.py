@@ -26,6 +26,7 @@ from .graph import Graph, Node
 from .needed_columns import reading_needed
 from .physical import Plan, Stage, StageOutput
 from .task_spec import ChainedOperator, ExchangeSpec, TaskSettings, TaskSpec
+from .weights import with_weights
 from .worker_bounds import UNBOUND, WorkerBounds
 
 
@@ -38,7 +39,7 @@ def plan(graph: Graph, *, parallelism: int = 1, combine: bool = True, settings: 
     check_columns(graph)
     check_event_times(graph)
     settings = settings if settings is not None else TaskSettings()
-    reading = reading_needed(graph)
+    reading = reading_needed(with_weights(graph))
     stages = _stages(reading, parallelism, combine)
     for stage in stages:
         if stage.parallelism > settings.key_groups:

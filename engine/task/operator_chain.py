@@ -21,6 +21,7 @@ from ..context import Context
 from ..dropped_records import DroppedRecord, Sample
 from ..errors import RecordError
 from ..functions.error_policy import DEAD_LETTERS
+from ..functions.measures import Measured
 from ..keys.load import KeyLoad
 from ..operators.base import OperatorInstance
 from ..operators.keyed import KeyedInstance
@@ -236,6 +237,10 @@ class OperatorChain:
     def skipped_records(self) -> int:
         """Return the number of records that a user's function refused without stopping the job."""
         return sum(operator.skipped_records for operator in self.operators)
+
+    def measured(self) -> tuple[Measured, ...]:
+        """Return the readings of the metrics of users' functions."""
+        return tuple(chain.from_iterable(operator.measured() for operator in self.operators))
 
     def take_dropped_records(self) -> tuple[DroppedRecord, ...]:
         """Return some of the refused and late records since the last call."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..engine.errors import FlowError
+from ..engine.operators.rows.compute import Compute
 from ..engine.operators.rows.project import Project
 
 
@@ -48,3 +49,11 @@ def keys_after(keys: tuple[str, ...], project: Project, method: str) -> tuple[st
         if old not in keys and new in names:
             raise FlowError(f"{method}: `{old}` would get the name `{new}` of a key column: rename that too, or choose another name")
     return names
+
+
+def keys_with(keys: tuple[str, ...], compute: Compute, method: str) -> tuple[str, ...]:
+    """Return the key columns, which `compute` keeps. Raises FlowError if it drops or replaces one."""
+    replaced = next((key for key in keys if key in compute.computed), None)
+    if replaced is not None:
+        raise FlowError(f"{method}: `{replaced}` is a key column of the stream: choose another name, or call key_by behind {method}")
+    return keys if compute.select is None else keys_after(keys, Project(select=compute.select), method)

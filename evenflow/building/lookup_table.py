@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..connectors.python.dataframes import FRAMES, frame_as_arrow
 from ..engine.errors import FlowError, RecordError
 from ..engine.functions.error_policy import function_name
 from ..engine.keys.table_index import TableIndex
@@ -16,6 +15,7 @@ from ..engine.operators.joins.lookup import Lookup
 from ..engine.operators.joins.lookup_table import TableOrigin, plain, repeated_key, table_problem
 from ..engine.source import Source
 from ..engine.time.duration import Duration, seconds
+from ..engine.types.frames import FRAMES, frame_as_arrow
 from .columns import check_columns, listed_columns
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import pyarrow.compute as pc
-
-from ..engine.errors import FlowError
+from ..engine.errors import FlowError, short
+from ..engine.expressions.expression import Expression, instead_of_arrow
+from ..engine.expressions.trees.tree import Tree
+from ..engine.functions.batch_formats import check_format
 from ..engine.functions.error_policy import check_on_error
 from ..engine.functions.retries import Retries
 from ..engine.functions.rows_encoder import SchemaLike, arrow_schema
@@ -15,6 +16,7 @@ from ..engine.functions.user_function import check_function
 from ..engine.operators.processing.deduplicate import Deduplicate
 from ..engine.operators.rows.branch import Branch
 from ..engine.operators.rows.cast import Cast
+from ..engine.operators.rows.compute import Compute
 from ..engine.operators.rows.explode import Explode
 from ..engine.operators.rows.filter import Filter
 from ..engine.operators.rows.flat_map import FlatMap
@@ -50,9 +52,10 @@ def make_branch(predicate: Any, on_error: str) -> Branch:
     return Branch(_predicate(predicate, "branch"), check_on_error(on_error, "branch"))
 
 
-def make_map_batches(function: Any, on_error: str) -> MapBatches:
-    """Make `map_batches`. Raises FlowError for anything but a function of a batch."""
-    return MapBatches(check_function(function, "map_batches", "batch", classes=True), check_on_error(on_error, "map_batches"))
+def make_map_batches(function: Any, chosen: Any, on_error: str) -> MapBatches:
+    """Make `map_batches`. Raises FlowError for anything but a function of a batch, and for a wrong format or error policy."""
+    checked = check_function(function, "map_batches", "batch", classes=True)
+    return MapBatches(checked, check_on_error(on_error, "map_batches"), check_format(chosen, "map_batches"))
 
 
 def make_map_async(
@@ -92,9 +95,25 @@ def make_key_by(keys: tuple[Any, ...], column: Any) -> KeyBy | tuple[str, ...]:
     return keys
 
 
-def make_select(columns: tuple[Any, ...]) -> Project:
-    """Make `select`. Raises FlowError unless `columns` are names."""
-    return Project(select=check_columns(columns, "select"))
+def make_select(columns: tuple[Any, ...], computed: Mapping[str, Any]) -> Project | Compute:
+    """Make `select`. Raises FlowError unless `columns` are names, and `computed` has expressions."""
+    wrong = next((each for each in columns if isinstance(each, Expression)), None)
+    if wrong is not None:
+        raise FlowError(f"select({wrong!r:.200}): give a computed column a name, for example select(total={wrong!r:.200})")
+    if not computed:
+        return Project(select=check_columns(columns, "select"))
+    names = check_columns(columns, "select") if columns else ()
+    twice = next((name for name in (*names, *computed) if (*names, *computed).count(name) > 1), None)
+    if twice is not None:
+        raise FlowError(f"select: two columns would have the name `{twice}`: choose another for one of them")
+    return Compute(_trees(computed, "select"), names)
+
+
+def make_with_columns(computed: Mapping[str, Any]) -> Compute:
+    """Make `with_columns`. Raises FlowError unless `computed` maps names to expressions."""
+    if not computed:
+        raise FlowError('with_columns(): give at least one column, for example with_columns(total=ef.col("price") * ef.col("qty"))')
+    return Compute(_trees(computed, "with_columns"))
 
 
 def make_drop(columns: tuple[Any, ...]) -> Project:
@@ -151,4 +170,20 @@ def make_deduplicate(keys: tuple[str, ...], columns: tuple[Any, ...], ttl: Durat
 
 
 def _predicate(predicate: Any, method: str) -> Any:
-    return predicate if isinstance(predicate, pc.Expression) else check_function(predicate, method, "row", classes=True)
+    advice = instead_of_arrow(predicate)
+    if advice:
+        raise FlowError(f"{method}({short(predicate)}): expected an expression or a function of (row){advice}")
+    return predicate if isinstance(predicate, Expression) else check_function(predicate, method, "row", classes=True)
+
+
+def _trees(computed: Mapping[str, Any], method: str) -> dict[str, Tree]:
+    trees = dict[str, Tree]()
+    for name, expression in computed.items():
+        if not isinstance(name, str) or not name:
+            raise FlowError(f"{method}({{{name!r:.200}: ...}}): expected the name of a column")
+        if not isinstance(expression, Expression):
+            advice = f"ef.col({expression!r:.200}) for a column, ef.lit({expression!r:.200}) for a value"
+            how = instead_of_arrow(expression) or f": write {advice}"
+            raise FlowError(f"{method}({name}={short(expression)}): expected an expression{how}")
+        trees[name] = expression.tree
+    return trees

@@ -11,7 +11,7 @@ from ..engine.errors import FlowError
 from ..engine.functions.error_policy import OnError, check_on_error
 from ..engine.functions.keyed_function import KeyedFunction
 from ..engine.functions.rows_encoder import SchemaLike, arrow_schema
-from ..engine.functions.user_function import check_function
+from ..engine.functions.user_function import check_function, check_open
 from ..engine.operators.processing.process import Process
 from ..engine.operators.processing.stateful_map import StatefulMap
 from ..engine.operators.processing.stateful_map_columns import StatefulMapColumns
@@ -40,6 +40,7 @@ def make_process(keys: tuple[str, ...], function: Any, schema: SchemaLike, on_er
     name = type(function).__name__
     check_function(function.on_row, f"{name}.on_row", "key", "row", "context", yields=True)
     check_function(function.on_timer, f"{name}.on_timer", "key", "time", "context", yields=True)
+    check_open(type(function), name)
     return Process(keys, function, arrow_schema(schema, "process"), check_on_error(on_error, "process"))
 
 

@@ -60,6 +60,7 @@ COMMANDS = {
     "plan": Command("evenflow.cli.plan", "a policy's plan for a snapshot or a time of a recording, without a cluster"),
     "grafana": Command("evenflow.cli.grafana", "write dashboards for Grafana, and alert rules and a configuration for Prometheus"),
     "k8s": Command("evenflow.cli.k8s", "a job on Kubernetes: its resources, a Helm chart, an image"),
+    "sql": Command("evenflow.cli.sql", "run a script of SQL: CREATE TABLE, CREATE VIEW, INSERT INTO"),
     "doctor": Command("evenflow.cli.doctor", "check this machine for the requirements of jobs"),
     "bench": Command("evenflow.bench.command", "benchmarks: data, run, compare"),
 }

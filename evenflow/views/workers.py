@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ..engine.errors import RequestError
+from ..engine.functions.measures import Measured
 from ..engine.protocol.ids import WorkerId
 from ..scheduler.load.metrics import WorkerFigures
 from ..scheduler.policies.nodes.placement import short
@@ -67,7 +68,16 @@ def workers_of(snapshots: PolicySnapshots, operator: str | None) -> dict[str, An
     dropped: list[dict[str, Any]] = [{"time": one.time, "worker": one.worker, **asdict(one.what)} for one in view.dropped_records]
     dropped += [_failed(failure) for failure in view.failures]
     dropped = [one for one in dropped if one["operator"] in stage.operators]
-    return {"operators": list(stage.operators), "keyed": stage.table is not None, "workers": workers, "splits": splits, "dropped": dropped}
+    measured = [_measured(worker, one) for worker in stage.workers for one in figures[worker].measured]
+    listed = {"workers": workers, "splits": splits, "dropped": dropped, "measured": measured}
+    return {"operators": list(stage.operators), "keyed": stage.table is not None, **listed}
+
+
+def _measured(worker: WorkerId, one: Measured) -> dict[str, Any]:
+    """Describe a metric of a user's function in one worker. A histogram has its `count` and `mean`."""
+    count = sum(one.counts)
+    value = one.value if one.kind != "histogram" else one.value / count if count else None
+    return {"worker": worker, "operator": one.operator, "name": one.name, "kind": one.kind, "value": value, "count": count}
 
 
 def _failed(failure: Failure) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...engine.functions.measures import Measured
 from ...engine.protocol.ids import WorkerId
 from ...engine.shown import Shown
 from ...engine.source import SplitFigures
@@ -55,6 +56,8 @@ class WorkerFigures:
     """The progress of a source with each of the worker's splits, such as the partitions of a Kafka topic; empty for most
     sources.
     """
+    measured: tuple[Measured, ...] = ()
+    """The counters, gauges and histograms of users' functions in this worker, since the last recovery."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +249,7 @@ class JobMetrics:
             refused_messages=window.refused_messages,
             latency_ms=_percentiles(np.array(self._latencies[worker])),
             splits=window.splits,
+            measured=window.measured,
         )
 
 

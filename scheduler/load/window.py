@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...engine.dropped_records import DroppedRecord
+from ...engine.functions.measures import Measured
 from ...engine.protocol.ids import ChannelId, WorkerId
 from ...engine.source import SplitFigures
 from .batch_costs import BatchCosts
@@ -29,7 +30,7 @@ class WorkerWindow:
     `watermark`: microseconds since the epoch. `queued`, `queued_rows`: batches that wait, and their rows; `backlog`: available
     rows that its source has not read, None if it isn't a source or doesn't know; `splits`: the source's progress with each of its
     splits. `costs`: of its batches. `dropped_records`: samples of the records that its operators dropped, for the coordinator to keep.
-    `blocked`: the channels that wait for credit at its end.
+    `measured`: the metrics of users' functions since the worker began. `blocked`: the channels that wait for credit at its end.
     """
 
     worker: WorkerId
@@ -58,4 +59,5 @@ class WorkerWindow:
     latencies: tuple[float, ...] = ()
     costs: BatchCosts = field(default_factory=BatchCosts)
     dropped_records: tuple[DroppedRecord, ...] = ()
+    measured: tuple[Measured, ...] = ()
     blocked: tuple[ChannelId, ...] = ()

@@ -23,8 +23,10 @@ DOCS = ROOT / "docs"
 PYTHON = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 
 RUN_ELSEWHERE = {
-    "concepts/recovery.md": "tests/cluster/views/test_pages_on_ray.py",
+    "how-to/chaos.md": "tests/cluster/views/test_pages_on_ray.py",
     "how-to/connectors.md": "tests/docstrings/test_connectors_page.py",
+    "how-to/kafka-avro.md": "tests/unit/connectors/kafka/test_kafka_page.py",
+    "how-to/kafka-sink.md": "tests/unit/connectors/kafka/test_kafka_page.py",
     "how-to/kafka.md": "tests/unit/connectors/kafka/test_kafka_page.py",
     "how-to/service.md": "tests/cluster/connectors/test_service_example.py",
     "how-to/spark.md": "tests/spark/test_spark_page.py",
@@ -103,24 +105,25 @@ def written() -> dict[str, Any]:
 
 def snapshot() -> dict[str, Any]:
     """Return the JSON of the page."""
-    (text,) = re.findall(r"^```json\n(.*?)^```", (DOCS / "concepts/policies.md").read_text(), re.DOTALL | re.MULTILINE)
+    (text,) = re.findall(r"^```json\n(.*?)^```", (DOCS / "reference/scaling-snapshot.md").read_text(), re.DOTALL | re.MULTILINE)
     return {"text": text}
 
 
 PREPARED: dict[str, Callable[[], dict[str, Any]]] = {
     "concepts/migration.md": running,
-    "concepts/policies.md": snapshot,
     "guarantees.md": lambda: written() | {"parse": dict, "update": lambda state, row: (state, row)},
     "how-to/cluster.md": running,
     "how-to/scaling.md": lambda: running(parallelism=1) | {"source": ef.generate()},
+    "how-to/split-key.md": running,
     "how-to/tables.md": written,
     "how-to/windows.md": written,
     "nexmark.md": lambda: {"events": Events.generated(ef.Dataflow("events"), events=10)},
     "reference/errors.md": lambda: {"flow": counting()[0]},
+    "reference/scaling-snapshot.md": snapshot,
 }
 """The names that the snippets of a page use without defining them, because the page is about something else."""
 
-LONG = {"how-to/scaling.md", "how-to/upgrade.md", "reference/errors.md"}
+LONG = {"how-to/restart.md", "how-to/savepoints.md", "how-to/scaling.md", "how-to/upgrade.md", "reference/errors.md"}
 """Pages whose snippets take seconds."""
 
 

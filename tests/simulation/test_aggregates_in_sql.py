@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 import evenflow as ef
@@ -55,9 +54,9 @@ def same(build: Any, query: str) -> None:
 
 def test_q15_counts_by_rank_and_distinct_bidders_and_auctions_per_day():
     low, middle, high = (
-        pc.field("price") < 10_000,
-        (pc.field("price") >= 10_000) & (pc.field("price") < 1_000_000),
-        pc.field("price") >= 1_000_000,
+        ef.col("price") < 10_000,
+        (ef.col("price") >= 10_000) & (ef.col("price") < 1_000_000),
+        ef.col("price") >= 1_000_000,
     )
     aggregates = {"total": ef.count(), "bidders": ef.count_distinct("bidder"), "auctions": ef.count_distinct("auction")}
     for rank, where in (("low", low), ("middle", middle), ("high", high)):

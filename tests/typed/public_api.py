@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, assert_type
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 import evenflow as ef
 
@@ -34,8 +33,14 @@ class Sessions(ef.KeyedFunction):
     seen = ef.list_state()
     by_kind = ef.map_state()
 
+    def open(self, context: ef.FunctionContext) -> None:
+        self.rejected = context.counter("rejected")
+        context.gauge(f"{context.operator}_{context.index}").set(context.parallelism)
+        context.histogram("seconds", bounds=(0.1, 1)).observe(0.5)
+
     def on_row(self, key: Any, row: dict[str, Any], context: ef.KeyContext) -> None:
         self.rows += 1
+        self.rejected.add(1)
         context.timer(60_000_000)
 
 
@@ -177,7 +182,15 @@ def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
         median=ef.approx_quantile("n", 0.5),
         longest=Longest(),
     ).late.write(sink)
-    windows.aggregate(n=ef.count(where=pc.field("n") > 0), emit="update", every="1m", lateness="10m").late.write(sink)
+    total = ef.col("n") * 2 + 1
+    assert_type(total, ef.Expression)
+    assert_type(ef.when(total > 3).then(ef.lit("many")).when(total == 3).then("some").otherwise(None), ef.Expression)
+    assert_type(ef.col("word").str.slice(0, 3).str.upper().is_in(["A"]) & ~ef.col("at").dt.truncate("1h").is_null(), ef.Expression)
+    computed = stream.with_columns({"a b": total}, first=ef.col("words").list.get(0), x=ef.col("who").struct.field("x").cast("int64"))
+    assert_type(computed.filter(total.between(1, 5)).select("word", total=total), ef.Stream)
+    assert_type(keyed.with_columns(total=total).select("word", least=-total.abs()), ef.KeyedStream)
+    keyed.aggregate(total=ef.sum(total, where=total > 3), best=ef.top(2, by=total), dearest=ef.max_by("word", total)).write(sink)
+    windows.aggregate(n=ef.count(where=ef.col("n") > 0), emit="update", every="1m", lateness="10m").late.write(sink)
     keyed.process(Sessions()).write(sink)
     both = keyed.co_group(stream.key_by("other"), ef.session("1m"), lambda key, window, left, right: [{"n": len(left) + len(right)}])
     assert_type(both, ef.JoinResults)

@@ -12,7 +12,7 @@ import evenflow as ef
 from .columns import day, minute
 from .events import Events
 
-PRICE = pc.field("price")
+PRICE = ef.col("price")
 RANKS = {"rank1": PRICE < 10_000, "rank2": (PRICE >= 10_000) & (PRICE < 1_000_000), "rank3": PRICE >= 1_000_000}
 """The three ranks of prices, of about the same number of bids."""
 

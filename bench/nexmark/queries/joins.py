@@ -20,8 +20,8 @@ BEST = [("price", "descending"), ("bid_dateTime", "ascending"), ("bid_seq", "asc
 
 def q3(events: Events) -> ef.Stream:
     """Find the sellers in category 10 who live in Oregon, Idaho or California."""
-    people = events.person.filter(pc.field("state").isin(["OR", "ID", "CA"])).select("id", "name", "city", "state").rename(id="person")
-    auctions = events.auction.filter(pc.field("category") == 10).select("id", "seller")
+    people = events.person.filter(ef.col("state").is_in(["OR", "ID", "CA"])).select("id", "name", "city", "state").rename(id="person")
+    auctions = events.auction.filter(ef.col("category") == 10).select("id", "seller")
     return auctions.key_by("seller").join(people.key_by("person"), ef.always()).named("sellers").select("name", "city", "state", "id")
 
 
@@ -76,7 +76,7 @@ def q9(events: Events) -> ef.Stream:
 def q20(events: Events) -> ef.Stream:
     """Join the bids in auctions of category 10 with the auction."""
     bids = events.bid.select(*BID).key_by("auction")
-    auctions = events.auction.filter(pc.field("category") == 10).select(*AUCTION).key_by("id")
+    auctions = events.auction.filter(ef.col("category") == 10).select(*AUCTION).key_by("id")
     return bids.join(auctions, ef.always(), suffix="_auction").named("bids-of-category-10").drop("id")
 
 

@@ -31,8 +31,7 @@ def q1(events: Events) -> ef.Stream:
 
 def q2(events: Events) -> ef.Stream:
     """Select the bids for every 123rd auction."""
-    auction = pc.field("auction")
-    return events.bid.filter(auction / 123 * 123 == auction).select("auction", "price")
+    return events.bid.filter(ef.col("auction") % 123 == 0).select("auction", "price")
 
 
 def q10(events: Events) -> ef.Stream:
@@ -69,7 +68,7 @@ def q14(events: Events) -> ef.Stream:
         priced = bids.drop_columns("price").append_column("price", euros(bids["price"]))
         return priced.append_column("bidTimeType", kind).append_column("c_counts", count)
 
-    thousandths = pc.field("price") * 908
+    thousandths = ef.col("price") * 908
     dear = events.bid.select(*BID).filter((thousandths > 1_000_000_000) & (thousandths < 50_000_000_000))
     return dear.map_batches(described).select("auction", "bidder", "price", "bidTimeType", "dateTime", "extra", "c_counts")
 
@@ -85,7 +84,7 @@ def q21(events: Events) -> ef.Stream:
         in_url = pc.struct_field(pc.extract_regex(bids["url"], r"(?:&|^)channel_id=(?P<id>[^&]*)"), "id")
         return bids.append_column("channel_id", pc.coalesce(large, in_url))
 
-    known = events.bid.select(*BID_IN_WEB).map_batches(with_channel).filter(pc.field("channel_id").is_valid())
+    known = events.bid.select(*BID_IN_WEB).map_batches(with_channel).filter(ef.col("channel_id").is_not_null())
     return known.select("auction", "bidder", "price", "channel", "channel_id")
 
 

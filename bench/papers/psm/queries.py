@@ -51,9 +51,9 @@ QUERIES: Final[dict[str, Query]] = {"q1": q1, "q2": q2, "q3": q3, "q4": q4, "q5"
 def _per_click(clicks: ef.Stream, others: ef.Stream, windows: Windows, name: str) -> ef.Stream:
     """Return the ratio of a product's other visits to its clicks in each window with clicks."""
     both = _marked(clicks, click=True).union(_marked(others, click=False)).named(f"clicks-and-{name}")
-    is_click = pc.field("click")
+    is_click = ef.col("click")
     counts = both.key_by("product").window(windows).aggregate(clicks=ef.count(where=is_click), others=ef.count(where=~is_click)).named(name)
-    return counts.filter(pc.field("clicks") > 0).map_batches(_ratio).select("product", "ratio", "window_start")
+    return counts.filter(ef.col("clicks") > 0).map_batches(_ratio).select("product", "ratio", "window_start")
 
 
 def _marked(stream: ef.Stream, *, click: bool) -> ef.Stream:

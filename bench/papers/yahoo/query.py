@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 import evenflow as ef
 
@@ -14,7 +13,7 @@ from .events import campaigns
 
 def views_by_campaign(events: ef.Stream) -> ef.Stream:
     """Count the views of each campaign's advertisements in ten seconds: `campaign_id`, `views`, `window_start`."""
-    views = events.filter(pc.field("event_type") == "view").select("ad_id", "event_time")
+    views = events.filter(ef.col("event_type") == "view").select("ad_id", "event_time")
     joined = views.lookup(campaigns(), on="ad_id", how="inner", unique=True)
     counts = joined.key_by("campaign_id").window(ef.tumbling("10s")).aggregate(views=ef.count()).named("views-by-campaign")
     return counts.select("campaign_id", "views", "window_start")

@@ -180,7 +180,7 @@ class KafkaSource(Source):
         self._start, self._until, self._decoder, self._columns = start, until, decoder, columns
         self._event_time, self._idle_after, self._discover_every = event_time, idle_after, discover_every
         self.on_error, self._on_lost_offsets, self._group_id = on_error, on_lost_offsets, group_id
-        self.timed = event_time is not None
+        self.timed, self.time_column = event_time is not None, None if event_time is None else event_time.column
         self.idle_advice = "; idle_after= lets a quiet partition count as idle" if idle_after is None else ""
         self._plan: ReadPlan | None = None
         self.needed: Needed | None = None

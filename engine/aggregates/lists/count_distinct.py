@@ -14,6 +14,7 @@ from ...keys.encoding import compact
 from ..base import Accumulator, AggregateFunction, Codes, Parts, call
 from ..column import InputColumn
 from ..kept_values import ListAccumulator
+from ..multiset import Multiset
 from ..ragged import Ragged, joined
 from ..untyped import UntypedAccumulator
 
@@ -29,6 +30,9 @@ class CountDistinct(AggregateFunction):
 
     def describe(self) -> str:
         return call("count_distinct", self.column)
+
+    def weighed(self) -> AggregateFunction:
+        return Multiset(self, once=True)
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         source = InputColumn.of(schema, "count_distinct", self.column, operator)

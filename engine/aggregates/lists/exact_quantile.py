@@ -18,6 +18,7 @@ from ...batch import Batch
 from ..base import Accumulator, AggregateFunction, Codes, Parts, call
 from ..column import InputColumn
 from ..kept_values import AllValuesAccumulator, sorted_in_groups
+from ..multiset import Multiset
 from ..ragged import Ragged
 from ..untyped import UntypedAccumulator
 
@@ -36,6 +37,9 @@ class Quantile(AggregateFunction):
 
     def describe(self) -> str:
         return call("median", self.column) if self.name == "median" else call("quantile", self.column, self.q)
+
+    def weighed(self) -> AggregateFunction:
+        return Multiset(self)
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         source = InputColumn.of(schema, self.name, self.column, operator)

@@ -10,14 +10,17 @@ import pyarrow as pa
 
 from ...columns import Columns
 from ...errors import FlowError
+from ...expressions.expression import Expression
 from ..base import Accumulator, AggregateFunction, Parts, call
 from ..column import InputColumn
+from ..computed import over_all
+from ..multiset import Multiset
 from ..ragged import Ragged
 from ..untyped import UntypedAccumulator
 from .first_rows import FirstRowsAccumulator, Order
 
-By: TypeAlias = str | Sequence[tuple[str, str]]
-"""A column, the highest value first, or columns with "ascending" or "descending" each."""
+By: TypeAlias = str | Expression | Sequence[tuple[str | Expression, str]]
+"""A column or an expression, the highest value first, or several with "ascending" or "descending" each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +54,20 @@ class Top(AggregateFunction):
         columns = {} if self.columns is None else {"columns": list(self.columns)}
         return call("top", self.order.n, by=by, ties=self.order.ties, **columns)
 
+    def weighed(self) -> AggregateFunction:
+        return Multiset(self)
+
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         columns = [InputColumn.of(schema, "top", name, operator) for name in self.reads(schema)]
-        return TopAccumulator(operator, columns, self.order, self.columns)
+        shown = tuple(name for name in schema.names if name not in self.keys) if self.columns is None else self.columns
+        return TopAccumulator(operator, columns, self.order, shown)
 
 
 class TopAccumulator(FirstRowsAccumulator):
-    """An accumulator whose result has the columns `shown` of the rows, None for all."""
+    """An accumulator whose result has the columns `shown` of the rows."""
 
-    def __init__(self, operator: str, columns: list[InputColumn], order: Order, shown: tuple[str, ...] | None) -> None:
-        self.row_type = pa.struct([(c.name, c.type) for c in columns if shown is None or c.name in shown])
+    def __init__(self, operator: str, columns: list[InputColumn], order: Order, shown: tuple[str, ...]) -> None:
+        self.row_type = pa.struct([(c.name, c.type) for c in columns if c.name in shown])
         by = [name for name, _ in order.by]
         super().__init__(operator, columns, order, by, pa.list_(self.row_type))
 
@@ -85,6 +92,9 @@ class ByExtreme(AggregateFunction):
     def describe(self) -> str:
         return call("max_by" if self.largest else "min_by", self.column, self.by)
 
+    def weighed(self) -> AggregateFunction:
+        return Multiset(self, once=True)
+
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         name = "max_by" if self.largest else "min_by"
         columns = [InputColumn.of(schema, name, column, operator) for column in self.reads(schema)]
@@ -105,27 +115,28 @@ class ByExtremeAccumulator(FirstRowsAccumulator):
         return values.take(there).cast(self.output_type)
 
 
-def top_of(n: int, by: By, ties: bool, columns: Sequence[str] | None) -> Top:
+def top_of(n: int, by: By, ties: bool, columns: Sequence[str] | None) -> AggregateFunction:
     """Return the aggregate for these arguments. Raises FlowError for invalid ones."""
     if not isinstance(n, int) or isinstance(n, bool) or n < 1:
         raise FlowError(f"top({n!r:.200}, ...): the number of rows must be a whole number of at least 1")
-    pairs = [(by, "descending")] if isinstance(by, str) else by
+    pairs = [(by, "descending")] if isinstance(by, (str, Expression)) else by
     try:
         order = tuple((name, _FALLING[direction]) for name, direction in pairs)
-    except (TypeError, ValueError, KeyError):
+    except (TypeError, ValueError, KeyError, FlowError):
         order = ()
-    names = [name for name, _ in order]
-    if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+    names, falling = [name for name, _ in order], [falls for _, falls in order]
+    if not names or not all(isinstance(name, (str, Expression)) for name in names) or len(set(map(repr, names))) < len(names):
         example = '"price" or [("price", "descending"), ("ts", "ascending")]'
         raise FlowError(f"top(by={by!r:.200}): expected a column, or columns with an order each, for example {example}")
     if not isinstance(ties, bool):
         raise FlowError(f"top(ties={ties!r:.200}): expected True or False")
     if columns is None:
-        return Top(Order(order, n, ties))
+        return over_all("top", names, lambda *by: Top(Order(tuple(zip(by, falling, strict=True)), n, ties)))
     listed = isinstance(columns, Iterable) and not isinstance(columns, (str, bytes))
     if not listed or not columns or not all(isinstance(name, str) for name in columns):
         raise FlowError(f"top(columns={columns!r:.200}): expected a list of the names of columns, at least one")
-    return Top(Order(order, n, ties), tuple(dict.fromkeys(columns)))
+    shown = tuple(dict.fromkeys(columns))
+    return over_all("top", names, lambda *by: Top(Order(tuple(zip(by, falling, strict=True)), n, ties), shown))
 
 
 _FALLING = {"ascending": False, "descending": True}

@@ -22,6 +22,9 @@ class Count(AggregateFunction):
     def describe(self) -> str:
         return call("count") if self.column is None else call("count", self.column)
 
+    def weighed(self) -> AggregateFunction:
+        return self
+
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         if self.column is not None:
             InputColumn.of(schema, "count", self.column, operator)
@@ -58,6 +61,9 @@ class CountAccumulator(Accumulator):
 
     def merge(self, left: Parts, right: Parts) -> Parts:
         return (left[0] + right[0],)
+
+    def negated(self, parts: Parts) -> Parts:
+        return (-parts[0],)
 
     def finish(self, parts: Parts) -> pa.Array:
         return pa.array(parts[0], pa.int64())

@@ -59,6 +59,9 @@ class ExactAddends:
     def plus(self, left: Parts, right: Parts) -> Parts:
         return carried(tuple(a + b for a, b in zip(left, right, strict=True)))
 
+    def negated(self, limbs: Parts) -> Parts:
+        return carried(tuple(-limb for limb in limbs))
+
     def to_float(self, limbs: Parts) -> npt.NDArray[np.float64]:
         """Return the sums as float64, shape (n,)."""
         value = limbs[-1].astype(np.float64)

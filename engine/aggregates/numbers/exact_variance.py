@@ -55,6 +55,10 @@ class ExactVarianceAccumulator(Accumulator):
         count, sums, squares = self._of(tuple(a + b for a, b in zip(left, right, strict=True)))
         return (count, *carried(sums), *carried(squares))
 
+    def negated(self, parts: Parts) -> Parts:
+        count, sums, squares = self._of(tuple(-part for part in parts))
+        return (count, *carried(sums), *carried(squares))
+
     def finish(self, parts: Parts) -> pa.Array:
         n, sums, squares = self._of(parts)
         defined, count = n > 1, np.maximum(n, 2).astype(np.float64)

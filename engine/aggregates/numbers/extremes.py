@@ -12,6 +12,7 @@ import pyarrow as pa
 from ...batch import Batch
 from ..base import Accumulator, AggregateFunction, Array, Codes, Parts, call, seen_in
 from ..column import InputColumn
+from ..multiset import Multiset
 from ..untyped import UntypedAccumulator
 from ..values import FixedValues, Values, values_of
 
@@ -25,6 +26,9 @@ class Extreme(AggregateFunction):
 
     def describe(self) -> str:
         return call("max" if self.largest else "min", self.column)
+
+    def weighed(self) -> AggregateFunction:
+        return Multiset(self, once=True)
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         source = InputColumn.of(schema, "max" if self.largest else "min", self.column, operator)

@@ -7,7 +7,7 @@ aggregate hold.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 import numpy as np
@@ -20,6 +20,7 @@ from ..base import Accumulator, AggregateFunction, Codes, Parts, call
 from ..column import InputColumn
 from ..untyped import UntypedAccumulator
 from .exact import ExactAddends
+from .exponent_sums import ExponentSumAccumulator
 from .float_sums import FloatAddends
 
 
@@ -40,18 +41,26 @@ class Addends(Protocol):
 class Sum(AggregateFunction):
     """The aggregate of a column's sum: int64 for integers, float64 for floats, the widest decimal for decimals, a duration for
     durations.
+
+    `exact`: sums of floats are exact too, so that they can take values back.
     """
 
     column: str
+    exact: bool = field(default=False, repr=False)
 
     def describe(self) -> str:
         return call("sum", self.column)
+
+    def weighed(self) -> AggregateFunction:
+        return Sum(self.column, exact=True)
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         source = InputColumn.of(schema, "sum", self.column, operator)
         if source.untyped:
             return UntypedAccumulator(operator)
         kind = source.type
+        if self.exact and pa.types.is_floating(kind):
+            return ExponentSumAccumulator(source, mean=False)
         if pa.types.is_duration(kind):
             return SumAccumulator(source, ExactAddends(kind), kind)
         return SumAccumulator(source, *_summable(source, "integers, floats, decimals and durations"))
@@ -59,17 +68,23 @@ class Sum(AggregateFunction):
 
 @dataclass(frozen=True, slots=True)
 class Mean(AggregateFunction):
-    """The aggregate of a column's mean, float64."""
+    """The aggregate of a column's mean, float64; `exact` as in `Sum`."""
 
     column: str
+    exact: bool = field(default=False, repr=False)
 
     def describe(self) -> str:
         return call("mean", self.column)
+
+    def weighed(self) -> AggregateFunction:
+        return Mean(self.column, exact=True)
 
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         source = InputColumn.of(schema, "mean", self.column, operator)
         if source.untyped:
             return UntypedAccumulator(operator, pa.float64())
+        if self.exact and pa.types.is_floating(source.type):
+            return ExponentSumAccumulator(source, mean=True)
         addends, _ = _summable(source, "integers, floats and decimals")
         return MeanAccumulator(source, addends, pa.float64())
 
@@ -126,6 +141,10 @@ class _TotalAccumulator(Accumulator):
     def merge(self, left: Parts, right: Parts) -> Parts:
         return (*self.addends.plus(left[:-1], right[:-1]), left[-1] + right[-1])
 
+    def negated(self, parts: Parts) -> Parts:
+        assert isinstance(self.addends, ExactAddends)
+        return (*self.addends.negated(parts[:-1]), -parts[-1])
+
     def carried(self, parts: Parts, narrower: Self) -> Parts:
         return (*_carried(self.addends, parts[:-1], narrower.addends), parts[-1])
 
@@ -148,4 +167,4 @@ class MeanAccumulator(_TotalAccumulator):
 
     def finish(self, parts: Parts) -> pa.Array:
         counts = parts[-1]
-        return pa.array(self.addends.to_float(parts[:-1]) / np.maximum(counts, 1), pa.float64(), mask=counts == 0)
+        return pa.array(self.addends.to_float(parts[:-1]) / np.maximum(counts, 1), pa.float64(), mask=counts <= 0)

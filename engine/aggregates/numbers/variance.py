@@ -50,6 +50,9 @@ class Variance(AggregateFunction):
     def describe(self) -> str:
         return call("stddev" if self.root else "variance", self.column)
 
+    def weighed(self) -> AggregateFunction:
+        return self
+
     def bind(self, schema: pa.Schema, operator: str) -> Accumulator:
         source = InputColumn.of(schema, "stddev" if self.root else "variance", self.column, operator)
         if source.untyped:
@@ -84,6 +87,11 @@ class VarianceAccumulator(ListAccumulator):
         sums = [values.field(name).to_numpy() for name in _SUMS]
         return _by_exponent(values.field("exponent").to_numpy().astype(np.int64), sums, codes, groups)
 
+    def negated(self, parts: Parts) -> Parts:
+        lists: Ragged = parts[0]
+        fields = [lists.values.field("exponent"), *(pa.array(-lists.values.field(name).to_numpy()) for name in _SUMS)]
+        return (Ragged(pa.StructArray.from_arrays(fields, fields=list(_ENTRY)), lists.offsets),)
+
     def carried(self, parts: Parts, narrower: Accumulator) -> Parts:
         return (_entries(*narrower.integers(parts, narrower)),) if isinstance(narrower, ExactVarianceAccumulator) else parts
 
@@ -93,7 +101,7 @@ class VarianceAccumulator(ListAccumulator):
 
 
 def _by_exponent(exponents: Ints, sums: list[Ints], codes: Codes, groups: int) -> Ragged:
-    """Return entries with the sums of each group and exponent."""
+    """Return entries with the sums of each group and exponent, none for sums of zero."""
     pairs = codes.astype(np.int64) * _EXPONENTS + (exponents - _LEAST)
     present, place = compact(pairs, groups * _EXPONENTS)
     totals = {name: np.zeros(len(present), np.int64) for name in _SUMS}
@@ -103,6 +111,9 @@ def _by_exponent(exponents: Ints, sums: list[Ints], codes: Codes, groups: int) -
         low, high = totals[f"{product}_low"], totals[f"{product}_high"]
         high += low >> _BITS
         low &= _MASK
+    if (totals["n"] == 0).any():  # some values were taken back
+        kept = np.logical_or.reduce([total != 0 for total in totals.values()])
+        present, totals = present[kept], {name: total[kept] for name, total in totals.items()}
     exponent = (present % _EXPONENTS + _LEAST).astype(np.int16)
     entries = pa.StructArray.from_arrays([pa.array(exponent), *map(pa.array, totals.values())], fields=list(_ENTRY))
     return Ragged.of(entries, np.bincount(present // _EXPONENTS, minlength=groups))

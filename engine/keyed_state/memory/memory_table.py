@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ....state.frozen_rows import LastSnapshot
@@ -55,6 +56,16 @@ class MemoryTable(AggregateTable):
             merged.append(merge_into(accumulator, parts, where, new))
         return PartialAggregates(partial.keys, self._rows[where], tuple(merged))
 
+    def known(self, keys: Sequence[pa.Array]) -> tuple[npt.NDArray[np.intp], PartialAggregates]:
+        where = self._slots.places(keys)
+        places = np.flatnonzero(where >= 0)
+        slots = where[places]
+        parts = tuple(tuple(column[slots] for column in parts) for parts in self._parts)
+        return places, PartialAggregates((), self._rows[slots], parts)
+
+    def remove(self, keys: Sequence[pa.Array]) -> None:
+        self._drop(self._slots.known(keys))
+
     def everything(self) -> Iterator[PartialAggregates]:
         if len(self._slots):
             yield self._at(self._slots.everything())
@@ -91,11 +102,14 @@ class MemoryTable(AggregateTable):
         where = self._slots.known(keys)
         if not len(where):
             return None
-        self._frozen.before(where)
         partial = self._at(where)
+        self._drop(where)
+        return self.aggregator.to_batch(partial, None, None)
+
+    def _drop(self, where: Where) -> None:
+        self._frozen.before(where)
         self._slots.remove(where)
         clear(self._parts, where)
-        return self.aggregator.to_batch(partial, None, None)
 
     def _forget(self) -> None:
         self._slots = KeySlots(self.aggregator.operator, self.aggregator.keys)

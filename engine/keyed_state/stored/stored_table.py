@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ...aggregates.partial_aggregates import PartialAggregates, PartialAggregator
@@ -28,6 +30,14 @@ class StoredTable(StoredState, AggregateTable):
         changed = self._form.merged(partial, self._rows.get(places))
         self._rows.put(places, self._form.pack(changed))
         return changed
+
+    def known(self, keys: Sequence[pa.Array]) -> tuple[npt.NDArray[np.intp], PartialAggregates]:
+        found = self._rows.get(self._rows.places(keys))
+        places = np.flatnonzero(np.fromiter((row is not None for row in found), np.bool_, len(found)))
+        return places, self._form.unpack((), [row for row in found if row is not None])
+
+    def remove(self, keys: Sequence[pa.Array]) -> None:
+        self._rows.backend.delete_many(*self._rows.places(keys))
 
     def install(self, chunk: Batch) -> None:
         if not self._form.learned(chunk, self._rows):

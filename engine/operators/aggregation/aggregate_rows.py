@@ -26,8 +26,9 @@ from ...keys.unkeyed import described, shown
 from ...needed import Needed
 from ...state_description import StateDescription, columns_text
 from ...time.row_windows import RowWindows
-from ..keyed import KeyedInstance, KeyedOperator
+from ..keyed import KeyedInstance
 from ..result_columns import result_columns
+from .aggregating import AggregatingOperator
 
 END_ROW = "window_end_row"
 """The column with the number of a window's last row among those of its key, the first being 1."""
@@ -42,7 +43,7 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class AggregateRows(KeyedOperator):
+class AggregateRows(AggregatingOperator):
     """An aggregation in count windows, with key columns, `window_end_row` and the aggregates as results.
 
     A result has the event time of its window's last row.

@@ -22,13 +22,14 @@ from ...needed import Needed
 from ...state_description import StateDescription, columns_text
 from ...updates import Updates
 from ..base import Operator
-from ..keyed import KeyedInstance, KeyedOperator
+from ..keyed import KeyedInstance
 from ..result_columns import result_columns
+from .aggregating import AggregatingOperator
 from .combine import BatchAggregator, Combine, latest
 
 
 @dataclass(frozen=True, eq=False)
-class AggregateRunning(KeyedOperator):
+class AggregateRunning(AggregatingOperator):
     """An aggregation without windows, with key columns and aggregates as results.
 
     With `updates` it emits a row per changed key and batch; without, a row per key at the end.
@@ -42,7 +43,16 @@ class AggregateRunning(KeyedOperator):
         return result_columns(inputs[0], self.keys, self.functions, "aggregate")
 
     def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
-        return Updates(self.keys) if self.updates else None
+        return Updates(self.keys, weighed=True) if self.updates else None
+
+    @property
+    def reads_weights(self) -> bool:
+        return not self.unweighed
+
+    @property
+    def unweighed(self) -> list[str]:
+        """Return the names of the aggregates that can't take rows back."""
+        return [name for name, function in self.functions.items() if function.weighed() is None]
 
     def state_description(self) -> StateDescription:
         return StateDescription("running aggregates", {"keys": columns_text(self.keys)}, *described_parts(self.functions))

@@ -31,8 +31,9 @@ from ...protocol.elements import MIN_TIME
 from ...state_description import StateDescription, columns_text
 from ...time.sessions import SessionWindows
 from ..base import Operator
-from ..keyed import KeyedInstance, KeyedOperator
+from ..keyed import KeyedInstance
 from ..result_columns import result_columns
+from .aggregating import AggregatingOperator
 from .combine import BatchAggregator, Combine
 from .window_bounds import END, START, TIMESTAMP, described_windows, timestamps
 
@@ -41,7 +42,7 @@ _BOUNDS: Mapping[str, AggregateFunction] = {"__first": EventTimeBound(latest=Fal
 
 
 @dataclass(frozen=True, eq=False)
-class AggregateSessions(KeyedOperator):
+class AggregateSessions(AggregatingOperator):
     """An aggregation in sessions, with key columns, `window_start`, `window_end` (timestamps, UTC) and aggregates as results.
 
     The event time of a result is its end.

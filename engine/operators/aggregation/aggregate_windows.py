@@ -29,8 +29,9 @@ from ...state_description import StateDescription, columns_text, seconds_text
 from ...time.windows import Windows
 from ...updates import Updates
 from ..base import Operator
-from ..keyed import KeyedInstance, KeyedOperator
+from ..keyed import KeyedInstance
 from ..result_columns import result_columns
+from .aggregating import AggregatingOperator
 from .changed_keys import ChangedKeys, KeyColumns
 from .combine import BatchAggregator, Combine
 from .emission import ONCE, Emission
@@ -38,7 +39,7 @@ from .window_bounds import END, START, TIMESTAMP, bounds_of, described_windows
 
 
 @dataclass(frozen=True, eq=False)
-class AggregateWindows(KeyedOperator):
+class AggregateWindows(AggregatingOperator):
     """An aggregation in windows, with key columns, `window_start`, `window_end` (timestamps, UTC) and aggregates as results."""
 
     keys: tuple[str, ...]

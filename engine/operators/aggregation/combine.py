@@ -8,7 +8,7 @@ without the columns that no aggregate reads. One in `EVERY` is combined to check
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ...aggregates.base import AggregateFunction, read_by
 from ...aggregates.partial_aggregates import PartialAggregates, PartialAggregator, is_partial
+from ...aggregates.weighed import WeighedAggregator
 from ...batch import Batch, Times
 from ...context import Context, Emit
 from ...keys.direct import PLACES, direct_keys, is_coded, plain
@@ -24,6 +25,7 @@ from ...keys.encoding import compact, encode_keys
 from ...keys.unkeyed import EVERYTHING
 from ...time.sessions import SessionWindows
 from ...time.windows import Windows
+from ...weights import WEIGHT
 from ..base import Operator, OperatorInstance
 from .window_bounds import timed
 
@@ -46,11 +48,14 @@ class BatchAggregator:
         keys: tuple[str, ...],
         functions: Mapping[str, AggregateFunction],
         windows: Windows | SessionWindows | None,
+        *,
+        weighed: bool = False,
     ) -> None:
         self.operator, self.keys, self.windows = operator, keys, windows
         read = read_by(functions.values())
-        self._needed = None if read is None else read.with_names(key for key in keys if key != EVERYTHING)
-        self.aggregator = PartialAggregator(operator, keys, functions)
+        more = [key for key in keys if key != EVERYTHING] + [WEIGHT] * weighed
+        self._needed = None if read is None else read.with_names(more)
+        self.aggregator = (WeighedAggregator if weighed else PartialAggregator)(operator, keys, functions)
         self._seen, self._coded = pa.schema([]), False
 
     def __call__(self, batch: Batch) -> tuple[PartialAggregates, npt.NDArray[Any], npt.NDArray[np.int64] | None]:
@@ -123,6 +128,8 @@ class Combine(Operator):
     keys: tuple[str, ...]
     functions: Mapping[str, AggregateFunction]
     windows: Windows | SessionWindows | None
+    weights: bool = field(default=False, kw_only=True)
+    """True if its rows have weights."""
 
     def open(self, context: Context) -> CombineInstance:
         return CombineInstance(self, context)
@@ -136,7 +143,9 @@ class CombineInstance(OperatorInstance):
 
     def __init__(self, operator: Combine, context: Context) -> None:
         super().__init__(context)
-        self.batch_aggregator = BatchAggregator(context.name.removesuffix(SUFFIX), operator.keys, operator.functions, operator.windows)
+        self.batch_aggregator = BatchAggregator(
+            context.name.removesuffix(SUFFIX), operator.keys, operator.functions, operator.windows, weighed=operator.weights
+        )
         self._passing = 0
 
     def process(self, batch: Batch, emit: Emit) -> None:

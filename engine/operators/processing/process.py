@@ -17,6 +17,7 @@ from ...columns import UNKNOWN, Columns
 from ...context import Context, Emit
 from ...errors import RecordError
 from ...functions.error_policy import ErrorPolicy, OnError, Refused
+from ...functions.function_class import close_object, open_object
 from ...functions.keyed_function import KeyContext, TimedFunction
 from ...functions.rows_encoder import RowsEncoder
 from ...keyed_state.kinds.key_record import KeyRecord
@@ -76,6 +77,11 @@ class ProcessInstance(StatefulInstance):
         self._context = KeyContext(self.state.timers)
         self._results: list[Any] = []
         self._times: list[int | None] = []
+        open_object(self.function, self.function_context())
+
+    def close(self) -> None:
+        close_object(self.function, self.context.name)
+        super().close()
 
     def method_for(self, batch: Batch) -> str:
         """Return the function's method for the rows of a batch."""

@@ -29,6 +29,9 @@ class Cast(Operator):
     def open(self, context: Context) -> CastInstance:
         return CastInstance(self, context)
 
+    def weighed(self) -> Operator:
+        return self
+
     def needs(self, wanted: Needed | None) -> Needed | None:
         return None if wanted is None else wanted.with_names(self.types)
 

@@ -51,6 +51,9 @@ class Explode(Operator):
             return before
         return replace(before, key=(*before.key, self.position) if self.position is not None else None)
 
+    def weighed(self) -> Operator:
+        return self
+
     def open(self, context: Context) -> ExplodeInstance:
         return ExplodeInstance(self, context)
 

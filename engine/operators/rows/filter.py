@@ -1,4 +1,4 @@
-"""The operator `filter`: the rows for which a predicate is true, a Python function or an Arrow expression."""
+"""The operator `filter`: the rows for which a predicate is true, a Python function or an expression."""
 
 from __future__ import annotations
 
@@ -10,21 +10,24 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...batch import Batch
 from ...columns import Columns
 from ...context import Context, Emit
 from ...errors import RecordError
-from ...expression import columns_of, true_where
+from ...expressions.evaluation import Condition, condition_problem
+from ...expressions.expression import Expression
+from ...expressions.trees.tree import columns_of
 from ...functions.error_policy import ErrorPolicy, OnError, Refused, function_name
 from ...functions.user_function import call_rows
 from ...needed import Needed
 from ...updates import Updates
+from ..base import Operator
 from ..function import FunctionInstance, FunctionOperator
+from ..weighed import weighed_function
 
-Predicate: TypeAlias = Callable[[dict[str, Any]], Any] | pc.Expression
-"""`function(row) -> bool`, or an Arrow expression such as `pc.field("delay") > 0`, which is vectorised."""
+Predicate: TypeAlias = Callable[[dict[str, Any]], Any] | Expression
+"""`function(row) -> bool`, or an expression such as `ef.col("delay") > 0`, which is vectorised."""
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 """The value of the predicate for each row."""
@@ -43,18 +46,28 @@ class Filter(FunctionOperator):
     def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
         return inputs[0]
 
+    checked_at_once = True
+
+    def problem(self, inputs: Sequence[Columns]) -> str | None:
+        return condition_problem(self.predicate.tree, inputs[0]) if isinstance(self.predicate, Expression) else None
+
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
         return inputs[0]
 
     def open(self, context: Context) -> FilterInstance:
         return FilterInstance(self, context)
 
+    def weighed(self) -> Operator | None:
+        by_columns = isinstance(self.predicate, Expression) and self.on_error == "stop"
+        return self if by_columns else weighed_function(self, self.predicate, self.ports)
+
     def needs(self, wanted: Needed | None) -> Needed | None:
-        read = columns_of(self.predicate) if isinstance(self.predicate, pc.Expression) else None
-        return None if wanted is None or read is None else wanted.with_names(read)
+        if wanted is None or not isinstance(self.predicate, Expression):
+            return None
+        return wanted.with_names(columns_of(self.predicate.tree))
 
     def describe(self) -> str:
-        return str(self.predicate) if isinstance(self.predicate, pc.Expression) else function_name(self.predicate)
+        return repr(self.predicate) if isinstance(self.predicate, Expression) else function_name(self.predicate)
 
 
 class FilterInstance(FunctionInstance):
@@ -63,12 +76,13 @@ class FilterInstance(FunctionInstance):
     def __init__(self, operator: Filter, context: Context) -> None:
         super().__init__(context)
         self.predicate = self.made(operator.predicate)
+        self.condition = Condition(self.predicate.tree, context.name) if isinstance(self.predicate, Expression) else None
         self.errors = ErrorPolicy(context.name, operator.on_error)
 
     def process(self, batch: Batch, emit: Emit) -> None:
-        if isinstance(self.predicate, pc.Expression):
+        if self.condition is not None:
             judged: list[tuple[Batch, Mask]] = []
-            self.errors.halved(batch, partial(self._attempt, self.predicate, judged), emit)
+            self.errors.halved(batch, partial(self._attempt, self.condition, judged), emit)
         else:
             function = self.predicate if self.errors.stops else _checked(self.predicate, self.context.name)
             kept, batch = call_rows(function, batch, self.errors, emit)
@@ -94,9 +108,9 @@ class FilterInstance(FunctionInstance):
         truth: Mask = mask.to_numpy(zero_copy_only=False)
         return truth
 
-    def _attempt(self, expression: pc.Expression, judged: list[tuple[Batch, Mask]], batch: Batch) -> None:
+    def _attempt(self, condition: Condition, judged: list[tuple[Batch, Mask]], batch: Batch) -> None:
         try:
-            mask = true_where(expression, batch, self.context.name)
+            mask = condition.true_rows(batch)
         except RecordError as error:
             raise Refused(0, error) from error
         judged.append((batch, mask))

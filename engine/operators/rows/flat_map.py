@@ -16,7 +16,9 @@ from ...errors import RecordError
 from ...functions.error_policy import ErrorPolicy, OnError, function_name
 from ...functions.rows_encoder import RowsEncoder
 from ...functions.user_function import call_rows
+from ..base import Operator
 from ..function import FunctionInstance, FunctionOperator
+from ..weighed import weighed_function
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +34,9 @@ class FlatMap(FunctionOperator):
 
     def open(self, context: Context) -> FlatMapInstance:
         return FlatMapInstance(self, context)
+
+    def weighed(self) -> Operator | None:
+        return weighed_function(self, self.function)
 
     def describe(self) -> str:
         return function_name(self.function)

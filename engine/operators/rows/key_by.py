@@ -14,7 +14,9 @@ from ...functions.error_policy import ErrorPolicy, function_name
 from ...functions.rows_encoder import RowsEncoder
 from ...functions.user_function import call_rows
 from ...updates import Updates
+from ..base import Operator
 from ..function import FunctionInstance, FunctionOperator
+from ..weighed import weighed_function
 
 _CONTAINERS = {list, dict, set, tuple}
 
@@ -39,6 +41,9 @@ class KeyBy(FunctionOperator):
 
     def open(self, context: Context) -> KeyByInstance:
         return KeyByInstance(self, context)
+
+    def weighed(self) -> Operator | None:
+        return weighed_function(self, self.function)
 
     def describe(self) -> str:
         return function_name(self.function)

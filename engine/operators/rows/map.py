@@ -15,7 +15,9 @@ from ...context import Context, Emit
 from ...functions.error_policy import ErrorPolicy, OnError, function_name
 from ...functions.rows_encoder import RowsEncoder
 from ...functions.user_function import call_rows
+from ..base import Operator
 from ..function import FunctionInstance, FunctionOperator
+from ..weighed import weighed_function
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +33,9 @@ class Map(FunctionOperator):
 
     def open(self, context: Context) -> MapInstance:
         return MapInstance(self, context)
+
+    def weighed(self) -> Operator | None:
+        return weighed_function(self, self.function)
 
     def describe(self) -> str:
         return function_name(self.function)

@@ -64,6 +64,7 @@ class MapAsyncInstance(FunctionInstance):
             timeout=operator.timeout,
             retries=operator.retries,
             seed=f"{context.name} {context.index}",
+            context=self.function_context(),
         )
 
     def process(self, batch: Batch, emit: Emit) -> None:

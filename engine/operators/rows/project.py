@@ -13,6 +13,7 @@ from ...context import Context, Emit
 from ...errors import RecordError
 from ...needed import Needed
 from ...updates import Updates
+from ...weights import WEIGHT
 from ..base import Operator, OperatorInstance
 
 
@@ -55,6 +56,9 @@ class Project(Operator):
 
     def open(self, context: Context) -> ProjectInstance:
         return ProjectInstance(self, context)
+
+    def weighed(self) -> Operator:
+        return self if self.select is None else replace(self, select=(*self.select, WEIGHT))
 
     def needs(self, wanted: Needed | None) -> Needed | None:
         renamed = self.rename or {}

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ...batch import Batch
 from ...columns import Columns
 from ...context import Context, Emit
 from ...errors import RecordError
+from ...weights import WEIGHT, with_weight
 from ..base import Operator, OperatorInstance
 
 
+@dataclass(frozen=True, eq=False)
 class Union(Operator):
     """An operator that passes all records on, with the columns in the order of the first batch.
 
-    The task takes the minimum of the inputs' watermarks.
+    The task takes the minimum of the inputs' watermarks. `weights`: rows of an append-only input get the weight 1.
     """
+
+    weights: bool = False
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
         names = dict.fromkeys(name for known in inputs for name in known.types)
@@ -23,19 +28,25 @@ class Union(Operator):
         agreed = {name: types[0] if all(kind == types[0] for kind in types) else None for name, types in kinds.items()}
         return Columns(agreed, any(known.complete for known in inputs))
 
+    def weighed(self) -> Operator:
+        return Union(weights=True)
+
     def open(self, context: Context) -> UnionInstance:
-        return UnionInstance(context)
+        return UnionInstance(context, weights=self.weights)
 
 
 class UnionInstance(OperatorInstance):
     """An instance that remembers the columns of the first batch, and whether it had event times."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, *, weights: bool) -> None:
         super().__init__(context)
+        self._weights = weights
         self._columns: list[str] = []
         self._timed = False
 
     def process(self, batch: Batch, emit: Emit) -> None:
+        if self._weights and batch.rows.schema.get_field_index(WEIGHT) < 0:
+            batch = batch.with_rows(with_weight(batch.rows, 1))
         names = batch.rows.schema.names
         if not self._columns:
             self._columns, self._timed = names, batch.times is not None

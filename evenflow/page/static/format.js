@@ -13,6 +13,8 @@ export function count(number) {
   return `${trim(number)}`;
 }
 
+export const number = (value) => (Number.isInteger(value) ? value.toLocaleString() : String(Number(value.toPrecision(4))));
+
 export function bytes(number) {
   const units = [[1 << 30, "GB"], [1 << 20, "MB"], [1 << 10, "kB"]];
   for (const [size, unit] of units) if (number >= size) return `${trim(number / size)} ${unit}`;

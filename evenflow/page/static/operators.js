@@ -2,7 +2,7 @@
 
 import { html, useEffect, useState } from "/static/vendor/htm-preact.module.js";
 import { StageActions, WorkerActions } from "/static/actions.js";
-import { bytes, count, duration, milliseconds, percent, time } from "/static/format.js";
+import { bytes, count, duration, milliseconds, number, percent, time } from "/static/format.js";
 
 const MOST = 100;
 
@@ -35,6 +35,10 @@ function Detail({ store, detail, stage }) {
       <thead><tr><th>split</th><th>worker</th><th class="number">not read yet</th><th>newest event time</th><th>state</th></tr></thead>
       <tbody>${[...detail.splits].sort((a, b) => (b[2] ?? 0) - (a[2] ?? 0)).slice(0, MOST).map(([worker, split, lag, newest, idle]) => html`<tr key=${split}><td>${split}</td><td>${worker}</td>
         <td class="number">${count(lag)}</td><td>${newest == null ? "–" : time(newest)}</td><td>${idle ? "idle" : "read"}</td></tr>`)}</tbody></table></div>`}
+    ${detail.measured.length > 0 && html`<h3>Metrics of functions</h3><div class="scroll"><table>
+      <thead><tr><th>metric</th><th>operator</th><th>worker</th><th class="number">value</th></tr></thead>
+      <tbody>${detail.measured.slice(0, MOST).map((one) => html`<tr><td>${one.name}</td><td>${one.operator}</td><td>${one.worker}</td>
+        <td class="number">${one.kind === "histogram" ? `${count(one.count)} values, mean ${one.value == null ? "–" : number(one.value)}` : number(one.value)}</td></tr>`)}</tbody></table></div>`}
     ${detail.dropped.length > 0 && html`<h3>Most recently dropped or failed records</h3><div class="scroll"><table class="left">
       <thead><tr><th>at</th><th>operator</th><th>record</th></tr></thead>
       <tbody>${[...detail.dropped].sort((a, b) => b.time - a.time).map((one) => html`<tr><td>${time(one.time)}<br /><span class="pill ${one.kind === "late" ? "warn" : "bad"}">${one.kind}</span></td>

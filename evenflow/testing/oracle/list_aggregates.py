@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...engine.aggregates.base import AggregateFunction
+from ...engine.aggregates.computed import Computed
 from ...engine.aggregates.filtered import Filtered
 from ...engine.aggregates.lists.collect import Collect
 from ...engine.aggregates.lists.count_distinct import CountDistinct
@@ -18,6 +19,7 @@ from ...engine.aggregates.lists.exact_quantile import Quantile
 from ...engine.aggregates.lists.top import ByExtreme, Top
 from ...engine.aggregates.numbers.variance import Variance
 from .aggregates import Timed, aggregated, values_of
+from .expressions import is_true, value_of
 
 Row = dict[str, Any]
 
@@ -27,9 +29,14 @@ def _(function: Filtered, rows: Timed) -> Any:
     if isinstance(function.condition, str):
         kept = [(row, time) for row, time in rows if row[function.condition]]
     else:
-        table = pa.Table.from_pylist([row for row, _ in rows]).append_column("__place", pa.array(range(len(rows))))
-        kept = [rows[place] for place in table.filter(function.condition).column("__place").to_pylist()]
+        kept = [(row, time) for row, time in rows if is_true(function.condition, row)]
     return aggregated(function.function, kept) if kept else _of_nothing(function.function)
+
+
+@aggregated.register
+def _(function: Computed, rows: Timed) -> Any:
+    computed = [({name: value_of(tree, row) for name, tree in function.computed.items()}, row, time) for row, time in rows]
+    return aggregated(function.function, [({**row, **values}, time) for values, row, time in computed])
 
 
 def _of_nothing(function: AggregateFunction) -> Any:
@@ -83,7 +90,7 @@ def _(function: Top, rows: Timed) -> list[Row] | None:
     kept = ranked[: order.n]
     if order.ties and kept:
         kept += [row for row in ranked[order.n :] if all(_ordered(row[name]) == _ordered(kept[-1][name]) for name, _ in order.by)]
-    shown = function.columns if function.columns is not None else names
+    shown = function.columns if function.columns is not None else [name for name in names if name not in function.keys]
     return [{name: row[name] for name in shown} for row in kept] or None
 
 

@@ -22,16 +22,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...dataflow import Dataflow
 from ...engine.batch import ITEM
 from ...engine.errors import FlowError
+from ...engine.expressions.expression import Expression
+from ...engine.functions.batch_formats import in_format, rows_of_result
 from ...engine.functions.error_policy import DEAD_LETTERS, json_text
 from ...engine.functions.function_class import made
 from ...engine.functions.key_rows import KeyRows
 from ...engine.keys.unkeyed import shown
 from ...engine.operators.aggregation.aggregate_running import AggregateRunning
+from ...engine.operators.aggregation.aggregate_weights import AggregateWeights
 from ...engine.operators.aggregation.aggregate_windows import AggregateWindows
 from ...engine.operators.function import FunctionOperator
 from ...engine.operators.joins.join import Join
@@ -43,6 +45,7 @@ from ...engine.operators.processing.process import Process
 from ...engine.operators.processing.stateful_map import StatefulMap
 from ...engine.operators.processing.stateful_map_columns import StatefulMapColumns
 from ...engine.operators.rows.cast import Cast
+from ...engine.operators.rows.compute import Compute
 from ...engine.operators.rows.filter import Filter
 from ...engine.operators.rows.flat_map import FlatMap
 from ...engine.operators.rows.key_by import KeyBy
@@ -51,13 +54,17 @@ from ...engine.operators.rows.map_batches import MapBatches
 from ...engine.operators.rows.project import Project
 from ...engine.operators.rows.union import Union
 from ...engine.operators.two_inputs import LATE
+from ...engine.operators.weighed import Weighed
 from ...engine.plan.columns import check_columns
-from ...engine.plan.graph import Node
+from ...engine.plan.graph import Graph, Node
+from ...engine.plan.weights import with_weights
 from ...engine.sink import Sink
 from ...engine.source import Source
 from ...engine.time.windows import Windows
 from ...engine.types.casting import cast
+from ...engine.weights import WEIGHT, WEIGHTS
 from .aggregates import aggregated
+from .expressions import is_true, value_of
 from .joins import joined, joined_asof
 from .process import Call, processed
 
@@ -99,15 +106,16 @@ def oracle(flow: Dataflow) -> dict[str, list[Row]]:
     cuts between batches, or that has a source without an end.
     """
     flow.graph.check()
-    inputs_known = check_columns(flow.graph)
+    graph = with_weights(flow.graph)
+    inputs_known = check_columns(graph)
     streams: dict[tuple[int, str], Records] = {}
     sinks: dict[str, list[Row]] = {}
-    for node in flow.graph.ordered():
+    for node in graph.ordered():
         inputs = [streams[edge.node, edge.port] for edge in node.inputs]
         if isinstance(node.operator, Sink):
             sinks[node.name] = [dict(record.row) for record in inputs[0].items]
             continue
-        _refuse_updates(flow, node)
+        _refuse_updates(graph, node)
         known = inputs_known.get(node.name, ())
         records = read(node.operator) if isinstance(node.operator, Source) else evaluate(node.operator.knowing(known), inputs)
         streams[node.id, "out"] = records
@@ -181,17 +189,28 @@ def _(operator: FlatMap, inputs: Sequence[Records]) -> Records:
 @evaluate.register
 def _(operator: Filter, inputs: Sequence[Records]) -> Records:
     stream, predicate = inputs[0], made(operator.predicate, "filter")
-    if not isinstance(predicate, pc.Expression):
-        return by_row(operator, stream.items, lambda row: [dict(row)] if predicate(row) else [], stream.schema)
-    table = table_of(stream).append_column("__place", pa.array(np.arange(len(stream.items))))
-    kept = table.filter(predicate).column("__place").to_pylist()
-    return Records([stream.items[place] for place in kept], stream.schema)
+    if isinstance(predicate, Expression):
+        return Records([record for record in stream.items if is_true(predicate.tree, record.row)], stream.schema)
+    return by_row(operator, stream.items, lambda row: [dict(row)] if predicate(row) else [], stream.schema)
+
+
+@evaluate.register
+def _(operator: Compute, inputs: Sequence[Records]) -> Records:
+    def computed(row: Row) -> Row:
+        kept = tuple(row) if operator.select is None else (name for name in operator.select if name != WEIGHT)
+        return {name: row[name] for name in kept} | {name: value_of(tree, row) for name, tree in operator.computed.items()}
+
+    return Records([Record(computed(record.row), record.time) for record in inputs[0].items])
 
 
 @evaluate.register
 def _(operator: MapBatches, inputs: Sequence[Records]) -> Records:
     """Evaluate all rows at once, or row by row if some may be refused: the comparison includes that the function returns the same."""
-    stream, function = inputs[0], made(operator.function, "map_batches")
+    stream, called = inputs[0], made(operator.function, "map_batches")
+
+    def function(rows: pa.RecordBatch) -> pa.RecordBatch:
+        return rows_of_result(called(in_format(rows, operator.format)))
+
     if not stream.items:
         return Records([])
     if operator.on_error != "stop":
@@ -201,11 +220,8 @@ def _(operator: MapBatches, inputs: Sequence[Records]) -> Records:
     return Records([Record(row, time) for row, time in zip(table.to_pylist(), times, strict=True)], table.schema)
 
 
-def _columns(function: Callable[[pa.RecordBatch], Any], stream: Records) -> pa.Table:
-    result = function(table_of(stream).combine_chunks().to_batches()[0])
-    return (
-        pa.table(result) if isinstance(result, dict) else pa.Table.from_batches([result]) if isinstance(result, pa.RecordBatch) else result
-    )
+def _columns(function: Callable[[pa.RecordBatch], pa.RecordBatch], stream: Records) -> pa.Table:
+    return pa.Table.from_batches([function(table_of(stream).combine_chunks().to_batches()[0])])
 
 
 @evaluate.register
@@ -213,7 +229,7 @@ def _(operator: Project, inputs: Sequence[Records]) -> Records:
     rename = operator.rename or {}
 
     def project(row: Row) -> Row:
-        kept = operator.select if operator.select is not None else tuple(row)
+        kept = tuple(row) if operator.select is None else (name for name in operator.select if name != WEIGHT)
         return {rename.get(name, name): row[name] for name in kept if name not in operator.drop}
 
     return Records([Record(project(r.row), r.time) for r in inputs[0].items])
@@ -327,9 +343,26 @@ def _(operator: AggregateRunning, inputs: Sequence[Records]) -> Records:
         records.append(record)
         if operator.updates:
             updates.append(Record({**_keys(records, operator.keys), **_results(operator, records)}, record.time))
-    if operator.updates:
-        return Records(updates)
+    return Records(updates) if operator.updates else _of_groups(operator, groups)
+
+
+@evaluate.register
+def _(operator: AggregateWeights, inputs: Sequence[Records]) -> Records:
+    """Evaluate the rows that are left: where rows have weights, each stream is that of its last rows, once each."""
+    groups: dict[tuple[Any, ...], list[Record]] = {}
+    for record in inputs[0].items:
+        groups.setdefault(key_of(record.row, operator.keys), []).append(record)
+    last = _of_groups(operator, groups)
+    return Records(last.items, ports={WEIGHTS: last})
+
+
+def _of_groups(operator: AggregateRunning, groups: Mapping[tuple[Any, ...], list[Record]]) -> Records:
     return Records([Record({**_keys(records, operator.keys), **_results(operator, records)}, None) for records in groups.values()])
+
+
+@evaluate.register
+def _(operator: Weighed, inputs: Sequence[Records]) -> Records:
+    return evaluate(operator.of, inputs)
 
 
 @evaluate.register
@@ -402,10 +435,10 @@ def table_of(stream: Records) -> pa.Table:
     return pa.Table.from_pylist([record.row for record in stream.items], schema=stream.schema)
 
 
-def _refuse_updates(flow: Dataflow, node: Node) -> None:
+def _refuse_updates(graph: Graph, node: Node) -> None:
     for edge in node.inputs:
-        above = flow.graph.nodes[edge.node]
-        running = isinstance(above.operator, AggregateRunning) and above.operator.updates
+        above = graph.nodes[edge.node]
+        running = edge.port != WEIGHTS and isinstance(above.operator, AggregateRunning) and above.operator.updates
         if running or (edge.port == "out" and isinstance(above.operator, AggregateWindows) and not above.operator.emission.once):
             raise FlowError(
                 f"operator `{node.name}` reads the updates of `{above.name}`, and how many there are depends on how the stream is cut into "

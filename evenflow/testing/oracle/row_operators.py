@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...engine.errors import FlowError
+from ...engine.expressions.expression import Expression
 from ...engine.functions.function_class import made
 from ...engine.operators.joins.lookup import Lookup
 from ...engine.operators.processing.deduplicate import Deduplicate
@@ -21,7 +20,8 @@ from ...engine.operators.rows.map_async import MapAsync
 from ...engine.operators.rows.with_arrival_time import WithArrivalTime
 from ...engine.operators.rows.with_time import WithTime
 from ...engine.source import Source
-from .oracle import EPOCH, Record, Records, Row, by_row, evaluate, key_of, letter_of, read, table_of
+from .expressions import is_true
+from .oracle import EPOCH, Record, Records, Row, by_row, evaluate, key_of, letter_of, read
 
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 0.001}
 
@@ -30,11 +30,9 @@ _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1, "ns": 0.001}
 def _(operator: Branch, inputs: Sequence[Records]) -> Records:
     stream, predicate = inputs[0], made(operator.predicate, "branch")
     kept, others, refused = list[Record](), list[Record](), list[Record]()
-    if isinstance(predicate, pc.Expression):
-        table = table_of(stream).append_column("__place", pa.array(np.arange(len(stream.items))))
-        true = set(table.filter(predicate).column("__place").to_pylist())
-        for place, record in enumerate(stream.items):
-            (kept if place in true else others).append(record)
+    if isinstance(predicate, Expression):
+        for record in stream.items:
+            (kept if is_true(predicate.tree, record.row) else others).append(record)
     else:
         for record in stream.items:
             try:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 PROCESS_BYTES = 155_000_000
 """Private memory of a worker or a coordinator with Python, Arrow and Ray, measured with 60 workers of one job
-(`docs/decisions/048-which-failures-are-worth-a-restart.md`). It excludes state and modules that users' functions load.
+(`docs/decisions/048-restarts.md`). It excludes state and modules that users' functions load.
 """
 
 

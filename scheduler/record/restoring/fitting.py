@@ -6,10 +6,11 @@ names the parts of the state then and now.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ....engine.errors import FlowError
+from ....engine.operators.aggregation.aggregate_weights import AggregateWeights
 from ....engine.plan.physical import Plan
 from ....engine.state_description import StateDescription, compared
 from ...protocol.manifest import Manifest
@@ -48,6 +49,12 @@ def check_fits(manifest: Manifest, plan: Plan, path: str, allowed: Allowed) -> N
             problems.append(f"{', '.join(found.lost)} is saved, and the flow has it no longer: say allow_lost_state=True to discard it")
         if problems:
             raise FlowError(f"{begin}operator `{name}`: {'; '.join(problems)}")
+    for name, origin in _readers_without_state(manifest, plan):
+        raise FlowError(
+            f"{begin}operator `{name}` adds up the rows of `{origin}` by weight, and only `{origin}` has saved state: rows that are taken "
+            f"back were never added. Name `{origin}` differently with .named(...), and say allow_lost_state=True, so that both start "
+            f'empty; or say emit="final" in `{origin}`'
+        )
 
 
 def unmatched(manifest: Manifest, plan: Plan) -> list[str]:
@@ -58,6 +65,17 @@ def unmatched(manifest: Manifest, plan: Plan) -> list[str]:
         for stage, entries in manifest.tasks.items()
         if stage not in names and any(entry.files or entry.position is not None for entry in entries)
     )
+
+
+def _readers_without_state(manifest: Manifest, plan: Plan) -> Iterator[tuple[str, str]]:
+    """Yield the aggregates that read rows with weights of an aggregate, and that one, if it alone has state in the manifest."""
+    saved = {name for name, entries in manifest.tasks.items() if any(entry.files for entry in entries)}
+    for stage in plan.stages:
+        head = stage.chain[0].operator
+        if isinstance(head, AggregateWeights) and head.rows is not None:
+            then = manifest.state.get(stage.name)
+            if then is None or then.traits.get("rows") != head.rows:
+                yield from ((stage.name, origin) for origin in head.origins if origin in saved)
 
 
 def _both(manifest: Manifest, plan: Plan) -> list[tuple[str, StateDescription, StateDescription]]:

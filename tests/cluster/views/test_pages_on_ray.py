@@ -61,7 +61,7 @@ def test_a_skewed_stream_is_scaled_moved_and_rebalanced(capsys):
 
 
 def test_chaos_kills_processes_of_a_job_of_yours(capsys):
-    (code,) = blocks("concepts/recovery.md", "python")
+    (code,) = blocks("how-to/chaos.md", "python")
     assert code.count("time.sleep(60)") == code.count('every="5s"') == code.count("/shared/") == 1
     flow = ef.Dataflow("yours")
     clicks = flow.read(ef.generate(rate=1_000, every="50ms", keys=20, string_keys=True))

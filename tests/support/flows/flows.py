@@ -147,7 +147,7 @@ def union_and_branches() -> ef.Dataflow:
     left = flow.read(source()).named("left").select("key", "value", "seq")
     right = flow.read(source(rows=20, seed=6)).named("right").parallelism(1).select("key", "value", "seq")
     types = {"key": "string", "value": "int64", "seq": "int64"}
-    both = left.union(right.map(lambda row: {**row, "seq": row["seq"] + 1000}, schema=types), left.filter(pc.field("value") > 0))
+    both = left.union(right.map(lambda row: {**row, "seq": row["seq"] + 1000}, schema=types), left.filter(ef.col("value") > 0))
     both.filter(lambda row: row["seq"] % 2 == 0).rename(seq="place").drop("value").write(ef.to_list([], name="even"))
     both.key_by("key").aggregate(n=ef.count(), total=ef.sum("value"), emit="final").write(ef.to_list([], name="totals"))
     words = both.flat_map(lambda row: [{"n": row["seq"], "part": i} for i in range(row["seq"] % 3)])

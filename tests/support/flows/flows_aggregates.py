@@ -12,7 +12,7 @@ import evenflow as ef
 
 
 def kept_values() -> dict[str, Any]:
-    positive = pc.field("value") > 0
+    positive = ef.col("value") > 0
     return {
         "n": ef.count(where=positive),
         "distinct": ef.count_distinct("value"),

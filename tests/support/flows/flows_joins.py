@@ -7,7 +7,6 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 import evenflow as ef
 
@@ -259,7 +258,7 @@ def join_with_an_empty_side() -> ef.Dataflow:
     """Join empty sides: the columns of `none` are known from the plan, those of `never` not at all."""
     flow = ef.Dataflow("empty-side")
     left, right = sides(flow)
-    keyed, none = left.key_by("key"), right.filter(pc.field("both") > 9).rename(key="id").key_by("id")
+    keyed, none = left.key_by("key"), right.filter(ef.col("both") > 9).rename(key="id").key_by("id")
     keyed.join(none, ef.session("200ms"), how="left").select("l", "id", "r").write(ef.to_list([]))
     keyed.join_asof(none).select("l", "r").write(ef.to_list([], name="asof"))
     never = right.filter(lambda row: False).map(lambda row: row).key_by("key")

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from disordered import source
 
 import evenflow as ef
@@ -28,7 +27,7 @@ def rows_of_keyed_streams() -> ef.Dataflow:
     flow = ef.Dataflow("keyed_rows")
     keyed = flow.read(source()).key_by("key").filter(lambda row: row["seq"] % 5 != 2).rename(key="name", seq="place")
     keyed = keyed.map(partial(Multiplied, 2)).drop("price").select("name", "half", "twice", "value", "ts")
-    low, high = keyed.branch(pc.field("value") < 0)
+    low, high = keyed.branch(ef.col("value") < 0)
     low.window(ef.tumbling("1s")).aggregate(n=ef.count(), least=ef.min("value")).write(ef.to_list([], name="low"))
     types = {"name": "string", "half": "bool", "twice": "int64", "value": "int64", "ts": "int64"}
     parts = high.flat_map(lambda row: [row] * (row["twice"] % 3), schema=types)
@@ -45,7 +44,7 @@ def branches_of_branches() -> ef.Dataflow:
         return bool(row["seq"] > 20)
 
     flow = ef.Dataflow("branches_of_branches")
-    known, unknown = flow.read(source()).branch(pc.field("value") >= 0)
+    known, unknown = flow.read(source()).branch(ef.col("value") >= 0)
     early, late = unknown.branch(late_enough, on_error="dead_letter")
     late.dead_letters.write(ef.to_list([], name="letters"))
     early.union(known).key_by("key").aggregate(n=ef.count(), emit="final").write(ef.to_list([], name="counts"))
@@ -107,4 +106,26 @@ def rows_with_names() -> ef.Dataflow:
     return flow
 
 
-FLOWS = (awaited_rows, rows_with_names, first_rows, rows_of_keyed_streams, branches_of_branches)
+def computed_columns() -> ef.Dataflow:
+    """Compute columns, and aggregates of expressions: in windows, running, of the rows of a condition that guards a division."""
+    value, price, lane = ef.col("value"), ef.col("price"), ef.col("lane")
+    flow = ef.Dataflow("computed")
+    rows = flow.read(source()).with_columns(worth=price * value, side=ef.when(value > 0).then(ef.lit("up")).otherwise(ef.col("key") + "-"))
+    rows.select("seq", "worth", "side", slot=lane % 5, known=value.is_not_null()).write(ef.to_list([], name="rows"))
+    keyed = rows.key_by("key").with_columns(worth=(ef.col("worth") / 2).fill_null(0.5))
+    functions = {
+        "n": ef.count(value * 2),
+        "worth": ef.sum(ef.col("worth") + price),
+        "most": ef.max(value // lane, where=lane != 0),
+        "least": ef.min(value // lane, where=lane != 0),
+        "sides": ef.count_distinct(ef.col("side").str.upper()),
+        "best": ef.top(2, by=[(-value.abs(), "ascending"), ("seq", "ascending")], columns=["seq"]),
+        "last": ef.max_by(lane * 100 + 1, by=ef.col("seq") % 7, where=ef.col("half")),
+    }
+    keyed.window(ef.tumbling("1s")).aggregate(**functions).write(ef.to_list([], name="windows"))
+    keyed.aggregate(emit="final", **functions).filter(ef.col("worth") > 0).write(ef.to_list([], name="finals"))
+    rows.key_by("lane").aggregate(emit="final", whole=ef.top(3, by=ef.col("seq") * -1)).explode("whole").write(ef.to_list([], name="whole"))
+    return flow
+
+
+FLOWS = (awaited_rows, rows_with_names, first_rows, rows_of_keyed_streams, branches_of_branches, computed_columns)

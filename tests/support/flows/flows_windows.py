@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow.compute as pc
 from disordered import disordered
 
 import evenflow as ef
@@ -23,7 +22,7 @@ def sessions_that_merge() -> ef.Dataflow:
         n=ef.count(), known=ef.count("value"), total=ef.sum("value"), low=ef.min("value"), first=ef.first("seq"), last=ef.last("value")
     ).write(ef.to_list([], name="short"))
     long = rows.key_by("half", "key").window(ef.session("1500ms"))
-    long = long.aggregate(n=ef.count(where=pc.field("value") > 0), middle=ef.median("price"), seqs=ef.collect("seq"))
+    long = long.aggregate(n=ef.count(where=ef.col("value") > 0), middle=ef.median("price"), seqs=ef.collect("seq"))
     long.write(ef.to_list([], name="long"))
     return flow
 

@@ -10,7 +10,7 @@ import pytest
 
 SLOW = frozenset({
     "asyncio", "confluent_kafka", "deltalake", "duckdb", "fsspec", "grpc", "lmdb", "matplotlib", "numpy", "pandas", "prometheus_client",
-    "psycopg", "pyarrow", "pyiceberg", "pyspark", "ray", "requests", "rich", "valkey", "zmq",
+    "psycopg", "pyarrow", "pyiceberg", "pyspark", "ray", "requests", "rich", "sqlglot", "valkey", "zmq",
 })  # fmt: skip
 """Packages that take long to load, or that few jobs need."""
 

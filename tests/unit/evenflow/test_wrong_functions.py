@@ -221,6 +221,8 @@ WRONG = {
     "stateful_map returns nothing": (stateful(lambda row: None), "`stateful_map`", "returned None", "return a tuple (state, row)"),
     "stateful_map returns three": (stateful(lambda row: (1, row, 2)), "`stateful_map`", "return a tuple (state, row)"),
     "map_batches returns nothing": (lambda s: s.map_batches(lambda batch: None), "`map_batches`", "expected a RecordBatch", "got NoneType"),
+    "map_batches of an unknown format": (lambda s: s.map_batches(len, format="csv"), 'map_batches(format=\'csv\'): expected "arrow"'),
+    "map_batches of no format": (lambda s: s.map_batches(len, format=None), "map_batches(format=None): expected"),
     "map_batches returns rows": (lambda s: s.map_batches(lambda batch: batch.to_pylist()), "expected a RecordBatch", "got list"),
     "map_batches returns a value": (lambda s: s.map_batches(lambda batch: {"a": 1}), "a dict from column names to columns"),
     "map_batches returns uneven columns": (

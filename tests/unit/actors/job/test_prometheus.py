@@ -5,6 +5,7 @@ from urllib.request import urlopen
 
 import evenflow as ef
 from evenflow.actors.job.prometheus import MetricsServer
+from evenflow.engine.functions.measures import Measured
 from evenflow.engine.source import SplitFigures
 from evenflow.scheduler.load.metrics import JobMetrics
 from evenflow.scheduler.load.window import WorkerWindow
@@ -47,6 +48,30 @@ def test_splits_of_a_source_are_served_with_their_lag_and_time():
         f"evenflow_split_idle{{{names.format(1)}}} 1.0",
     }
     assert 'evenflow_watermark_lag_seconds{job="job",operator="read"} 0.6' in lines
+
+
+def test_metrics_of_functions_are_served_by_name():
+    metrics = JobMetrics({"price-0": "price"})
+    measured = (
+        Measured("price", "rejected", "counter", 3.0),
+        Measured("price", "cached", "gauge", -2.5),
+        Measured("rate", "seconds", "histogram", 7.5, (0.1, 1.0), (1, 0, 2)),
+    )
+    metrics.add(WorkerWindow("price-0", 0.0, 1.0, measured=measured))
+    status = JobStatus("job", JobState.RUNNING, None, ("price-0",), 0, 1.0)
+    lines = served_by(MetricsServer("job", ef.MetricsConfig(), Job(metrics, status)))
+    names = 'job="job",name="{}",operator="{}",worker="price-0"'
+    buckets = {
+        f'evenflow_function_histogram_bucket{{job="job",le="{bound}",name="seconds",operator="rate",worker="price-0"}} {count}.0'
+        for bound, count in (("0.1", 1), ("1.0", 1), ("+Inf", 3))
+    }
+    assert {line for line in lines if line.startswith("evenflow_function_")} == {
+        f"evenflow_function_counter_total{{{names.format('rejected', 'price')}}} 3.0",
+        f"evenflow_function_gauge{{{names.format('cached', 'price')}}} -2.5",
+        f"evenflow_function_histogram_count{{{names.format('seconds', 'rate')}}} 3.0",
+        f"evenflow_function_histogram_sum{{{names.format('seconds', 'rate')}}} 7.5",
+        *buckets,
+    }
 
 
 def test_a_restart_loop_is_in_the_metrics_from_its_first_attempt():

@@ -8,7 +8,6 @@ from collections import Counter
 from datetime import timedelta
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
@@ -140,7 +139,7 @@ def test_keys_in_dictionaries_give_the_same_results(folder):
     pq.write_table(pa.table({**keys, "at": range(ROWS)}), folder / "texts.parquet", row_group_size=ROWS // 3)
     for name, values in keys.items():
         flow, rows = ef.Dataflow("f"), []
-        stream = flow.read(read_parquet(folder / "texts.parquet", event_time="at", unit="us")).filter(pc.field("at") >= 100)
+        stream = flow.read(read_parquet(folder / "texts.parquet", event_time="at", unit="us")).filter(ef.col("at") >= 100)
         stream.key_by(name).window(ef.tumbling(timedelta(microseconds=20_000))).aggregate(n=ef.count()).write(ef.to_list(rows))
         flow.run(runtime="local", parallelism=2).wait("60s")
         counted = {(row[name], row["window_start"].timestamp()): row["n"] for row in rows}
@@ -255,7 +254,7 @@ def test_the_rows_of_simulated_jobs_that_read_some_columns_are_those_of_the_orac
         files = read_csv(folder / "few.csv", event_time="at"), read_parquet(folder / "few.parquet", event_time="at")
         for number, source in enumerate(files):
             source.start()  # for the oracle
-            bids = flow.read(source).filter(pc.field("n") > 20).cast(n="float64")
+            bids = flow.read(source).filter(ef.col("n") > 20).cast(n="float64")
             bids.key_by("key").window(ef.tumbling("50ms")).aggregate(total=ef.sum("n")).write(ef.to_list([], name=f"rows-{number}"))
         return flow
 

@@ -1,4 +1,4 @@
-"""The programs of docs/how-to/kafka.md, run unchanged in this process, with a broker and a registry of the tests."""
+"""The programs of the pages on Kafka (docs/how-to/kafka*.md), run unchanged in this process, with a broker and a registry of the tests."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from schema_registry import schema_registry
 import evenflow as ef
 from evenflow.job import Job
 
-PAGE = Path(__file__).parents[4] / "docs" / "how-to/kafka.md"
-READ, WRITE, AVRO = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+PAGES = "how-to/kafka.md", "how-to/kafka-sink.md", "how-to/kafka-avro.md"
+DOCS = Path(__file__).parents[4] / "docs"
+READ, WRITE, AVRO = (code for page in PAGES for code in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL))
 CLICKS = [{"user": "ann", "at": f"2026-01-31T10:0{minute}:00Z"} for minute in range(3)]
 
 
@@ -68,7 +69,7 @@ def examples(code: str, bootstrap: str, **names: str) -> dict[str, Any]:
     for name, own in names.items():
         code = code.replace(f'"{name}"', f'"{own}"')
     space: dict[str, Any] = {"__name__": "__main__"}
-    exec(compile(code, str(PAGE), "exec"), space)
+    exec(compile(code, "a page", "exec"), space)
     return space
 
 

@@ -45,7 +45,7 @@ STATELESS = [
     pytest.param(lambda on_error: Map(poison, None, on_error), id="map"),
     pytest.param(lambda on_error: FlatMap(lambda row: [poison(row)], None, on_error), id="flat_map"),
     pytest.param(lambda on_error: Filter(lambda row: poison(row) is row, on_error), id="filter"),
-    pytest.param(lambda on_error: Filter(pc.field("n").cast(pa.uint64()) >= 0, on_error), id="expression"),
+    pytest.param(lambda on_error: Filter(ef.col("n").cast(pa.uint64()) >= 0, on_error), id="expression"),
     pytest.param(lambda on_error: MapBatches(batched, on_error), id="map_batches"),
 ]
 

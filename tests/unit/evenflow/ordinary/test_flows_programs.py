@@ -33,15 +33,17 @@ def running(stream: ef.Stream) -> ef.Stream:
 
 
 OVER_UPDATES = {
-    "an aggregate": lambda updates, rows: updates.key_by("city").aggregate(users=ef.count()),
-    "an aggregate at the end": lambda updates, rows: updates.key_by("city").aggregate(users=ef.count(), emit="final"),
-    "an aggregate behind a map": lambda updates, rows: updates.map(lambda row: row).key_by("city").aggregate(users=ef.count()),
-    "an aggregate behind a filter": lambda updates, rows: updates.filter(lambda row: True).key_by("city").aggregate(users=ef.count()),
-    "an aggregate behind select": lambda updates, rows: updates.select("city", "n").key_by("city").aggregate(users=ef.count()),
-    "an aggregate behind a union": lambda updates, rows: rows.union(updates).key_by("city").aggregate(users=ef.count()),
-    "an aggregate behind a branch": lambda updates, rows: updates.branch(lambda row: True)[1].key_by("city").aggregate(users=ef.count()),
-    "an aggregate by a function": lambda updates, rows: updates.key_by(lambda row: row["city"]).aggregate(users=ef.count()),
-    "the best": lambda updates, rows: updates.key_by("city").aggregate(best=ef.top(2, by="n")),
+    "the first": lambda updates, rows: updates.key_by("city").aggregate(first=ef.first("n")),
+    "a list": lambda updates, rows: updates.key_by("city").aggregate(users=ef.count(), all=ef.collect("n")),
+    "an aggregate behind map_batches": lambda updates, rows: (
+        updates.map_batches(lambda batch: batch).key_by("city").aggregate(n=ef.count())
+    ),
+    "an aggregate behind a map that skips": lambda updates, rows: (
+        updates.map(lambda row: row, on_error="skip").key_by("city").aggregate(n=ef.count())
+    ),
+    "an aggregate behind a union": lambda updates, rows: (
+        rows.union(updates.map_batches(lambda batch: batch)).key_by("city").aggregate(users=ef.count())
+    ),
     "windows": lambda updates, rows: updates.key_by("city").window(ef.tumbling("1m")).aggregate(users=ef.count()),
     "windows without keys": lambda updates, rows: updates.window(ef.tumbling("1m")).aggregate(users=ef.count()),
     "sessions": lambda updates, rows: updates.key_by("city").window(ef.session("1m")).aggregate(users=ef.count()),

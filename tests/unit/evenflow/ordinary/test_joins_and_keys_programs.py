@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -35,7 +34,7 @@ def orders(flow):
 def no_payments(flow):
     """Return a stream with known columns and no rows."""
     payments = flow.read(ef.from_items([{"k": 1, "t": 1, "b": "x"}], event_time="t", name="payments"))
-    return payments.filter(pc.field("b") == "nothing")
+    return payments.filter(ef.col("b") == "nothing")
 
 
 ALONE = [{"k": k, "t": k, "a": 10 * k, "t_right": None, "b": None} for k in (1, 2, 3)]

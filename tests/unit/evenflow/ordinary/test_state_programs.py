@@ -14,7 +14,6 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import numpy as np
-import pyarrow.compute as pc
 import pytest
 
 import evenflow as ef
@@ -106,7 +105,7 @@ def whole(build, tmp_path) -> list[dict[str, Any]]:
 
 def functions(since: int | None = None) -> dict[str, ef.AggregateFunction]:
     """Return every aggregate function, over the rows from `since` on."""
-    where = {} if since is None else {"where": pc.field("seq") >= since}
+    where = {} if since is None else {"where": ef.col("seq") >= since}
     return {
         "n": ef.count(**where),
         "words": ef.count("word", **where),
@@ -179,7 +178,7 @@ CHANGED = {
     "another column": ({"x": ef.sum("y"), "y": ef.max("y")}, r'aggregate `x` was sum\("x"\) and is sum\("y"\)'),
     "exchanged": ({"x": ef.max("y"), "y": ef.sum("x")}, r'aggregate `x` was sum\("x"\) and is max\("y"\); aggregate `y` was'),
     "mean for sum": ({"x": ef.mean("x"), "y": ef.max("y")}, r'aggregate `x` was sum\("x"\) and is mean\("x"\)'),
-    "a condition": ({"x": ef.sum("x", where=pc.field("x") > 3), "y": ef.max("y")}, r'aggregate `x` was sum\("x"\) and is sum\("x"\) where'),
+    "a condition": ({"x": ef.sum("x", where=ef.col("x") > 3), "y": ef.max("y")}, r'aggregate `x` was sum\("x"\) and is sum\("x"\) where'),
     "new": ({**BASE, "n": ef.count()}, r"aggregate `n` \(count\(\)\) is not in the saved state: say allow_new_state=True"),
     "gone": ({"y": ef.max("y")}, r'aggregate `x` \(sum\("x"\)\) is saved.*say allow_lost_state=True'),
     "renamed": ({"sum": ef.sum("x"), "y": ef.max("y")}, r"`sum`.*allow_new_state=True.*`x`.*allow_lost_state=True"),
@@ -335,7 +334,7 @@ def test_a_job_that_began_with_new_aggregates_saves_them_and_goes_on_from_its_ow
     job.wait("60s")
     FEED["until"] = ALL
     got = restored(KINDS["at the end"](more), url, tmp_path)
-    right = whole(KINDS["at the end"]({**more, "n": ef.count(where=pc.field("seq") >= FIRST)}), tmp_path)
+    right = whole(KINDS["at the end"]({**more, "n": ef.count(where=ef.col("seq") >= FIRST)}), tmp_path)
     assert newest(got) == newest(right)
 
 

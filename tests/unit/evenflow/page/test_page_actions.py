@@ -10,6 +10,7 @@ from serving_pages import message, with_server
 
 from evenflow.engine.dropped_records import DroppedRecord
 from evenflow.engine.errors import RecordError, RequestError
+from evenflow.engine.functions.measures import Measured
 from evenflow.engine.protocol.routing import even_table
 from evenflow.page.actions import Sample, begun, previewed, request_of
 from evenflow.page.guard import PROOF, Guard
@@ -312,6 +313,20 @@ def test_the_workers_of_an_operator_are_listed_one_by_one(view):
         ]
 
     served(view, test)
+
+
+def test_the_page_gets_the_metrics_of_functions(view):
+    measured = (Measured("count", "rejected", "counter", 3.0), Measured("count", "seconds", "histogram", 3.0, (1.0,), (1, 1)))
+    windows = tuple(replace(one, measured=measured) if one.worker == "count-1" else one for one in view.windows)
+
+    async def test(browser):
+        found = await (await browser.ask("/workers?job=clicks&operator=count")).json()
+        assert found["measured"] == [
+            {"worker": "count-1", "operator": "count", "name": "rejected", "kind": "counter", "value": 3.0, "count": 0},
+            {"worker": "count-1", "operator": "count", "name": "seconds", "kind": "histogram", "value": 1.5, "count": 2},
+        ]
+
+    served(replace(view, windows=windows), test)
 
 
 def test_the_page_gets_the_records_that_an_operator_dropped(view):

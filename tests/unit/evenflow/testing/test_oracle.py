@@ -34,7 +34,7 @@ def test_rows_pass_operators_without_state_one_by_one():
     found = result(
         lambda s: (
             s.filter(lambda row: row["v"] is not None)
-            .filter(pc.field("v") < 5)
+            .filter(ef.col("v") < 5)
             .map(lambda row: {"k": row["k"], "v": row["v"] * 2})
             .flat_map(lambda row: [row, row])
             .map_batches(lambda batch: batch.append_column("w", pc.add(batch["v"], 1)))

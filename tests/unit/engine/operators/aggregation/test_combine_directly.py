@@ -18,7 +18,7 @@ from evenflow.engine.time.windows import Windows
 
 FUNCTIONS = {
     "n": ef.count(), "values": ef.count("x"), "total": ef.sum("x"), "mean": ef.mean("f"), "least": ef.min("f"), "most": ef.max("x"),
-    "some": ef.sum("x", where=pc.field("f") > 0.5), "none": ef.sum("nothing"),
+    "some": ef.sum("x", where=ef.col("f") > 0.5), "none": ef.sum("nothing"),
 }  # fmt: skip
 KINDS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.timestamp("us"), pa.string(), pa.binary()]
 WINDOWS = [None, Windows(1_000, 1_000), Windows(600, 200), SessionWindows(300)]

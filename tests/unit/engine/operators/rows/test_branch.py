@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pyarrow.compute as pc
 import pytest
 
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import RecordError
+from evenflow.engine.expressions.expression import col
 from evenflow.engine.operators.rows.branch import Branch
 
 ROWS = [{"n": 1, "v": 4}, {"n": 2, "v": None}, {"n": 3, "v": -1}]
@@ -40,7 +40,7 @@ def test_function_is_called_once_for_each_row_and_parts_them_with_their_times(dr
 
 
 def test_row_for_which_an_expression_is_null_goes_to_the_second_branch(drive):
-    branches = Collected(drive, Branch(pc.field("v") > 0))
+    branches = Collected(drive, Branch(col("v") > 0))
     branches.step.process(ROWS, [10, 20, 30])
     assert (branches.rows["out"], branches.rows["false"]) == ([1], [2, 3])
 

@@ -1,0 +1,155 @@
+"""The connectors of CREATE TABLE ... WITH (...): Flink's names and options, as sources where a table is read and sinks where written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ..connectors.formats.csv import read_csv
+from ..connectors.formats.csv_sink import write_csv
+from ..connectors.formats.json import read_json
+from ..connectors.formats.json_sink import write_json
+from ..connectors.formats.parquet import read_parquet
+from ..connectors.formats.parquet_sink import write_parquet
+from ..connectors.kafka.reading.source import read_kafka
+from ..connectors.kafka.writing.sink import write_kafka
+from ..connectors.nexmark.source import nexmark
+from ..connectors.python.discard import discard
+from ..connectors.python.print_rows import print_rows
+from ..connectors.sql.sink import write_sql
+from ..engine.errors import FlowError
+from ..engine.sink import Sink
+from ..engine.source import Source
+from .watermarks import Watermark
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    """A table of CREATE TABLE. `schema`: its columns without those that are computed; `key`: its primary key."""
+
+    name: str
+    schema: pa.Schema
+    options: Mapping[str, str]
+    watermark: Watermark | None = None
+    key: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+
+
+class Options:
+    """The options of a table, taken one by one; those that are left are unknown."""
+
+    def __init__(self, table: TableDefinition) -> None:
+        self._table, self._left = table.name, {name.lower(): value for name, value in table.options.items()}
+
+    def take(self, name: str, default: str | None = None) -> str | None:
+        """Return an option, or the default."""
+        return self._left.pop(name, default)
+
+    def need(self, name: str) -> str:
+        """Return an option. Raises FlowError without it."""
+        found = self._left.pop(name, None)
+        if found is None:
+            raise FlowError(f"SQL: table `{self._table}` needs the option '{name}'")
+        return found
+
+    def chosen(self, name: str, choices: Mapping[str, Any], default: str | None = None) -> Any:
+        """Return the choice that an option names. Raises FlowError for another."""
+        found = self.need(name) if default is None else self._left.pop(name, default)
+        if found not in choices:
+            raise FlowError(f"SQL: table `{self._table}`: '{name}' is '{found}'; there are: {', '.join(choices)}")
+        return choices[found]
+
+    def done(self) -> None:
+        """Raise FlowError for an option that nothing has taken."""
+        if self._left:
+            raise FlowError(f"SQL: table `{self._table}`: the options {', '.join(map(repr, self._left))} aren't supported")
+
+
+def source_of(table: TableDefinition) -> Source:
+    """Return the source of a table that a query reads. Raises FlowError for options that don't make one."""
+    options = Options(table)
+    kind = options.chosen("connector", {"kafka": _read_kafka, "filesystem": _read_files, "nexmark": _read_nexmark})
+    source: Source = kind(table, options)
+    options.done()
+    return source
+
+
+def sink_of(table: TableDefinition) -> Sink:
+    """Return the sink of a table that INSERT INTO writes. Raises FlowError for options that don't make one."""
+    options = Options(table)
+    kinds: dict[str, Callable[[TableDefinition, Options], Sink]] = {
+        "kafka": _write_kafka, "filesystem": _write_files, "jdbc": _write_jdbc, "print": _print, "blackhole": _discard,
+    }  # fmt: skip
+    sink = options.chosen("connector", kinds)(table, options)
+    options.done()
+    return sink  # type: ignore[no-any-return]
+
+
+def _times(table: TableDefinition) -> dict[str, Any]:
+    mark = table.watermark
+    return {} if mark is None else {"event_time": mark.column, "max_delay": f"{mark.delay}us"}
+
+
+def _read_kafka(table: TableDefinition, options: Options) -> Source:
+    start = options.chosen("scan.startup.mode", {"earliest-offset": "earliest", "latest-offset": "latest"}, "earliest-offset")
+    until = options.chosen("scan.bounded.mode", {"unbounded": None, "latest-offset": "now"}, "unbounded")
+    kind = options.chosen("format", {"json": "json", "avro-confluent": "avro", "raw": "string"})
+    registry = {"registry": options.need("avro-confluent.url")} if kind == "avro" else {"schema": table.schema}
+    idle = options.take("scan.watermark.idle-timeout")
+    return read_kafka(
+        options.need("topic").split(";"),
+        bootstrap=options.need("properties.bootstrap.servers"),
+        start=start,
+        until=until,
+        format=kind,
+        group_id=options.take("properties.group.id"),
+        idle_after=idle and idle.replace(" ", ""),
+        name=table.name,
+        **registry,
+        **_times(table),
+    )
+
+
+def _read_files(table: TableDefinition, options: Options) -> Source:
+    read = options.chosen("format", {"json": read_json, "csv": read_csv, "parquet": read_parquet})
+    every = options.take("source.monitor-interval")
+    follow = {} if every is None else {"follow": True, "poll_every": every.replace(" ", "")}
+    named = {"column_names": table.schema.names} if read is read_csv else {}
+    path = options.need("path").removeprefix("file://")
+    return read(path, schema=table.schema, name=table.name, **named, **follow, **_times(table))  # type: ignore[no-any-return]
+
+
+def _read_nexmark(table: TableDefinition, options: Options) -> Source:
+    numbers = {"events": int, "rate": float, "event_rate": float, "out_of_order_group_size": int, "seed": int, "rows_per_batch": int}
+    given = {name: kind(value) for name, kind in numbers.items() if (value := options.take(name)) is not None}
+    return nexmark(options.need("stream"), name=table.name, **given)  # type: ignore[arg-type]
+
+
+def _write_kafka(table: TableDefinition, options: Options) -> Sink:
+    kind = options.chosen("format", {"json": "json"}, "json")
+    return write_kafka(
+        options.need("topic"), bootstrap=options.need("properties.bootstrap.servers"), format=kind, key=table.key or None, name=table.name
+    )
+
+
+def _write_files(table: TableDefinition, options: Options) -> Sink:
+    write = options.chosen("format", {"json": write_json, "csv": write_csv, "parquet": write_parquet})
+    return write(options.need("path").removeprefix("file://"), partition_by=table.partitions, name=table.name)  # type: ignore[no-any-return]
+
+
+def _write_jdbc(table: TableDefinition, options: Options) -> Sink:
+    url = options.need("url").removeprefix("jdbc:")
+    mode = {"mode": "upsert", "key": table.key} if table.key else {}
+    return write_sql(url, options.need("table-name"), name=table.name, **mode)  # type: ignore[arg-type]
+
+
+def _print(table: TableDefinition, options: Options) -> Sink:
+    prefix = options.take("print-identifier")
+    return print_rows("" if prefix is None else f"{prefix}> ", name=table.name)
+
+
+def _discard(table: TableDefinition, _options: Options) -> Sink:
+    return discard(name=table.name)
