@@ -30,6 +30,7 @@ from ..scheduler.protocol.storage_answers import StorageAnswer, StorageFailed
 from ..scheduler.record.restoring.restored_task import RestoredTask
 from ..scheduler.record.restoring.run_claim import RunClaim
 from ..state.errors import EvenflowError
+from ..state.redacted_output import cleared
 from .clocks import JobClock
 from .job.first_manifest import Savepoint
 from .job.heartbeat import Heartbeat
@@ -211,7 +212,8 @@ class LocalJob:
     def _run(self) -> None:
         try:
             self._work()
-        except BaseException as error:  # noqa: BLE001 -- only this thread can end the job, and `wait` would never return
+        except BaseException as raised:  # noqa: BLE001 -- only this thread can end the job, and `wait` would never return
+            error = cleared(raised)
             with self._interpreter.lock:
                 problem = JobFailedError(f"job `{self._interpreter.core.name}` failed: {shown(error)}\n{''.join(format_exception(error))}")
                 self._interpreter.ask(Fail(error if isinstance(error, EvenflowError) else problem))

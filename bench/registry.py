@@ -14,9 +14,10 @@ from .papers.stela import run as stela
 from .papers.yahoo import run as yahoo
 from .recovery import run as recovery
 from .scaling import run as scaling
+from .sizing import run as sizing
 from .soak import run as soak
 from .throughput import run as throughput
 
-_MODULES = (throughput, latency, migration, skew, scaling, recovery, soak, kafka, nexmark, moves, ds2, psm, stela, yahoo)
+_MODULES = (throughput, latency, migration, skew, scaling, recovery, sizing, soak, kafka, nexmark, moves, ds2, psm, stela, yahoo)
 BENCHMARKS: dict[str, Benchmark] = {module.BENCHMARK.name: module.BENCHMARK for module in _MODULES}
 """The benchmarks by name."""

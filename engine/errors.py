@@ -28,6 +28,7 @@ from decimal import Decimal
 from typing import Any
 
 from ..state.errors import EvenflowError
+from ..state.known_secrets import redacted
 
 _PLAIN = (type(None), bool, int, float, str, bytes, date, time, timedelta, Decimal)
 """A datetime is a date."""
@@ -46,7 +47,7 @@ class RecordError(EvenflowError):
     """
 
     def __init__(self, operator: str, problem: str, *, key: Any = None, record: Any = None) -> None:
-        self.operator, self.problem, self.key, self.record = operator, problem, key, record
+        self.operator, self.problem, self.key, self.record = operator, redacted(problem), key, record
         parts = [f"operator `{operator}`: {problem}"]
         if key is not None:
             parts.append(f"key: {short(key)}")
@@ -117,18 +118,18 @@ def is_own(error: BaseException) -> bool:
 
 
 def shown(error: BaseException) -> str:
-    """Return type and text of any error; a user's error may fail to give its text."""
+    """Return type and text of any error, without secrets; a user's error may fail to give its text."""
     try:
         text = str(error)
     except BaseException as problem:  # noqa: BLE001 -- it is a user's method
         text = f"(no text: its __str__ raises {type(problem).__name__})"
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return f"{type(error).__name__}: {redacted(text)}" if text else type(error).__name__
 
 
 def short(value: Any, limit: int = 500) -> str:
-    """Return the `repr` of any value, cut to `limit` characters; a user's value may fail to give it."""
+    """Return the `repr` of any value, without secrets and cut to `limit` characters; a user's value may fail to give it."""
     try:
-        text = repr(value)
+        text = redacted(repr(value))
     except BaseException as error:  # noqa: BLE001 -- it is a user's method
         return f"a {type(value).__name__} (its __repr__ raises {type(error).__name__})"
     return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"

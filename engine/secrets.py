@@ -1,6 +1,7 @@
 """Secrets in addresses and options: a program carries a placeholder, and the process that needs the secret looks it up.
 
-So plans and checkpoints contain the placeholder only. `hidden` clears the text of a library's error, not the error that is its cause.
+So plans and checkpoints contain the placeholder only. A process that has looked a secret up keeps it out of its errors and logs
+(`state/known_secrets.py`).
 
 >>> import os
 >>> url = f"postgresql://shop:{secret('env:SHOP_PASSWORD')}@db/shop"
@@ -9,8 +10,8 @@ So plans and checkpoints contain the placeholder only. `hidden` clears the text 
 >>> os.environ["SHOP_PASSWORD"] = "p@ss"
 >>> revealed_url(url)
 'postgresql://shop:p%40ss@db/shop'
->>> hidden("no user p@ss")
-'no user ***'
+>>> print(ConnectorError("no user with p@ss or p%40ss"))
+no user with *** or ***
 """
 
 from __future__ import annotations
@@ -22,12 +23,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from ..state.redacted_output import guard
 from .errors import ConnectorError, FlowError
 
 _PLACEHOLDER = re.compile(r"\$\{secret:(env|file):([^}]+)\}")
-
-_SEEN: set[str] = set()
-"""The secrets that this process has looked up."""
 
 
 def secret(reference: str) -> str:
@@ -64,13 +63,6 @@ def revealed_url(url: str) -> str:
     return _replaced(url, str if is_secret(url) else lambda value: quote(value, safe=""))
 
 
-def hidden(text: str) -> str:
-    """Return a text without the secrets that this process has looked up."""
-    for value in sorted(_SEEN, key=len, reverse=True):
-        text = text.replace(value, "***")
-    return text
-
-
 def _replaced(text: str, encode: Callable[[str], str]) -> str:
     return _PLACEHOLDER.sub(lambda found: encode(_looked_up(found[1], found[2])), text) if "${secret:" in text else text
 
@@ -86,5 +78,5 @@ def _looked_up(kind: str, where: str) -> str:
         except (OSError, UnicodeDecodeError) as error:
             raise ConnectorError(f"the secret file:{where} can't be read: {error}; every node needs the file") from error
     if value:
-        _SEEN.update({value, quote(value, safe="")})
+        guard(value)
     return value

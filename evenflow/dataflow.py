@@ -24,6 +24,7 @@ from .scheduler.configs.job import JobConfig
 from .scheduler.configs.run import PATHS
 from .scheduler.record.restoring.fitting import Allowed
 from .scheduler.record.restoring.run_claim import RESUME, RunClaim, StartOptions
+from .state.redacted_output import clearing, guard_credentials
 from .stream import Stream
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class Dataflow:
 
         return graph_picture(self.graph).svg
 
+    @clearing
     def run(
         self,
         *,
@@ -110,6 +112,7 @@ class Dataflow:
         prints its address. Raises FlowError if the flow can't run or doesn't fit the saved state, ConnectorError if a source can't be read
         or a sink can't be written.
         """
+        guard_credentials()
         config = with_environment(_config(config, parallelism), os.environ)
         start = _runtime(runtime)
         if ui and runtime != "ray":

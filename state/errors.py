@@ -8,14 +8,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from .known_secrets import redacted
+
 
 class EvenflowError(Exception):
-    """Base class of every error that evenflow raises on purpose.
+    """Base class of every error that evenflow raises on purpose. Its text and notes have no secrets.
 
     `remedy`: what to do if another attempt of the job would fail in the same way, None if another attempt may help.
     """
 
     remedy: str | None = None
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(redacted(arg) if isinstance(arg, str) else arg for arg in args))
+
+    def add_note(self, note: str) -> None:
+        super().add_note(redacted(note))
 
     @property
     def noted(self) -> dict[str, Any]:
@@ -37,7 +45,7 @@ class StateFolderError(StateBackendError):
     """A folder for state can't be created or used on a node. `number`: the operating system's error number, if it has one."""
 
     def __init__(self, operator: str, folder: str, problem: str, number: int | None = None) -> None:
-        self.operator, self.folder, self.problem, self.number = operator, folder, problem, number
+        self.operator, self.folder, self.problem, self.number = operator, folder, redacted(problem), number
         super().__init__(
             f"operator `{operator}` can't store its state in {folder}: {problem}; "
             "set StateConfig(dir=...) to a folder on a local disk with free space"
@@ -67,7 +75,7 @@ class CorruptCheckpointError(StateError):
     """A checkpoint can't be read: one of its files is missing, truncated or altered."""
 
     def __init__(self, worker: str, checkpoint: int, problem: str) -> None:
-        self.worker, self.checkpoint, self.problem = worker, checkpoint, problem
+        self.worker, self.checkpoint, self.problem = worker, checkpoint, redacted(problem)
         super().__init__(f"worker {worker} can't restore checkpoint {checkpoint}: {problem}")
 
     def __reduce__(self) -> Any:

@@ -48,6 +48,7 @@ from ...scheduler.record.restoring.restored_task import RestoredTask
 from ...scheduler.record.restoring.run_claim import LifeSign, RunClaim, RunEnd
 from ...scheduler.record.restoring.terms import first_attempt
 from ...state.errors import EvenflowError
+from ...state.redacted_output import cleared
 from ..task.saved_state import SavedState, SupersededError
 from .first_manifest import FirstManifest, Savepoint
 from .retraction import retract
@@ -265,5 +266,6 @@ def plan_sinks(plan: Plan) -> dict[str, Sink]:
     return {c.name: c.operator.sink for stage in plan.stages for c in stage.chain if isinstance(c.operator, Write)}
 
 
-def _own(error: Exception) -> EvenflowError:
-    return error if isinstance(error, EvenflowError) else JobFailedError(f"{type(error).__name__}: {error}")
+def _own(raised: Exception) -> EvenflowError:
+    error = cleared(raised)
+    return error if isinstance(error, EvenflowError) else JobFailedError(shown(error))

@@ -10,6 +10,7 @@ from ...engine.errors import JobFailedError, shown
 from ...scheduler.protocol.effects import StorageEffect
 from ...scheduler.protocol.storage_answers import StorageAnswer, StorageFailed
 from ...state.errors import EvenflowError
+from ...state.redacted_output import cleared
 from .job_storage import JobStorage
 
 
@@ -44,6 +45,7 @@ class StorageThread:
     def _perform(self, effect: StorageEffect) -> StorageAnswer | None:
         try:
             return self._storage.perform(effect, self._answer)
-        except BaseException as error:  # noqa: BLE001 -- without an answer the job would wait for ever
+        except BaseException as raised:  # noqa: BLE001 -- without an answer the job would wait for ever
+            error = cleared(raised)
             why = f"job `{self._job}`: {type(effect).__name__} failed: {shown(error)}"
             return StorageFailed(error if isinstance(error, EvenflowError) else JobFailedError(why))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...state.redacted_output import clears_errors, guard_credentials
 from .own_process import entitle, uncollected
 from .packed_call import unpack_call
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ...scheduler.protocol.status import JobOutcome
 
 
+@clears_errors
 class CoordinatorActor:
     """The actor of one job, named `JOB/coordinator`.
 
@@ -23,6 +25,7 @@ class CoordinatorActor:
     """
 
     def __init__(self, *pieces: bytes) -> None:
+        guard_credentials()
         with uncollected():
             from .coordinator import Coordinator
 

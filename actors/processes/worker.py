@@ -22,6 +22,7 @@ from ...scheduler.configs.run import RunConfig
 from ...scheduler.load.long_call import LongCall
 from ...scheduler.protocol.messages import Command, Report
 from ...scheduler.record.restoring.restored_task import RestoredTask
+from ...state.redacted_output import clears_errors, guard_credentials
 from ..channels.address import Address
 from ..channels.security import Security
 from ..channels.stale_folders import sweep_stale_folders
@@ -49,6 +50,7 @@ class Service:
     security: Security
 
 
+@clears_errors
 class Worker:
     """The worker of a job, created by its driver or its coordinator. `serve`, `deploy`, `connect` and `start` are called in this
     order, each awaited.
@@ -68,6 +70,7 @@ class Worker:
         self._newest: int | None = None
         self._stuck = False
         entitle(self, job, "spare")
+        guard_credentials()
         _raise_file_limit()
         keep_freed_memory()
         with uncollected():

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from ...engine.errors import FlowError, JobFailedError
+from ...engine.errors import FlowError, JobFailedError, shown
 from ...engine.plan.physical import Plan
 from ...engine.protocol.ids import NO_CHECKPOINT, CheckpointNumber, WorkerId
 from ...scheduler.protocol.manifest import Manifest
@@ -210,12 +210,12 @@ class SavedState:
         except SupersededError:
             raise
         except FileExistsError as error:  # of a coordinator that was considered lost: it stays, because another may need it
-            return f"{type(error).__name__}: {error}"
+            return shown(error)
         except Exception as error:  # noqa: BLE001 -- whatever it is, the job must hear of it
             self._doubtful.add(number)
             with suppress(OSError):
                 self.settle()
-            return str(error) if isinstance(error, StoreError) else f"{type(error).__name__}: {error}"
+            return str(error) if isinstance(error, StoreError) else shown(error)
         self._sweep(self._store, manifest)
         self._vain.clear()
         return None
@@ -363,5 +363,5 @@ class SavedState:
             self._store.copy(manifest.checkpoint, manifest.files, target, SAVEPOINT)
             target.complete(SAVEPOINT, manifest.as_savepoint().to_bytes())
         except Exception as error:  # noqa: BLE001 -- a file system's library may raise anything, and somebody waits for the savepoint
-            return f"{type(error).__name__}: {error}"
+            return shown(error)
         return None

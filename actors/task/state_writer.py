@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from ...engine.batch import Batch
-from ...engine.errors import JobTimeoutError
+from ...engine.errors import JobTimeoutError, shown
 from ...engine.protocol.effects import Prepared
 from ...engine.protocol.ids import CheckpointNumber
 from ...scheduler.protocol.messages import CheckpointFailed
@@ -118,5 +118,5 @@ class StateWriter:
                 item = self._take()
             if item is None:
                 return None
-            return CheckpointFailed(item.checkpoint, f"{type(error).__name__}: {error}", item.committables)
+            return CheckpointFailed(item.checkpoint, shown(error), item.committables)
         return replace(item, files=(file.finish(),)) if isinstance(item, Prepared) else None

@@ -60,6 +60,7 @@ from ...scheduler.protocol.messages import (
 )
 from ...scheduler.record.restoring.restored_task import RestoredTask
 from ...state.errors import CorruptCheckpointError, CorruptStateError, EvenflowError, StateBackendError
+from ...state.redacted_output import cleared
 from .pacing import IDLE, SAVE_SECONDS
 from .polled_source import PolledSource
 from .running_code import RunningCode
@@ -360,7 +361,10 @@ class TaskInterpreter:
 
 
 def own_error(error: BaseException, worker: WorkerId) -> EvenflowError:
-    """Return the error as an EvenflowError, which any process can read. An unexpected error is the cause of a JobFailedError."""
+    """Return the error as an EvenflowError, which any process can read, without secrets. An unexpected error is the cause of a
+    JobFailedError.
+    """
+    error = cleared(error)
     if isinstance(error, EvenflowError) and is_own(error):
         return judged(error)
     trace = "".join(traceback.format_exception(error))

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from ...engine.errors import ConnectorError, FlowError
-from ...engine.secrets import hidden, revealed
+from ...engine.secrets import revealed
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -75,8 +75,8 @@ class TableAddress:
             raise self.error(problem, error) from error
 
     def error(self, problem: str, error: Exception) -> ConnectorError:
-        """Return an error of the library with the name of the table, without secrets."""
-        return ConnectorError(f"operator `{self.operator}`: {self} {problem}: {type(error).__name__}: {hidden(str(error))}")
+        """Return an error of the library with the name of the table."""
+        return ConnectorError(f"operator `{self.operator}`: {self} {problem}: {type(error).__name__}: {error}")
 
     def close(self) -> None:
         """Close the connections to the catalog. Never raises."""

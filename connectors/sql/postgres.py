@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from ...engine.errors import FlowError
-from ...engine.secrets import hidden, revealed_url
+from ...engine.secrets import revealed_url
 from .sqlite import replacing
 from .table import MARKERS, SECONDS, SqlTable, TableTarget
 
@@ -163,7 +163,7 @@ def _run(cursor: Cursor[Any], query: str, values: Sequence[object] = ()) -> Curs
 
 
 def _message(error: Exception) -> str:
-    return hidden(" ".join(str(error).split()))
+    return " ".join(str(error).split())
 
 
 def _quoted(name: str) -> str:

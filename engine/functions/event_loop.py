@@ -26,6 +26,7 @@ from .error_policy import function_name
 from .function_class import class_of, made, open_object, open_raised
 from .measures import FunctionContext
 from .retries import ONCE, Retries, tried
+from .running_call import RunningCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,8 @@ class EventLoop:
     ) -> None:
         self._given, self._operator, self._concurrency, self._timeout = function, operator, concurrency, timeout
         self._retries, self._random = retries, Random(seed)  # noqa: S311 -- no secret
+        self._running: dict[int, RunningCall] = {}
+        """The calls that have begun and not ended, the oldest first."""
         self._loop = asyncio.new_event_loop()
         try:
             self._function: Callable[[Any], Coroutine[Any, Any, Any]] = self._loop.run_until_complete(self._make(context))
@@ -70,6 +73,14 @@ class EventLoop:
     def outcomes(self, rows: Sequence[Any], *, stop: bool) -> list[CallOutcome]:
         """Return the outcomes of all rows, in the order in which they ended; with `stop` only up to the first error."""
         return self._loop.run_until_complete(self._run(rows, stop))
+
+    def present_call(self) -> RunningCall | None:
+        """Return the call whose code runs now, or else the oldest of those that wait; None between two batches.
+
+        May be called by any thread.
+        """
+        calls = list(self._running.copy().values())
+        return next((call for call in calls if call.runs), calls[0] if calls else None)
 
     def close(self) -> None:
         """Close the user's object, and the loop. An error in it becomes a warning: all records are processed."""
@@ -132,13 +143,17 @@ class EventLoop:
         limit = asyncio.timeout(self._timeout)
         try:
             async with limit:
-                return CallOutcome(place, await self._function(row))
+                awaitable = self._function(row)
+                self._running[place] = RunningCall(self._loop.time(), awaitable)
+                return CallOutcome(place, await awaitable)
         except BaseException as error:  # noqa: BLE001 -- a user's coroutine may raise anything
             if limit.expired():
                 called = function_name(self._given)
                 problem = f"{called} has not ended after {self._timeout:g} s: check what it waits for, or raise timeout="
                 return CallOutcome(place, None, RecordError(self._operator, problem))
             return CallOutcome(place, None, error)
+        finally:
+            self._running.pop(place, None)
 
     async def _close(self) -> None:
         close = getattr(self._function, "close", None)

@@ -16,6 +16,7 @@ from ..context import Context, Emit
 from ..dropped_records import DroppedRecord
 from ..errors import shown
 from ..functions.measures import Measured
+from ..functions.running_call import RunningCall
 from ..needed import Needed
 from ..source import Source
 from ..updates import Updates
@@ -123,6 +124,10 @@ class OperatorInstance(ABC):
     def take_refused(self) -> tuple[DroppedRecord, ...]:
         """Return some of the refused records since the last call."""
         return ()
+
+    def present_call(self) -> RunningCall | None:
+        """Return the coroutine for which the present batch waits, None if the operator has no coroutines. May be called by any thread."""
+        return None
 
     @abstractmethod
     def process(self, batch: Batch, emit: Emit) -> None:

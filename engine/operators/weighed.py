@@ -15,6 +15,8 @@ from ..batch import Batch
 from ..columns import Columns
 from ..context import Context, Emit
 from ..dropped_records import DroppedRecord
+from ..functions.measures import Measured
+from ..functions.running_call import RunningCall
 from ..weights import WEIGHT, weights_of, with_weight, without_weights
 from .base import Operator, OperatorInstance
 from .function import FunctionOperator
@@ -61,6 +63,12 @@ class WeighedInstance(OperatorInstance):
     @property
     def skipped_records(self) -> int:
         return self._of.skipped_records
+
+    def measured(self) -> tuple[Measured, ...]:
+        return self._of.measured()
+
+    def present_call(self) -> RunningCall | None:
+        return self._of.present_call()
 
     def take_refused(self) -> tuple[DroppedRecord, ...]:
         return self._of.take_refused()

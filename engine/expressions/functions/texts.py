@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,11 +25,21 @@ def _counting(function: Kernel) -> Kernel:
     return lambda values: function(values).cast(pa.int64())
 
 
+def _is_ascii(values: pa.Array) -> bool:
+    """Return True if all texts are ASCII; several times faster than Arrow's kernel, which answers for each text."""
+    if not len(values):
+        return True
+    _, offsets, data = values.buffers()
+    bounds = np.frombuffer(offsets, np.int32 if pa.types.is_string(values.type) else np.int64)
+    begin, end = (int(bounds[values.offset + place]) for place in (0, len(values)))
+    return begin == end or data.slice(begin, end - begin).to_pybytes().isascii()
+
+
 def _cased(kernel: Kernel, python: Callable[[str], str]) -> Callable[..., Kernel]:
     """Return Arrow's kernel for ASCII, and Python's function for all else: Arrow converts characters one by one."""
 
     def convert(values: pa.Array) -> pa.Array:
-        if pc.all(pc.string_is_ascii(values), min_count=0).as_py() is not False:
+        if _is_ascii(values):
             return kernel(values)
         return pa.array([None if text is None else python(text) for text in values.to_pylist()], values.type)
 
@@ -57,7 +68,7 @@ def _find(pattern: str, literal: bool) -> Kernel:
 
     def find(values: pa.Array) -> pa.Array:
         at = kernel(values, found)
-        if pc.all(pc.string_is_ascii(values), min_count=0).as_py() is False:  # Arrow counts bytes
+        if not _is_ascii(values):  # Arrow counts bytes
             texts = zip(values.to_pylist(), at.to_pylist(), strict=True)
             at = pa.array(
                 [place if text is None or place < 1 else len(text.encode()[:place].decode()) for text, place in texts], pa.int64()

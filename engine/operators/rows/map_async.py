@@ -18,6 +18,7 @@ from ...context import Context, Emit
 from ...functions.error_policy import ErrorPolicy, OnError, Refused, function_name
 from ...functions.retries import ONCE, Retries
 from ...functions.rows_encoder import RowsEncoder
+from ...functions.running_call import RunningCall
 from ..function import FunctionInstance, FunctionOperator
 
 
@@ -80,6 +81,9 @@ class MapAsyncInstance(FunctionInstance):
             batch = batch.take(places)
         for first, stop, rows in self.errors.encoded(self.encoder, results, np.arange(len(results) + 1), batch, emit):
             emit(batch.slice(first, stop - first).with_rows(rows))
+
+    def present_call(self) -> RunningCall | None:
+        return self._loop.present_call()
 
     def close(self) -> None:
         self._loop.close()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import time
+from contextlib import contextmanager
 
 import pytest
 from browsing import browser, complaints
 from playwright.sync_api import expect
 from test_page import PATIENCE, command
-from watching import pid, until
+from watching import figures_of, pid, until
 
 import evenflow as ef
 from evenflow.cli import main
@@ -52,6 +54,19 @@ def job(cluster, gate, rows):
     gate.touch()
     job.cancel()
     job.wait("60s")
+
+
+@contextmanager
+def running(flow, gate, **config):
+    """Run a flow until the block ends, and open the gate in the end."""
+    worker = ef.WorkerConfig(heartbeat_timeout="10m", keep="0s")
+    job = flow.run(config=ef.JobConfig(parallelism=1, worker=worker, **config))
+    try:
+        yield job
+    finally:
+        gate.touch()
+        job.cancel()
+        job.wait("60s")
 
 
 def strongest(job, kind):
@@ -106,3 +121,49 @@ def test_process_that_does_not_answer_is_named_until_it_goes_on(job, gate, rows)
     gate.touch()
     job.wait("120s")
     assert len(rows) == TOTAL
+
+
+@pytest.mark.timeout(400)
+def test_sink_that_holds_all_workers_before_it_back_is_named_and_not_their_wait_for_credit(cluster, gate, rows):
+    def store(row):
+        while not gate.exists():
+            time.sleep(0.05)
+
+    flow = ef.Dataflow("held-back")
+    numbers = flow.read(ef.generate(total=100_000, rows_per_batch=1_000, keys=10)).named("numbers")
+    counted = numbers.key_by("key").aggregate(n=ef.count()).named("counted")
+    counted.map(dict).parallelism(2).named("stored").write(ef.to_callback(store, name="database"))
+    network = ef.NetworkConfig(batch_rows=1_000, source_rows=1_000, credit_batches=2)
+    with running(flow, gate, network=network, metrics=ef.MetricsConfig(window="200ms"), combine=False) as job:
+        before = ("numbers", "counted", "stored")
+        until(lambda: all(figures_of(job, name)[0].backpressure > 0.5 for name in before), "all before it wait for credit")
+        until(lambda: function(job), "the sink is named")
+        (wait,) = job.status().waits_for
+        assert (wait.kind, wait.operator, wait.worker) == (WaitKind.FUNCTION, "database", "database-0")
+        assert wait.stack[0].partition(" (")[0] == "store"
+        gate.touch()
+        job.wait("120s")
+
+
+@pytest.mark.timeout(400)
+def test_coroutine_that_waits_for_an_answer_is_named_with_the_place_where_it_waits(cluster, gate, rows):
+    async def fetch(row):
+        if row["seq"] == 100:
+            await answer()
+        return row
+
+    async def answer():
+        while not gate.exists():  # noqa: ASYNC110 -- another process opens it
+            await asyncio.sleep(0.05)
+
+    flow = ef.Dataflow("awaiting")
+    flow.read(ef.generate(rate=2_000, total=TOTAL, keys=10)).map_async(fetch, timeout=None).named("fetched").write(ef.to_list(rows))
+    with running(flow, gate) as job:
+        wait = until(lambda: function(job), "the coroutine is named")
+        assert wait.operator == "fetched"
+        assert [frame.partition(" (")[0] for frame in wait.stack[:3]] == ["fetch", "answer", "sleep"]
+        assert f"({__file__}:" in wait.stack[1]
+        assert wait.text.startswith(f"operator `fetched` (worker {wait.worker}): {wait.stack[0]} has not returned for ")
+        gate.touch()
+        job.wait("120s")
+    assert sorted(row["seq"] for row in rows) == list(range(TOTAL))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from contextlib import contextmanager
+from time import monotonic
 
 import pytest
 from patience import patience
 
 import evenflow as ef
 from evenflow.actors.task.running_code import FRAMES, RunningCode
+from evenflow.engine.functions.running_call import RunningCall
+from evenflow.engine.operators.rows.map_async import MapAsyncInstance
 
 pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
 
@@ -94,6 +98,19 @@ class Standing:
         self.stand()
         return 1, row
 
+    async def blocking(self, row):
+        self.stand()
+        return row
+
+    async def awaiting(self, row):
+        await self.answer()
+        return row
+
+    async def answer(self):
+        while not self.leave.is_set():
+            self.inside.set()
+            await asyncio.sleep(0.01)
+
     def generated(self, partition, position):
         self.stand()
         yield {"k": 1}, 1
@@ -119,8 +136,14 @@ FLOWS = {
     "Standing.function": lambda flow, standing: items(flow).map(standing.function).named("slow"),
     "Standing.folded": lambda flow, standing: items(flow).key_by("k").stateful_map(standing.folded).named("slow"),
     "SlowTimer.on_timer": lambda flow, standing: items(flow).key_by("k").process(SlowTimer(standing)).named("slow"),
+    "Standing.blocking": lambda flow, standing: items(flow).map_async(standing.blocking).named("slow"),
+    "Standing.awaiting": lambda flow, standing: items(flow).map_async(standing.awaiting).named("slow"),
     "Standing.generated": lambda flow, standing: flow.read(ef.from_generator(standing.generated, name="slow")),
 }
+
+
+INSIDE = {"Standing.awaiting": "Standing.answer"}
+"""The second frames of the functions that don't stand in a call."""
 
 
 @pytest.mark.parametrize("function", FLOWS)
@@ -136,5 +159,20 @@ def test_operator_in_whose_function_a_task_stands_is_named_and_its_stack_begins_
         standing.leave.set()
     job.wait("60s")
     assert (wait.kind.value, wait.operator) == ("function", "slow")
-    assert [frame.partition(" (")[0] for frame in wait.stack[:2]] == [function, "Standing.stand"]
+    assert [frame.partition(" (")[0] for frame in wait.stack[:2]] == [function, INSIDE.get(function, "Standing.stand")]
     assert f"({__file__}:" in wait.stack[0]
+
+
+def test_batch_of_many_short_calls_is_long_but_none_of_them_is_named(monkeypatch):
+    monkeypatch.setattr("evenflow.actors.task.running_code.LONG_SECONDS", 0.0)
+    monkeypatch.setattr(MapAsyncInstance, "present_call", lambda _instance: RunningCall(monotonic() + 1_000.0, None))
+    flow, standing = ef.Dataflow("standing"), Standing()
+    FLOWS["Standing.awaiting"](flow, standing).write(ef.to_list([]))
+    job = flow.run(runtime="local")
+    try:
+        assert standing.inside.wait(ENOUGH)
+        (wait, *_) = job.status().waits_for
+    finally:
+        standing.leave.set()
+    job.wait("60s")
+    assert (wait.operator, wait.stack) == ("slow", ())

@@ -116,7 +116,8 @@ CASES = {
     "case": (when(A > 0).then("up").when(A < 0).then("down"), WHOLE, ["up", "down", None, "up"]),
     "case of numbers": (when(A > 0).then(A).otherwise(0.5), WHOLE, [7.0, 0.5, 0.5, 7.0]),
     "case that guards": (
-        when(B != 0).then(A // B).when(A > 1).then(A // (A - 2)).otherwise(-1), {"a": pa.array([1, 9, 3]), "b": pa.array([0, 3, 0])}, [-1, 3, 3],
+        when(B != 0).then(A // B).when(A > 1).then(A // (A - 2)).otherwise(-1), {"a": pa.array([1, 9, 3]), "b": pa.array([0, 3, 0])},
+        [-1, 3, 3],
     ),
     "cast": (A.cast("string"), WHOLE, ["7", "-7", None, "7"]),
     "cast to a decimal": (A.cast("decimal128(5, 2)"), WHOLE, [Decimal("7.00"), Decimal("-7.00"), None, Decimal("7.00")]),

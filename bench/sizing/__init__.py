@@ -1,0 +1,1 @@
+"""The needs of a job: processor time, memory, network and storage."""
