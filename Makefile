@@ -16,7 +16,7 @@ UV := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
 
-.PHONY: help install test check lint format api types doctest unit coverage cluster spark demo chaos chaos-kafka simulate bench docs pictures dist java browser promtool clean
+.PHONY: help install test check lint format api types doctest unit coverage cluster spark demo chaos chaos-kafka simulate bench docs pictures dist java browser promtool azurite clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -26,7 +26,7 @@ install: $(INSTALLED) ## the environment in .venv; PYTHON=... chooses the interp
 test: $(INSTALLED) java ## the first check, a few minutes: style, types, docstrings, unit tests, the most important tests on Ray and Spark
 	@$(BIN)/python .ci/parts.py test
 
-check: $(INSTALLED) java browser promtool ## all other tests: many seeds, benchmarks, chaos, hosts, the page in a browser
+check: $(INSTALLED) java browser promtool azurite ## all other tests: many seeds, benchmarks, chaos, hosts, the page in a browser
 	@$(BIN)/python .ci/parts.py check
 
 lint: $(INSTALLED) ## style, and changes of the public API that would break programs
@@ -47,7 +47,7 @@ types: $(INSTALLED) ## mypy --strict
 doctest: $(INSTALLED) ## the examples in docstrings
 	$(BIN)/python -m pytest tests/docstrings
 
-unit: $(INSTALLED) promtool ## all tests without Ray and Spark
+unit: $(INSTALLED) promtool azurite ## all tests without Ray and Spark
 	$(BIN)/python -m pytest tests/unit tests/simulation tests/project
 
 COVERAGE = $(BIN)/python -m coverage
@@ -124,6 +124,9 @@ browser:
 promtool:
 	@$(find_promtool)
 
+azurite:
+	@$(find_azurite)
+
 define make_environment
 new_enough() { "$$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }; \
 if new_enough "$(BIN)/python" && "$(BIN)/python" -m pip --version >/dev/null 2>&1; then exit 0; fi; \
@@ -185,4 +188,22 @@ if command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null; then \
 fi; \
 echo "The alert rules are tested by promtool of Prometheus, which was not found." >&2; \
 echo "Install Prometheus (on Debian and Ubuntu: sudo apt-get install prometheus), or set PROMTOOL to the path of promtool." >&2; exit 1
+endef
+
+AZURITE_VERSION := 3.37.0
+
+define find_azurite
+if [ -n "$${AZURITE:-}" ] && command -v node >/dev/null; then exit 0; fi; \
+if [ -x build/azurite-$(AZURITE_VERSION)/node_modules/.bin/azurite-blob ] && command -v node >/dev/null; then exit 0; fi; \
+if ! command -v npm >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+  apt-get update -q && apt-get install -q -y --no-install-recommends nodejs npm; \
+fi; \
+if command -v npm >/dev/null && command -v node >/dev/null; then \
+  rm -rf build/azurite.new && mkdir -p build/azurite.new; \
+  if npm install --silent --no-save --no-audit --no-fund --prefix build/azurite.new azurite@$(AZURITE_VERSION); then \
+    rm -rf build/azurite-$(AZURITE_VERSION) && mv build/azurite.new build/azurite-$(AZURITE_VERSION); exit 0; \
+  fi; \
+fi; \
+echo "Azure Blob Storage is tested by its emulator Azurite, which was not found. It needs Node.js and npm." >&2; \
+echo "Install these (on Debian and Ubuntu: sudo apt-get install nodejs npm), or set AZURITE to the path of its dist/src/blob/main.js." >&2; exit 1
 endef

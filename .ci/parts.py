@@ -35,7 +35,7 @@ UNIT, CLUSTER, SPARK, DOCSTRINGS = Path("tests/unit"), Path("tests/cluster"), Pa
 SIMULATION, PROJECT = Path("tests/simulation"), Path("tests/project")
 CONNECTORS = UNIT / "connectors"
 """Tests that sometimes wait for brokers, databases and servers."""
-PROGRAMS = [UNIT / "evenflow", UNIT / "s3", DOCSTRINGS]
+PROGRAMS = [UNIT / "evenflow", UNIT / "object_stores", DOCSTRINGS]
 """Tests of users' programs and of those in the documentation. They wait for jobs and processes."""
 
 SIMULATIONS = [

@@ -33,7 +33,8 @@ from .direct_file import DirectFile
 from .durable import make_folder, write_durably
 from .errors import CorruptStateError, StoreRefusedError
 from .files import StateFile, StateFileWriter, read_chunks
-from .store_errors import missing_package, translated
+from .object_stores import fresh_listing, has_folders, remove_files
+from .store_errors import store_error, translated, unusable
 
 MANIFEST = "manifest"
 VOID = "void"
@@ -41,9 +42,6 @@ VOID = "void"
 
 Listing = dict[int, list[str]]
 """The names of the files in the folder of each checkpoint."""
-
-_OBJECT_STORES = frozenset({"s3", "gs", "gcs", "az", "abfs"})
-"""Protocols of stores without folders: a request that makes one does nothing, and costs as much as any other."""
 
 _PREFIX = "checkpoint-"
 _TERMS = "terms"
@@ -65,9 +63,9 @@ def folder_names(url: str) -> list[str]:
     try:
         files, root = fsspec.core.url_to_fs(url)
     except (ImportError, ValueError) as error:
-        raise StoreRefusedError(f"{url} can't be used: {missing_package(url, error)}") from error
+        raise StoreRefusedError(f"{url} can't be used: {unusable(url, error)}") from error
     with suppress(FileNotFoundError), translated(url, "."):
-        entries = files.ls(root, detail=True, refresh=True) if files.exists(root) else []
+        entries = fresh_listing(files, root) if files.exists(root) else []
         return sorted(posixpath.basename(entry["name"].rstrip("/")) for entry in entries if entry["type"] == "directory")
     return []
 
@@ -94,11 +92,11 @@ class CheckpointStore:
         try:
             self._files, self._root = fsspec.core.url_to_fs(url)
         except (ImportError, ValueError) as error:
-            raise StoreRefusedError(f"{url} can't be used: {missing_package(url, error)}") from error
+            raise StoreRefusedError(f"{url} can't be used: {unusable(url, error)}") from error
+        except Exception as error:  # of any library, about its settings
+            raise store_error(error, url) from error
         self._local = isinstance(self._files, fsspec.implementations.local.LocalFileSystem)
-        self._has_folders = _OBJECT_STORES.isdisjoint(
-            (self._files.protocol,) if isinstance(self._files.protocol, str) else self._files.protocol
-        )
+        self._has_folders = has_folders(self._files)
 
     @property
     def local(self) -> bool:
@@ -189,7 +187,7 @@ class CheckpointStore:
         """List the claimed terms, ascending. Raises OSError."""
         folder = posixpath.join(self._root, _TERMS)
         with suppress(FileNotFoundError), self._reached(folder):
-            names = [posixpath.basename(path.rstrip("/")) for path in self._files.ls(folder, detail=False, refresh=True)]
+            names = [posixpath.basename(entry["name"].rstrip("/")) for entry in fresh_listing(self._files, folder)]
             return sorted(int(name) for name in names if name.isdigit())
         return []
 
@@ -227,9 +225,9 @@ class CheckpointStore:
             with suppress(OSError), self._reached(path):
                 self._files.rm_file(path)
         raise StoreRefusedError(
-            f"{self.url}: this store replaces an object that it should create only if there is none (S3: If-None-Match), so it can't "
-            "keep two runs of a job apart: use one that honours it, such as AWS S3, Google Cloud Storage or a recent MinIO, or a folder "
-            "that all nodes mount"
+            f"{self.url}: this store replaces an object that it should create only if there is none (S3 and Azure: If-None-Match, Google: "
+            "ifGenerationMatch), so it can't keep two runs of a job apart: use one that honours it, such as AWS S3, Google Cloud "
+            "Storage, Azure Blob Storage or a recent MinIO, or a folder that all nodes mount"
         )
 
     def _term(self, term: int) -> str:
@@ -245,7 +243,7 @@ class CheckpointStore:
     def occupied(self) -> bool:
         """True if the store's own folder has any file. Raises OSError."""
         with self._reached(self._root):
-            return bool(self._files.exists(self._root) and self._files.ls(self._root, detail=False, refresh=True))
+            return bool(self._files.exists(self._root) and fresh_listing(self._files, self._root))
 
     def reserve(self, owner: bytes) -> bool:
         """Empty the store's own folder for `owner`, whose name it then holds; return False if it has files of another.
@@ -284,7 +282,7 @@ class CheckpointStore:
                     self._files.rm(folder, recursive=True)
                     continue
                 if paths := [posixpath.join(folder, name) for name in left if name != MANIFEST]:
-                    self._files.rm(paths)
+                    remove_files(self._files, paths)
 
     def copy(self, checkpoint: int, entries: Iterable[StateFile], target: CheckpointStore, number: int) -> None:
         """Copy state files to checkpoint `number` of another store. Raises OSError, and CorruptStateError if one is missing."""
@@ -353,7 +351,8 @@ class CheckpointStore:
     def listing(self) -> Listing:
         """Return the names in each checkpoint's folder, by one listing, because a chain may span a hundred folders."""
         found: dict[int, list[str]] = {}
-        with self._reached(self._root):
+        paths: Iterable[str] = ()
+        with suppress(FileNotFoundError), self._reached(self._root):
             self._files.invalidate_cache(self._root)
             # Without a depth, an object store lists a thousand objects with one request, and with one it takes a request a folder.
             paths = self._files.find(self._root, **({"maxdepth": 2, "withdirs": True} if self._has_folders else {}))

@@ -28,8 +28,16 @@ _REFUSED = frozenset(
 _NOT_THERE = (FileNotFoundError, FileExistsError)
 """Errors that are answers, not faults."""
 
-_WRONG_USE = ("NoCredentialsError", "PartialCredentialsError", "ParamValidationError", "ProfileNotFound", "NoRegionError")
-"""botocore's errors about its settings, by name: the package may not be installed."""
+_WRONG_USE = frozenset(
+    {
+        "NoCredentialsError", "PartialCredentialsError", "ParamValidationError", "ProfileNotFound", "NoRegionError",
+        "DefaultCredentialsError", "ClientAuthenticationError", "CredentialUnavailableError",
+    }
+)  # fmt: skip
+"""Errors of botocore, google-auth and azure about their settings, by name: the packages may not be installed."""
+
+_FORBIDDEN = "Forbidden: "
+"""The beginning of gcsfs's OSError for status 403, which has no error number."""
 
 _PRECONDITION = 412
 """The HTTP status for creating an object that exists already."""
@@ -64,17 +72,19 @@ def store_error(error: Exception, where: str) -> StoreError:
     return kind(f"{where}: {type(error).__name__}: {error}")
 
 
-def _is_refusal(error: Exception) -> bool:
+def _is_refusal(error: BaseException) -> bool:
+    if type(error) is RuntimeError and error.__cause__ is not None:
+        return _is_refusal(error.__cause__)  # adlfs wraps errors of uploads and removals
     if (status := _status(error)) is not None:
         return 400 <= status < 500 and status not in _LATER
     if isinstance(error, TimeoutError):
         return False
     if isinstance(error, OSError):
-        return isinstance(error, PermissionError) or error.errno in _REFUSED
+        return isinstance(error, PermissionError) or error.errno in _REFUSED or str(error).startswith(_FORBIDDEN)
     return isinstance(error, (ImportError, NotImplementedError, TypeError, ValueError)) or type(error).__name__ in _WRONG_USE
 
 
-def _status(error: Exception) -> int | None:
+def _status(error: BaseException) -> int | None:
     """Return the HTTP status of an error, None if it has none."""
     answer: Any = getattr(error, "response", None)
     if isinstance(answer, dict):  # botocore's
@@ -84,21 +94,23 @@ def _status(error: Exception) -> int | None:
     return int(found) if found is not None and str(found).isdigit() else None
 
 
-def missing_package(url: str, error: Exception) -> str:
-    """Return what to do about a protocol that can't be opened: the error of fsspec's registry, and how its package is installed."""
+def unusable(url: str, error: Exception) -> str:
+    """Return what to do about a URL that can't be opened: the error of fsspec or of the store's package, and the remedy."""
     protocol = url.partition("://")[0]
     if isinstance(error, ImportError):
         return f"{error}: {_INSTALL.get(protocol, f'pip install the package of fsspec for {protocol}://')}"
-    return f"{error}: expected a folder, or a URL such as s3://bucket/folder"
+    if str(error).startswith("Protocol not known"):
+        return f"{error}: expected a folder, or a URL such as s3://bucket/folder"
+    return f"{error}: check the URL, and the settings of fsspec for {protocol}://"
 
 
 _INSTALL = {
     "s3": "pip install 'evenflow[s3]'",
     "s3a": "pip install 'evenflow[s3]'",
-    "gs": "pip install gcsfs",
-    "gcs": "pip install gcsfs",
-    "abfs": "pip install adlfs",
-    "abfss": "pip install adlfs",
-    "az": "pip install adlfs",
+    "gs": "pip install 'evenflow[gcs]'",
+    "gcs": "pip install 'evenflow[gcs]'",
+    "abfs": "pip install 'evenflow[azure]'",
+    "abfss": "pip install 'evenflow[azure]'",
+    "az": "pip install 'evenflow[azure]'",
 }
 """The packages of common protocols."""

@@ -15,7 +15,7 @@ import glob
 import io
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from os import PathLike
@@ -24,7 +24,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 from ...engine.errors import ConnectorError, FlowError
 from ...engine.secrets import revealed_url
-from ...state.store_errors import missing_package, translated
+from ...state.object_stores import is_azure
+from ...state.store_errors import translated, unusable
 
 _LOCAL = ("file://", "local://")
 
@@ -113,7 +114,7 @@ def checked_url(url: str, operator: str) -> str:
     try:
         fsspec.get_filesystem_class(protocol)
     except (ValueError, ImportError) as error:
-        raise FlowError(f"operator `{operator}`: {protocol}:// can't be used: {missing_package(url, error)}") from error
+        raise FlowError(f"operator `{operator}`: {protocol}:// can't be used: {unusable(url, error)}") from error
     return url if url.endswith("://") else url.rstrip("/")
 
 
@@ -124,7 +125,6 @@ def listed(url: str) -> list[RemoteFile]:
     Returns an empty list if there is nothing. Raises OSError.
     """
     with reached(url) as (files, path):
-        prefix = _prefix(files, url, path)
         if glob.has_magic(path):
             matches = files.glob(path, detail=True)
             folders = [name for name, info in matches.items() if info["type"] == "directory" and not _hidden(name)]
@@ -132,8 +132,10 @@ def listed(url: str) -> list[RemoteFile]:
         else:
             folders, found = [path], {}
         for folder in folders:
-            found |= files.find(folder, detail=True)
-        return sorted(RemoteFile(prefix + name, _changed(files, info), int(info["size"])) for name, info in found.items())
+            below = files.find(folder, detail=True)
+            found |= below if isinstance(below, dict) else {name: files.info(name) for name in below}  # adlfs: a file itself is a list
+        named = _naming(files, url, path)
+        return sorted(RemoteFile(named(name), _changed(files, info), int(info["size"])) for name, info in found.items())
 
 
 def look_at_remote(url: str) -> RemoteFile | None:
@@ -215,10 +217,16 @@ def reached(url: str, what: str = "file system", *, fresh: bool = True) -> Itera
             raise
 
 
-def _prefix(files: Any, url: str, path: str) -> str:
-    """Return the prefix that turns a path of the file system into a URL like this one."""
+def _naming(files: Any, url: str, path: str) -> Callable[[str], str]:
+    """Return the function that turns a path of the file system into a URL like this one."""
     below = path.rstrip("/")
-    return url.removesuffix(below) if url.endswith(below) else str(files.unstrip_protocol(below)).removesuffix(below)
+    if url.endswith(below):
+        return (url.removesuffix(below)).__add__
+    protocol, _, rest = url.partition("://")
+    host = rest.partition("/")[0]
+    if is_azure(files) and "@" in host:  # abfs://container@account.dfs.core.windows.net/path
+        return lambda name: f"{protocol}://{host}{name.removeprefix(host.partition('@')[0])}"
+    return str(files.unstrip_protocol(below)).removesuffix(below).__add__
 
 
 def _changed(files: Any, info: Mapping[str, Any]) -> int:

@@ -15,6 +15,8 @@ from typing import Any, BinaryIO, TypeVar, cast
 from urllib.parse import quote
 
 from ...engine.errors import ConnectorError
+from ...state.object_stores import fresh_listing, remove_files
+from .copies import copy_object, is_copied
 from .part_store import Needed, Owner, PartId, PartStore, missing, prepared_names, truncated
 from .remote import reached
 from .upload import Upload
@@ -45,14 +47,14 @@ class RemoteParts(PartStore):
         probe = f"{STAGING}/{self.owner.start}.probe"
         with reached(self.url, probe) as (files, root):
             files.pipe_file(f"{root}/{probe}", b"evenflow")
-            files.cp_file(f"{root}/{probe}", f"{root}/{probe}.copy")
+            copy_object(files, f"{root}/{probe}", f"{root}/{probe}.copy")
             for path in (probe, f"{probe}.copy"):
                 files.rm_file(f"{root}/{path}")
 
     def top(self) -> list[str]:
         with reached(self.url, "list") as (files, root):
             try:
-                found = [entry["name"].rstrip("/") for entry in files.ls(root, detail=True, refresh=True)]
+                found = [entry["name"].rstrip("/") for entry in fresh_listing(files, root)]
             except FileNotFoundError:
                 return []
         names = sorted(posixpath.basename(name) for name in found if name != root)
@@ -66,7 +68,7 @@ class RemoteParts(PartStore):
             for first in range(0, len(paths), 1000):
                 some = [f"{root}/{path}" for path in paths[first : first + 1000]]
                 try:
-                    files.rm(some)
+                    remove_files(files, some)
                 except FileNotFoundError:
                     for path in some:
                         with contextlib.suppress(FileNotFoundError):
@@ -95,9 +97,11 @@ class RemoteParts(PartStore):
         if not parts:
             return
         there = self._finals([part["final"] for part in parts])
-        for part in parts:
-            if part["final"] in there:
-                self._check(part["final"], there[part["final"]], part["size"])
+        for part in [part for part in parts if part["final"] in there]:
+            if not self._is_copied(part["final"]):
+                del there[part["final"]]
+            elif there[part["final"]] != part["size"]:
+                self._check_committed(part)
         staged = [part for part in parts if part["final"] not in there]
         _at_once(self._check_staged, staged)
         _at_once(self._copy, staged)
@@ -139,9 +143,7 @@ class RemoteParts(PartStore):
         """List the staging folders of this operator that name `job` as their owner, of all runs."""
         with reached(self.url, STAGING) as (files, root):
             try:
-                found = [
-                    posixpath.basename(entry["name"].rstrip("/")) for entry in files.ls(f"{root}/{STAGING}", detail=True, refresh=True)
-                ]
+                found = [posixpath.basename(entry["name"].rstrip("/")) for entry in fresh_listing(files, f"{root}/{STAGING}")]
             except FileNotFoundError:
                 return []
             owned = []
@@ -192,9 +194,13 @@ class RemoteParts(PartStore):
     def _copy(self, part: Mapping[str, Any]) -> None:
         with reached(self.url, part["final"], fresh=False) as (files, root):
             try:
-                files.cp_file(f"{root}/{part['prepared']}", f"{root}/{part['final']}")
+                copy_object(files, f"{root}/{part['prepared']}", f"{root}/{part['final']}")
             except FileNotFoundError:
                 self._check_committed(part)
+
+    def _is_copied(self, path: str) -> bool:
+        with reached(self.url, path) as (files, root):
+            return is_copied(files, f"{root}/{path}")
 
     def _check_committed(self, part: Mapping[str, Any]) -> None:
         """Return if the part has its final name: a process that was replaced may just have committed it. Else it is missing."""

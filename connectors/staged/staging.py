@@ -21,7 +21,7 @@ import io
 import os
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +31,8 @@ import pyarrow as pa
 from ...state.durable import make_folder, sync_folder
 from ...state.errors import CorruptStateError
 from ...state.files import StateFile, StateFileWriter, read_chunks
+from ...state.object_stores import fresh_listing, has_folders
+from ...state.store_errors import translated
 
 _ENDING, _HIDDEN = ".staged", ".inprogress"
 
@@ -100,7 +102,7 @@ class Staging:
         """Write a new file durably. Raises OSError."""
         name, payload = stem + _ENDING, 0
         try:
-            with self._new(name) as file:
+            with self._reached(name), self._new(name) as file:
                 writer = StateFileWriter(file, name)
                 for batch in rows:
                     writer.write(batch)
@@ -127,22 +129,23 @@ class Staging:
         Raises CorruptStateError before the first row if the file is missing or was changed, and OSError.
         """
         try:
-            data = self._files.cat_file(posixpath.join(self._root, file.name))
+            with self._reached(file.name):
+                data = self._files.cat_file(posixpath.join(self._root, file.name))
         except FileNotFoundError as error:
             raise CorruptStateError(f"{posixpath.join(self.url, file.name)} is missing") from error
         return read_chunks(io.BytesIO(data), StateFile(file.name, file.size, file.checksum, file.rows))
 
     def names(self, run: str) -> list[str]:
         """List the sealed files of a run. Raises OSError."""
-        with suppress(FileNotFoundError):
-            found = [posixpath.basename(path) for path in self._files.ls(self._root, detail=False, refresh=True)]
+        with suppress(FileNotFoundError), self._reached("list"):
+            found = [posixpath.basename(entry["name"]) for entry in fresh_listing(self._files, self._root)]
             return sorted(name for name in found if name.startswith(f"{run}-") and name.endswith(_ENDING))
         return []
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove sealed files; missing ones count as removed. Raises OSError."""
         for name in names:
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError), self._reached(name):
                 self._files.rm_file(posixpath.join(self._root, name))
 
     def abandon(self, names: Iterable[str]) -> None:
@@ -164,8 +167,13 @@ class Staging:
         if self._local:
             make_folder(Path(self._root))
             return self._path(f".{name}{_HIDDEN}").open("xb")
-        self._files.makedirs(self._root, exist_ok=True)
+        if has_folders(self._files):
+            self._files.makedirs(self._root, exist_ok=True)
         return self._files.open(posixpath.join(self._root, name), "wb")
+
+    def _reached(self, what: str) -> AbstractContextManager[None]:
+        """Translate errors of a remote file system in the block."""
+        return nullcontext() if self._local else translated(self.url, what)
 
     def _path(self, name: str) -> Path:
         return Path(self._root, name)

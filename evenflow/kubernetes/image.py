@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 TEMPLATE = Path(__file__).with_name("Dockerfile")
-EXTRAS = {"s3": "s3", "s3a": "s3"}
+EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "abfs": "azure", "abfss": "azure", "az": "azure"}
 """The extra of evenflow that a checkpoint's URL needs, by its scheme."""
 
 REQUIREMENTS = "requirements.txt"

@@ -1,47 +1,54 @@
-"""A proxy in front of an S3 server that injects faults: the server seems overloaded, cut off, slow, or to lack a feature."""
+"""A proxy in front of an object store that injects faults: the store seems overloaded, cut off, slow, or to lack a feature."""
 
 from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-HOP = {"connection", "transfer-encoding", "content-length", "expect", "host"}
+from store_requests import CONDITIONS, Request, without_condition
+
+HOP = {"connection", "transfer-encoding", "content-length", "expect"}
 ERROR = "<?xml version='1.0'?><Error><Code>{}</Code><Message>injected</Message></Error>"
+
+Understand = Callable[[str, str, Mapping[str, str], bytes], Request]
+"""Says what a request is, of a method, a URL, headers with names in small letters, and a body."""
 
 
 @dataclass
 class Fault:
-    """`kind`: overloaded (503), denied (403), cut (no answer, and nothing done), lost (done, and no answer), slow, or careless (without
-    the condition that an object is only created). For the next `times` requests whose method and path `applies` to.
+    """`kind`: overloaded (503), denied (403), cut (no answer, and nothing done), lost (done, and no answer), slow, careless (without
+    the condition that an object is only created), or pending or failed (Azure says so of a
+    copy). For the next `times` requests that `applies`
+    is true of.
     """
 
     kind: str
-    applies: Callable[[str, str], bool] = lambda method, path: True
+    applies: Callable[[Request], bool] = lambda request: True
     times: int = 1 << 30
-    met: list[str] = field(default_factory=list)
+    met: list[Request] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.held = threading.Event()
         """Ends what a slow proxy waits for."""
 
-    def meets(self, method: str, path: str) -> bool:
-        if len(self.met) >= self.times or not self.applies(method, path):
+    def meets(self, request: Request) -> bool:
+        if len(self.met) >= self.times or not self.applies(request):
             return False
-        self.met.append(f"{method} {path}")
+        self.met.append(request)
         return True
 
 
 class Proxy(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, upstream: int) -> None:
+    def __init__(self, protocol: str, understand: Understand) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.upstream, self.fault = upstream, Fault("none", times=0)
+        self.protocol, self.understand, self.upstream, self.fault = protocol, understand, 0, Fault("none", times=0)
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
 
     @property
@@ -59,7 +66,8 @@ class _Handler(BaseHTTPRequestHandler):
     def answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         fault = self.server.fault
-        kind = fault.kind if fault.meets(self.command, self.path) else ""
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        kind = fault.kind if fault.meets(self.server.understand(self.command, self.path, headers, body)) else ""
         if kind == "cut":
             self._hang_up()
         elif kind == "overloaded":
@@ -72,17 +80,20 @@ class _Handler(BaseHTTPRequestHandler):
             self._forward(body, kind)
 
     def _forward(self, body: bytes, kind: str) -> None:
-        drop = HOP | ({"if-none-match"} if kind == "careless" else set())
+        drop, url = (HOP | CONDITIONS, without_condition(self.path)) if kind == "careless" else (HOP, self.path)
         upstream = HTTPConnection("127.0.0.1", self.server.upstream, timeout=30)
         headers = {name: value for name, value in self.headers.items() if name.lower() not in drop}
-        upstream.request(self.command, self.path, body, headers)
+        upstream.request(self.command, url, body, headers)
         answer = upstream.getresponse()
         data = answer.read()
         upstream.close()
         if kind == "lost":
             self._hang_up()
         else:
-            self._say(answer.status, data, answer.getheaders())
+            given = answer.getheaders()
+            if kind in ("pending", "failed"):
+                given = [(name, value) for name, value in given if name.lower() != "x-ms-copy-status"] + [("x-ms-copy-status", kind)]
+            self._say(answer.status, data, given)
 
     def _say(self, status: int, data: bytes, headers=(("Content-Type", "application/xml"),)) -> None:
         self.send_response_only(status)

