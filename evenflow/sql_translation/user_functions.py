@@ -34,6 +34,8 @@ class UserFunction:
 
 def checked_functions(functions: Mapping[str, Any] | None) -> dict[str, UserFunction]:
     """Return the functions by their names in capitals. Raises FlowError for a wrong one, and for the name of a function of SQL."""
+    if functions is not None and not isinstance(functions, Mapping):
+        raise FlowError(f"sql(functions={functions!r:.100}): expected a dict from names to functions")
     found: dict[str, UserFunction] = {}
     for name, given in (functions or {}).items():
         place = f"sql(functions={{{name!r}: ...}})"
