@@ -6,8 +6,6 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-import pyarrow.compute as pc
-
 import evenflow as ef
 
 Build = Callable[[ef.Stream], ef.Stream]
@@ -36,7 +34,7 @@ FIRST: dict[str, Callable[[], Any]] = {
     "last": lambda: ef.last("place"),
     "kinds": lambda: ef.count_distinct("cents"),
     "middle": lambda: ef.median("cents"),
-    "total": lambda: ef.sum("amount", where=pc.field("cents") > 0),
+    "total": lambda: ef.sum("amount", where=ef.col("cents") > 0),
 }
 NUMBERS = ("count", "sum", "most", "least", "kinds", "middle", "total")
 GROUPS = ("count", "most", "last", "kinds")
@@ -51,13 +49,13 @@ def functions_of(numbers: Random, column: str) -> dict[str, Any]:
         "variance": ef.variance(column),
         "spread": ef.stddev(column),
         "known": ef.count(column),
-        "some": ef.count(where=pc.field(column) > 2),
+        "some": ef.count(where=ef.col(column) > 2),
         "least": ef.min(column),
         "most": ef.max(column),
         "kinds": ef.count_distinct(column),
         "middle": ef.median(column),
         "best": ef.top(2, by=column, columns=[column]),
-        "above": ef.sum(column, where=pc.field(column) > 1),
+        "above": ef.sum(column, where=ef.col(column) > 1),
     }
     chosen = numbers.sample(sorted(possible), numbers.randrange(1, 4))
     return {"count": ef.count(), **{name: possible[name] for name in chosen}}
@@ -73,13 +71,13 @@ def between(numbers: Random, column: str) -> Build:
     return numbers.choice(
         (
             lambda stream: stream,
-            lambda stream: stream.filter(pc.field(column) > limit),
+            lambda stream: stream.filter(ef.col(column) > limit),
             lambda stream: stream.filter(large),
             lambda stream: stream.map(lambda row: {**row, "more": 1}),
             lambda stream: stream.flat_map(lambda row: [row] * (1 + large(row))),
             lambda stream: stream.rename(**{column: "renamed"}).rename(renamed=column),
             lambda stream: stream.cast({column: "float64"}),
-            lambda stream: stream.union(stream.filter(pc.field(column) > limit)),
+            lambda stream: stream.union(stream.filter(ef.col(column) > limit)),
         )
     )
 
