@@ -23,8 +23,8 @@ from store_proxy import Proxy
 from store_requests import azure, google, s3
 
 BUCKET = "bucket"
-AZURITE = Path(__file__).parents[3] / "build" / "azurite" / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
-"""The path to which `make azurite` installs it."""
+INSTALLED = sorted(Path(__file__).parents[3].glob("build/azurite-*/node_modules/azurite/dist/src/blob/main.js"))
+"""The programs of Azurite that `make azurite` has installed, the newest version last."""
 
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="  # Azurite's own, which is public
@@ -50,7 +50,7 @@ def s3_store() -> Iterator[Proxy]:
 def azure_store() -> Iterator[Proxy]:
     from azure.storage.blob import BlobServiceClient
 
-    program = os.environ.get("AZURITE") or (str(AZURITE) if AZURITE.is_file() else None)
+    program = os.environ.get("AZURITE") or (str(INSTALLED[-1]) if INSTALLED else None)
     if program is None or shutil.which("node") is None:
         pytest.fail("no Azurite: `make azurite` installs it, which needs Node.js; or set AZURITE to the path of its dist/src/blob/main.js")
     options = [
