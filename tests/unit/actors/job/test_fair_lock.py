@@ -65,7 +65,7 @@ def test_an_error_releases_the_lock():
 
 
 def test_thread_that_is_interrupted_while_it_waits_leaves_the_queue():
-    lock, go, last = FairLock(), threading.Event(), []
+    lock, go, over, last = FairLock(), threading.Event(), threading.Event(), []
 
     def hold():
         with lock:
@@ -73,7 +73,9 @@ def test_thread_that_is_interrupted_while_it_waits_leaves_the_queue():
 
     def interrupt():
         until(lambda: lock._waiting)
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        while lock._waiting and not over.is_set():  # a signal just before the thread blocks is noticed when the next one wakes it
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            over.wait(patience(2))
 
     holder, interrupter = threading.Thread(target=hold), threading.Thread(target=interrupt)
     holder.start()
@@ -81,6 +83,7 @@ def test_thread_that_is_interrupted_while_it_waits_leaves_the_queue():
     interrupter.start()
     with pytest.raises(KeyboardInterrupt), lock:
         last.append("never")
+    over.set()
     assert not lock._waiting
     go.set()
     with lock:

@@ -267,7 +267,7 @@ def test_folder_that_is_not_empty_needs_a_decision(files):
     [
         ("nothing://bucket/out", r"nothing:// can't be used: Protocol not known: nothing"),
         ("memory://bucket/*", r"expected the URL of a folder, without \* \? \[ \] #"),
-        ("gs://bucket/out", r"gs:// can't be used: .*pip install"),
+        ("oss://bucket/out", r"oss:// can't be used: .*pip install"),
     ],
 )
 def test_url_that_is_no_folder_is_refused(url, message):

@@ -49,7 +49,7 @@ def test_delta_sink_refuses_every_other_url_when_the_flow_is_written(tmp_path, u
 FILE_SINKS = [ef.write_parquet, ef.write_csv, ef.write_json]
 
 
-@pytest.mark.parametrize("url", ["gs://bucket/out", "ss3://bucket/out", "S3://bucket/out"])
+@pytest.mark.parametrize("url", ["oss://bucket/out", "ss3://bucket/out", "S3://bucket/out"])
 @pytest.mark.parametrize("sink", FILE_SINKS, ids=lambda sink: sink.__name__)
 def test_file_sink_refuses_an_unknown_protocol_and_one_whose_package_is_missing(tmp_path, sink, url):
     with pytest.raises(
@@ -113,7 +113,7 @@ def test_checkpoint_folder_that_no_file_system_opens_is_refused(tmp_path, url, s
 
 
 @pytest.mark.parametrize(
-    ("protocol", "module", "remedy"), [("s3", "s3fs", r"pip install 'evenflow\[s3\]'"), ("gs", "gcsfs", "pip install gcsfs")]
+    ("protocol", "module", "remedy"), [("s3", "s3fs", r"pip install 'evenflow\[s3\]'"), ("gs", "gcsfs", r"pip install 'evenflow\[gcs\]'")]
 )
 def test_package_that_is_missing_is_named(monkeypatch, protocol, module, remedy):
     monkeypatch.setitem(sys.modules, module, None)
