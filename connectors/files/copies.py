@@ -5,7 +5,6 @@ Azure may continue a copy after its answer, and shows an empty object until the 
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from ...state.object_stores import is_azure
@@ -56,6 +55,8 @@ async def _copy_in_azure(files: Any, source: str, target: str) -> None:
 
 async def _settled(files: Any, path: str, status: str | None) -> str | None:
     """Return the status of the newest copy to a blob once it is no longer pending; None if it was never copied to."""
+    import asyncio  # takes long to load, and only Azure needs it
+
     container, blob, _ = files.split_path(path)
     async with files.service_client.get_blob_client(container, blob) as client:
         for pause in PAUSES:
