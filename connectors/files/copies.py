@@ -18,9 +18,7 @@ def copy_object(files: Any, source: str, target: str) -> None:
     Azure.
     """
     if is_azure(files):
-        from fsspec.asyn import sync
-
-        sync(files.loop, _copy_in_azure, files, source, target)
+        _awaited(files, _copy_in_azure, source, target)
     else:
         files.cp_file(source, target)
 
@@ -32,9 +30,18 @@ def is_copied(files: Any, path: str) -> bool:
     """
     if not is_azure(files):
         return True
-    from fsspec.asyn import sync
+    return _awaited(files, _settled, path, "pending") in ("success", None)
 
-    return bool(sync(files.loop, _settled, files, path, "pending") in ("success", None))
+
+def _awaited(files: Any, function: Any, *arguments: Any) -> Any:
+    """Return the result of a coroutine function in the file system's loop. fsspec's error for a TimeoutError has no text."""
+    from fsspec.asyn import sync
+    from fsspec.exceptions import FSTimeoutError
+
+    try:
+        return sync(files.loop, function, files, *arguments)
+    except FSTimeoutError as error:
+        raise TimeoutError(str(error.__cause__ or error)) from error
 
 
 async def _copy_in_azure(files: Any, source: str, target: str) -> None:
