@@ -239,11 +239,12 @@ class CheckpointStore:
             return bytes(self._files.cat_file(path))
         return None
 
-    @property
-    def occupied(self) -> bool:
-        """True if the store's own folder has any file. Raises OSError."""
-        with self._reached(self._root):
-            return bool(self._files.exists(self._root) and fresh_listing(self._files, self._root))
+    def names(self) -> list[str]:
+        """List the files and folders in the store's own folder, in alphabetical order. Raises OSError."""
+        with suppress(FileNotFoundError), self._reached(self._root):
+            if self._files.exists(self._root):
+                return sorted(posixpath.basename(entry["name"].rstrip("/")) for entry in fresh_listing(self._files, self._root))
+        return []
 
     def reserve(self, owner: bytes) -> bool:
         """Empty the store's own folder for `owner`, whose name it then holds; return False if it has files of another.
@@ -251,7 +252,7 @@ class CheckpointStore:
         Raises OSError.
         """
         path = posixpath.join(self._root, _OWNER)
-        if self.occupied:
+        if self.names():
             if self._read(path) != owner:
                 return False
             with self._reached(self._root):

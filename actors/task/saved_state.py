@@ -358,8 +358,8 @@ class SavedState:
         assert self._store is not None
         try:
             target = CheckpointStore(path)
-            if not (target.reserve(self._claim.start.encode()) if again else not target.occupied):
-                return f"{path} is not empty: give the savepoint its own folder"
+            if not (target.reserve(self._claim.start.encode()) if again else not target.names()):
+                return f"{path} is not empty, it has {', '.join(target.names()[:3])}: give the savepoint its own folder"
             self._store.copy(manifest.checkpoint, manifest.files, target, SAVEPOINT)
             target.complete(SAVEPOINT, manifest.as_savepoint().to_bytes())
         except Exception as error:  # noqa: BLE001 -- a file system's library may raise anything, and somebody waits for the savepoint

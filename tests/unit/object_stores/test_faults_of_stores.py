@@ -25,7 +25,7 @@ def manifest(checkpoint):
 def test_manifests_and_claims_are_created_once(url):
     saved = CheckpointStore(url)
     saved.check_create_only()
-    assert (saved.claims(), saved.completed(), saved.occupied) == ([], [], False)
+    assert (saved.claims(), saved.completed(), saved.names()) == ([], [], [])
     saved.claim(1, b"first")
     saved.complete(3, b"the first")
     for again in (lambda: saved.claim(1, b"second"), lambda: saved.complete(3, b"the second")):

@@ -31,7 +31,7 @@ def values(store, checkpoint, entry):
 
 def test_nothing_has_been_saved_at_first(store):
     assert store.completed() == []
-    assert not store.occupied
+    assert store.names() == []
 
 
 def test_checkpoint_counts_once_its_manifest_is_there(store):
@@ -41,7 +41,7 @@ def test_checkpoint_counts_once_its_manifest_is_there(store):
     assert store.completed() == [3]
     assert store.manifest(3) == b"manifest of 3"
     assert values(store, 3, entry) == [1, 2]
-    assert store.occupied
+    assert store.names() == ["checkpoint-00000003"]
 
 
 def test_manifest_that_is_withdrawn_never_was(store):

@@ -260,7 +260,7 @@ def test_savepoint_that_can_not_be_copied_says_why_and_its_checkpoint_is_kept_no
     job = Stored(tmp_path / "saved", kept=1)
     assert job.perform(CopySavepoint(str(tmp_path / "savepoint"), job.save(1))) is None
     answer = job.later.get(timeout=PATIENCE)
-    assert answer == SavepointCopied(1, f"{tmp_path / 'savepoint'} is not empty: give the savepoint its own folder")
+    assert answer == SavepointCopied(1, f"{tmp_path / 'savepoint'} is not empty, it has mine: give the savepoint its own folder")
     job.save(2)
     assert CheckpointStore(f"{tmp_path}/saved/f").completed() == [2]
 
