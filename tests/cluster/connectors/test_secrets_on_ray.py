@@ -21,12 +21,12 @@ import psycopg
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from moto import settings
-from moto.server import ThreadedMotoServer
 from patience import patience
 from ports import free_port, listens
 from postgres_server import postgres_server
 from ray_node import ray_node
 from ray_settings import RAY_SETTINGS
+from s3_server import BUCKET, s3_server
 from watching import SUPPORT, processes_of, until
 
 from evenflow.bench.kafka import broker
@@ -88,13 +88,8 @@ def variables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[st
             made.result(PATIENCE)
         postgres = servers.enter_context(postgres_server())
         only_with_a_password(postgres.url)
-        store = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-        store.start()
-        servers.callback(store.stop)
-        endpoint = "http://{}:{}".format(*store.get_host_and_port())
+        endpoint = servers.enter_context(s3_server())
         keys = {"AWS_ACCESS_KEY_ID": "me", "AWS_DEFAULT_REGION": "us-east-1", "AWS_ENDPOINT_URL": endpoint}
-        login = {"aws_access_key_id": "me", "aws_secret_access_key": "x", "region_name": "us-east-1", "endpoint_url": endpoint}
-        boto3.client("s3", **login).create_bucket(Bucket="bucket")
         gcs = free_port()
         settings = {"TMPDIR": str(own), **RAY_SETTINGS, **keys, **SECRETS}
         named = {"KAFKA": kafka, "PG_FOLDER": postgres.url.partition("host=")[2]}
@@ -108,7 +103,7 @@ def variables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[st
 
 def objects_of(endpoint: str) -> dict[str, bytes]:
     login: dict[str, Any] = {"aws_access_key_id": "me", "aws_secret_access_key": "x", "region_name": "us-east-1"}
-    bucket = boto3.resource("s3", endpoint_url=endpoint, **login).Bucket("bucket")
+    bucket = boto3.resource("s3", endpoint_url=endpoint, **login).Bucket(BUCKET)
     return {each.key: each.get()["Body"].read() for each in bucket.objects.all()}
 
 

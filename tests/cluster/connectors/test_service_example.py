@@ -23,12 +23,12 @@ import psycopg
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from moto.server import ThreadedMotoServer
 from patience import patience
 from ports import free_port, listens
 from postgres_server import postgres_server
 from ray_node import ray_node
 from ray_settings import RAY_SETTINGS
+from s3_server import BUCKET, s3_server
 from watching import processes_of, until
 
 from evenflow.bench.kafka import broker
@@ -113,14 +113,11 @@ def service(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
         with psycopg.connect(postgres.url, autocommit=True) as connection:
             connection.execute("CREATE ROLE shop LOGIN SUPERUSER")
             connection.execute(TABLE)
-        store = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-        store.start()
-        servers.callback(store.stop)
         keys = {"AWS_ACCESS_KEY_ID": "me", "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_DEFAULT_REGION": "us-east-1"}
-        endpoint = "http://{}:{}".format(*store.get_host_and_port())
+        endpoint = servers.enter_context(s3_server())
         for name, value in keys.items():
             monkeypatch.setenv(name, value)
-        bucket = boto3.resource("s3", endpoint_url=endpoint).create_bucket(Bucket="bucket")
+        bucket = boto3.resource("s3", endpoint_url=endpoint).Bucket(BUCKET)
         gcs = free_port()
         place = {"TMPDIR": str(own), **RAY_SETTINGS, **keys, "AWS_ENDPOINT_URL": endpoint}
         login = {"PG_ADDRESS": f"/postgres?host={postgres.url.partition('host=')[2]}", "PG_PASSWORD": SECRET}

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -17,12 +16,11 @@ from urllib.request import Request as HttpRequest
 from urllib.request import urlopen
 
 import pytest
-from guard import SLEEP
 from patience import patience
+from s3_server import BUCKET, s3_server
 from store_proxy import Proxy
 from store_requests import azure, google, s3
 
-BUCKET = "bucket"
 INSTALLED = sorted(Path(__file__).parents[3].glob("build/azurite-*/node_modules/azurite/dist/src/blob/main.js"))
 """The programs of Azurite that `make azurite` has installed, the newest version last."""
 
@@ -32,18 +30,9 @@ KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr
 
 @contextmanager
 def s3_store() -> Iterator[Proxy]:
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server._server_ready_event.clear()
-    time.sleep, refused = SLEEP, time.sleep  # the server's start waits for its thread
-    server.start()
-    time.sleep = refused
-    with _proxy("s3", s3) as proxy:
-        proxy.upstream = server.get_host_and_port()[1]
-        urlopen(HttpRequest(f"{proxy.url}/{BUCKET}", method="PUT")).close()
+    with s3_server() as address, _proxy("s3", s3) as proxy:
+        proxy.upstream = int(address.rpartition(":")[2])
         yield proxy
-    server.stop()
 
 
 @contextmanager
