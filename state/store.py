@@ -65,7 +65,7 @@ def folder_names(url: str) -> list[str]:
     except (ImportError, ValueError) as error:
         raise StoreRefusedError(f"{url} can't be used: {unusable(url, error)}") from error
     with suppress(FileNotFoundError), translated(url, "."):
-        entries = fresh_listing(files, root) if files.exists(root) else []
+        entries = fresh_listing(files, root)
         return sorted(posixpath.basename(entry["name"].rstrip("/")) for entry in entries if entry["type"] == "directory")
     return []
 
@@ -150,6 +150,7 @@ class CheckpointStore:
         """
         folder = self.folder(checkpoint)
         with suppress(OSError), self._reached(folder):
+            self._files.invalidate_cache(folder)
             if not self._files.exists(posixpath.join(folder, MANIFEST)):
                 self._files.rm(folder, recursive=True)
 
@@ -242,8 +243,7 @@ class CheckpointStore:
     def names(self) -> list[str]:
         """List the files and folders in the store's own folder, in alphabetical order. Raises OSError."""
         with suppress(FileNotFoundError), self._reached(self._root):
-            if self._files.exists(self._root):
-                return sorted(posixpath.basename(entry["name"].rstrip("/")) for entry in fresh_listing(self._files, self._root))
+            return sorted(posixpath.basename(entry["name"].rstrip("/")) for entry in fresh_listing(self._files, self._root))
         return []
 
     def reserve(self, owner: bytes) -> bool:

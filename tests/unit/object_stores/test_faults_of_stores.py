@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
 import pytest
 from every_store import every_store
+from patience import patience
 from store_proxy import Fault
 
 from evenflow.actors.task.saved_state import SavedState
@@ -11,6 +15,8 @@ from evenflow.scheduler.protocol.manifest import Manifest
 from evenflow.scheduler.record.restoring.run_claim import RunClaim
 from evenflow.state.errors import StoreRefusedError, StoreUnavailableError
 from evenflow.state.store import CheckpointStore
+
+PATIENCE = patience(30)
 
 
 def puts(text):
@@ -36,6 +42,20 @@ def test_manifests_and_claims_are_created_once(url):
     )  # fmt: skip
     CheckpointStore(url).claim(2, b"second")
     assert saved.claims() == [1, 2], "a listing is never from a cache"
+
+
+@every_store
+def test_files_that_another_process_writes_after_a_listing_are_seen(url):
+    saved = CheckpointStore(url)
+    with saved.writing(3, "count-0") as writer:
+        writer.write(pa.record_batch({"key": [1]}))
+    assert [*saved.listing()] == [3]
+    with ThreadPoolExecutor(1) as another:  # each thread has its own cache of listings, as each process has
+        another.submit(lambda: CheckpointStore(url).complete(3, b"complete")).result(PATIENCE)
+        another.submit(lambda: CheckpointStore(f"{url}/beside").complete(0, b"complete")).result(PATIENCE)
+    saved.discard(3)
+    assert saved.completed() == [3]
+    assert CheckpointStore(f"{url}/beside").names() == ["manifest"]
 
 
 @every_store
