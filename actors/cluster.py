@@ -15,7 +15,15 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 import ray
-from ray.exceptions import ActorAlreadyExistsError, ActorUnavailableError, GetTimeoutError, RayActorError, RayError, RayTaskError
+from ray.exceptions import (
+    ActorAlreadyExistsError,
+    ActorDiedError,
+    ActorUnavailableError,
+    GetTimeoutError,
+    RayActorError,
+    RayError,
+    RayTaskError,
+)
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ..engine.errors import ClusterError, JobLostError, JobNotRunningError, JobTimeoutError, RequestError, shown
@@ -69,6 +77,9 @@ Ray takes up to a minute to notice a lost node, and then restarts the coordinato
 
 WATCH = 10.0
 """Seconds for which a watcher's call waits for the end of its job."""
+
+DEAD_AGAIN = 2.0
+"""Seconds within which a second call fails if Ray does not restart a lost coordinator."""
 
 COORDINATOR = "EVENFLOW_COORDINATOR"
 """The environment variable that, set to `driver`, keeps coordinators on the driver's node, where Prometheus then finds them. Losing that
@@ -206,10 +217,11 @@ def _make_coordinator(
         "scheduling_strategy": None if detached else _near_the_driver(),
         "max_restarts": -1 if config.checkpoint.dir is not None else 0, "lifetime": "detached" if detached else None,
     }  # fmt: skip
+    movable = options["max_restarts"] != 0 and options["scheduling_strategy"] is None
     deadline = time.monotonic() + CALL_TIMEOUT
     while True:
         try:
-            arguments = pack_call(plan, config, claim, savepoint, lent, detached)
+            arguments = pack_call(plan, config, claim, savepoint, lent, detached, movable)
             return _COORDINATOR.options(**options).remote(*in_pieces(arguments))
         except Exception as error:
             if not isinstance(error, ActorAlreadyExistsError) and (told := refusal(plan)) is not None:
@@ -332,7 +344,7 @@ class RayJob:
 
     def call(self, method: str, *args: Any, timeout: float = CALL_TIMEOUT) -> Any:
         """Call the coordinator. Raises its errors, or JobLostError if it was lost, JobTimeoutError if it doesn't answer."""
-        deadline = time.monotonic() + timeout
+        deadline, died = time.monotonic() + timeout, -DEAD_AGAIN
         while True:
             try:
                 return self._ask(method, args, max(0.1, deadline - time.monotonic()))
@@ -340,18 +352,23 @@ class RayJob:
                 # Ray restarts the coordinator, which then continues from the newest checkpoint.
                 if time.monotonic() > deadline:
                     raise JobLostError(f"job `{self._name}`: its coordinator was lost and has not returned within {timeout:g} s") from error
-                time.sleep(0.2)
+            except ActorDiedError as error:
+                # So may a call end that was under way when the coordinator was lost, even if Ray restarts it; the next one then waits.
+                died, before = time.monotonic(), died
+                if died < before + DEAD_AGAIN or died > deadline:
+                    raise JobLostError(f"job `{self._name}`: its coordinator was lost: {why_ended(error)}") from None
+            time.sleep(0.2)
 
     def _ask(self, method: str, args: tuple[Any, ...], timeout: float) -> Any:
         try:
             return self._answer(getattr(self._coordinator, method).remote(*args), timeout)
-        except ActorUnavailableError:
+        except (ActorUnavailableError, ActorDiedError):
             raise
         except GetTimeoutError as error:
             called = type(args[0]).__name__ if method == "ask" else method
             raise JobTimeoutError(f"job `{self._name}`: the coordinator did not answer `{called}` within {timeout:g} s") from error
         except RayActorError as error:
-            raise JobLostError(f"job `{self._name}`: its coordinator was lost:  {why_ended(error)}") from None
+            raise JobLostError(f"job `{self._name}`: its coordinator was lost: {why_ended(error)}") from None
         except RayTaskError as error:
             if isinstance(error.cause, EvenflowError):
                 raise error.cause from None

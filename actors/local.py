@@ -125,6 +125,9 @@ class LocalJob:
     def ask_for_room(self, nodes: int) -> None:
         """Do nothing: there is one process."""
 
+    def leave_node(self) -> None:
+        """Do nothing: there are no nodes."""
+
     def view(self, *, nodes: bool) -> None:
         return None
 

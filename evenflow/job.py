@@ -243,9 +243,10 @@ class Job:
     def scale_out(self, nodes: int = 1, *, policy: str = "stela", timeout: Duration | None = "5m") -> NodeScalingReport:
         """Add `nodes` nodes and fill their slots with new workers, for the operators whose output matters most (Stela).
 
-        `policy="round_robin"`, a baseline for comparison with Stela, gives every operator one worker in turn. `timeout=None` returns at
-        once. Raises RequestError if the job can't be scaled now or has no nodes, too few nodes have room, or no operator is congested;
-        JobTimeoutError.
+        Nodes that are missing are asked of Ray's autoscaler and waited for, if workers reserve CPUs: for 12 seconds, and up to
+        WorkerConfig(start_timeout=...) while it starts nodes. `policy="round_robin"`, a baseline for comparison with Stela, gives every
+        operator one worker in turn. `timeout=None` returns at once. Raises RequestError if the job can't be scaled now or has no nodes,
+        too few nodes came, or no operator is congested; JobTimeoutError.
         """
         return self._nodes_scaled(self._runtime.ask(ScaleOut(nodes, policy)), timeout)
 

@@ -25,6 +25,7 @@ from ...scheduler.protocol.effects import (
     Ended,
     FindOlder,
     JobState,
+    LeaveNode,
     RememberStart,
     RememberStop,
     Reserve,
@@ -155,6 +156,8 @@ class JobInterpreter:
                     self.core.not_reserved(str(error), self._clock())
             case AskForRoom():
                 self._workers.ask_for_room(effect.nodes)
+            case LeaveNode():
+                self._workers.leave_node()
             case Warn():
                 _LOG.warning("%s", effect.text)
             case Ended():

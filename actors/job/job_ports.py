@@ -36,7 +36,10 @@ class Workers(Protocol):
         """Keep `count` more spare processes ready. Raises NoRoomError if there is no room."""
 
     def ask_for_room(self, nodes: int) -> None:
-        """Ask the cluster's autoscaler for nodes."""
+        """Ask the cluster's autoscaler for nodes; 0 withdraws the request."""
+
+    def leave_node(self) -> None:
+        """End the coordinator's process, so that another begins elsewhere."""
 
     def view(self, *, nodes: bool) -> ClusterView | None:
         """Return the present cluster, its nodes only on request; None without a cluster."""

@@ -44,7 +44,7 @@ from ..job.job_storage import JobStorage, plan_sinks, plan_sources
 from ..job.prometheus import MetricsServer
 from ..job.storage_thread import StorageThread
 from ..task.saved_state import SupersededError
-from .drains import watch_drains
+from .cluster_watch import NodesInChange, watch_cluster
 from .packed_call import unpack_call
 from .placement import lack_of_memory
 from .process import LEAVE_TIMEOUT, STORAGE_PATIENCE, WorkerActor
@@ -73,7 +73,7 @@ class Coordinator:
 
     `claim`: this start's claim of a run of the job. `savepoint`: the one that the job begins from, if any. `lent`: the driver's
     processes for workers; the others are this actor's and end with it. `detached`: there is no driver, so this actor stops the
-    sinks and ends itself when the job is over.
+    sinks and ends itself when the job is over. `movable`: Ray starts this actor again, on any node.
     """
 
     def __init__(
@@ -84,8 +84,9 @@ class Coordinator:
         savepoint: Savepoint | None,
         lent: Mapping[WorkerId, WorkerActor],
         detached: bool,
+        movable: bool,
     ) -> None:
-        self._plan, self._config, self._lent, self._detached = plan, config, lent, detached
+        self._plan, self._config, self._lent, self._detached, self._movable = plan, config, lent, detached, movable
         self._me: Any = None
         """This actor's handle, once the job has processes."""
         self._metrics: MetricsServer | None = None
@@ -193,13 +194,17 @@ class Coordinator:
             self._problems += (lack,)
         self._serve_metrics()
         self._interpreter.begin()
-        watch_drains(self._plan.name, self._note_draining, lambda: self._interpreter.core.state.final)
+        pool, over = self._workers.pool, lambda: self._interpreter.core.state.final
+        watch_cluster(self._plan.name, self._note_nodes, pool.waits_for_room, over)
         threading.Thread(target=self._keep_time, name=f"{self._plan.name}/clock", daemon=True).start()
 
-    def _note_draining(self, nodes: frozenset[str]) -> None:
-        """Let workers leave the nodes that Ray drains. If this actor's own goes, Ray starts it again on another."""
+    def _note_nodes(self, found: NodesInChange) -> None:
+        """Let workers, and this actor, leave the nodes that Ray drains. It stays if it has begun on one: Ray had no other for it."""
+        here = ray.get_runtime_context().get_node_id()
         with self._interpreter.lock:
-            self._workers.pool.draining = nodes
+            if self._movable and here not in found.draining:
+                self._workers.home = here
+            self._workers.pool.in_change = found
 
     def _serve_metrics(self) -> None:
         """Serve metrics if possible: a job does not depend on it."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import ray
 from ray.exceptions import RayError
 from ray.util.client import ray as ray_client
-from ray.util.placement_group import placement_group, placement_group_table, remove_placement_group
+from ray.util.placement_group import get_placement_group, placement_group, placement_group_table, remove_placement_group
 
 from ...scheduler.policies.nodes.memory import memory_problem
 from ...scheduler.policies.nodes.placement import ClusterNode
@@ -23,9 +24,6 @@ from .ray_internals import draining_nodes, free_resources, nodes_are_starting
 
 ROOM_PATIENCE = 2.0
 """Seconds after which Ray's view of free resources is certainly up to date."""
-
-AUTOSCALER_PATIENCE = 12.0
-"""Seconds that Ray's autoscaler has to begin to start nodes for a worker that joins: it looks every five seconds."""
 
 _LOOK, _LOOK_FOR_NODES = 0.25, 1.0
 """Seconds between two questions to Ray: if a request has been met, and if nodes are starting."""
@@ -70,11 +68,13 @@ def lack_of_memory(workers: int) -> str | None:
 class RoomRequest:
     """A job's request to Ray's autoscaler: a placement group that waits for CPUs, which has no effect without an autoscaler.
 
-    Once the CPUs are there, the group is removed, so that workers can have them. Ray removes it too when the process that made it
-    ends, however it ends; several jobs of a cluster ask independently. Used under the coordinator's lock.
+    Once the CPUs are there, the group is removed, so that workers can have them. Ray removes it too when the driver has ended, however it
+    ended. It keeps the group of a lost coordinator that it starts again, so the next one removes that, by its name. Several jobs of a
+    cluster ask independently. Used under the coordinator's lock.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, job: str) -> None:
+        self._name = f"{job}/room"
         self._group: Any = None
         self._asked: list[float] = []
         self._next_look, self._not_before = 0.0, 0.0
@@ -85,8 +85,19 @@ class RoomRequest:
             self.withdraw()
         self.look()
         if self._group is None and cpus and time.monotonic() >= self._not_before:
+            self.withdraw_earlier()
             self._asked = sorted(cpus)
-            self._group = placement_group([{"CPU": each} for each in self._asked])
+            self._group = placement_group([{"CPU": each} for each in self._asked], name=self._name)
+
+    @property
+    def waits(self) -> bool:
+        """True while the CPUs are not there."""
+        return self._group is not None
+
+    def withdraw_earlier(self) -> None:
+        """Withdraw the request of a lost coordinator of the job."""
+        with suppress(ValueError):  # there is none
+            remove_placement_group(get_placement_group(self._name))
 
     def look(self) -> None:
         """Remove the group if it has got its CPUs. Ray may count them as used for a moment, in which the job doesn't ask again."""

@@ -93,9 +93,12 @@ def nodes_are_starting() -> bool:
     return bool(status.pending_launches or status.pending_nodes)
 
 
-def draining_nodes() -> frozenset[str]:
-    """Return the nodes that Ray drains because they are about to go; `ray.nodes()` doesn't tell them from others."""
-    return frozenset(state.get_draining_nodes())
+def draining_nodes() -> Mapping[str, float | None]:
+    """Return the nodes that Ray drains because they are about to go, and when it ends them: seconds since the epoch, None if it isn't told.
+
+    `ray.nodes()` doesn't tell them from others.
+    """
+    return {node: deadline / 1000 if deadline else None for node, deadline in state.get_draining_nodes().items()}
 
 
 def started_by_this_process() -> bool:

@@ -7,6 +7,7 @@ Invariant: one deployment is in progress at a time, and it gives up as soon as a
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ from ...engine.protocol.ids import Attempt, WorkerId
 from ...engine.time.duration import seconds
 from ...scheduler.configs.job import JobConfig
 from ...scheduler.load.long_call import LongCall
+from ...scheduler.parts.node_scaling import AUTOSCALER_PATIENCE
 from ...scheduler.policies.nodes.placement import ClusterNode, ClusterView
 from ...scheduler.protocol.effects import Deploy, JobState, Spawn
 from ...scheduler.protocol.messages import Attach, Command, InOrder, Report
@@ -31,7 +33,7 @@ from ..job.job_interpreter import JobInterpreter
 from ..job.job_storage import JobStorage
 from .deployment import Deployment
 from .pings import Pings
-from .placement import AUTOSCALER_PATIENCE, RoomPatience
+from .placement import RoomPatience
 from .process import LEAVE_TIMEOUT, WorkerActor, WorkerProcess, why_ended
 from .worker import Service
 from .worker_pool import WorkerPool
@@ -57,6 +59,8 @@ class RayWorkers:
         self._wanted: SimpleQueue[Deploy | None] = SimpleQueue()
         self.not_started: EvenflowError | None = None
         """The reason why the first attempt could not be deployed."""
+        self.home: str | None = None
+        """The node of this process, if Ray would start it again on another."""
 
     def attend(self, interpreter: JobInterpreter, service: Service, lent: Mapping[WorkerId, WorkerActor]) -> None:
         """Serve the job of this interpreter; workers serve and report to the coordinator of `service`. `lent`: existing
@@ -105,6 +109,13 @@ class RayWorkers:
     def ask_for_room(self, nodes: int) -> None:
         self.pool.ask(nodes)
 
+    def leave_node(self) -> None:
+        """End this process without a word, as if it was lost: only then does Ray start an actor again."""
+        _LOG.warning(
+            "job `%s`: its coordinator leaves a node that Ray drains; the job continues from its newest checkpoint", self._plan.name
+        )
+        os._exit(1)
+
     def view(self, *, nodes: bool) -> ClusterView:
         """Return the present places and spares, and nodes at most `VIEW_SECONDS` old; nothing before `attend`."""
         if not self._attended:
@@ -112,7 +123,16 @@ class RayWorkers:
         now = time.monotonic()
         if nodes and now - self._seen_at > VIEW_SECONDS:
             self._seen_at, self._nodes = now, tuple(self.pool.nodes())
-        return ClusterView(self._nodes if nodes else (), self.pool.places(), self.pool.reserved(), tuple(sorted(self.pool.draining)))
+        changing = self.pool.in_change
+        return ClusterView(
+            self._nodes if nodes else (),
+            self.pool.places(),
+            self.pool.reserved(),
+            draining=tuple(sorted(changing.draining)),
+            seconds_left={node: ends - time.time() for node, ends in changing.draining.items() if ends is not None},
+            starting=changing.starting,
+            home=self.home,
+        )
 
     def long_calls(self) -> dict[WorkerId, LongCall]:
         return self._pings.long_calls()

@@ -17,6 +17,7 @@ from ...engine.protocol.ids import WorkerId
 from ...scheduler.configs.job import JobConfig
 from ...scheduler.policies.nodes.placement import ClusterNode, NoRoomError, WorkerPlace, place
 from ..job.fair_lock import FairLock
+from .cluster_watch import NodesInChange
 from .placement import RoomPatience, RoomRequest, cluster_nodes
 from .process import WorkerActor, WorkerProcess, engage, start_process
 from .spares import Spares
@@ -48,9 +49,11 @@ class WorkerPool:
         self._avoided: frozenset[str] = frozenset()
         self._preferred: frozenset[str] = frozenset()
         self._within: frozenset[str] | None = None
-        self.draining: frozenset[str] = frozenset()
-        """Nodes that Ray drains."""
-        self._room = RoomRequest()
+        self.in_change = NodesInChange()
+        """Nodes that Ray drains or starts."""
+        self._room = RoomRequest(service.job)
+        if config.worker.reserved:
+            self._room.withdraw_earlier()
         self.spares = Spares[WorkerProcess](config.worker.warm_spares, self._start_spare)
 
     @property
@@ -125,7 +128,7 @@ class WorkerPool:
 
     def allowed(self, node: str) -> bool:
         """Return True if the job may use the node."""
-        return node not in self._avoided and node not in self.draining and (self._within is None or node in self._within)
+        return node not in self._avoided and node not in self.in_change.draining and (self._within is None or node in self._within)
 
     def confine(self, nodes: Collection[str] | None) -> None:
         """Confine the workers to these nodes, None for all."""
@@ -146,11 +149,18 @@ class WorkerPool:
             return cluster_nodes(self._all(), self._config.worker.reserved)
 
     def ask(self, nodes: int) -> None:
-        """Ask Ray's autoscaler, if there is one, for `nodes` free nodes as large as the job's largest; not if workers reserve nothing."""
+        """Ask Ray's autoscaler, if there is one, for `nodes` free nodes as large as the job's largest; not if workers reserve nothing.
+
+        0 withdraws the request.
+        """
         with self._lock:
             largest = max((node.cpus for node in self.nodes() if node.workers), default=0.0)
-            if self._config.worker.reserved and largest:
+            if self._config.worker.reserved and (largest or not nodes):
                 self._room.ask([largest] * nodes)
+
+    def waits_for_room(self) -> bool:
+        """Return True while Ray's autoscaler is asked for room."""
+        return self._room.waits
 
     def reserve(self, count: int) -> None:
         """Start `count` spares beyond the configured ones, or end them again.

@@ -15,7 +15,7 @@ from ..building.requests import parse_groups, parse_key
 from ..engine.errors import RequestError
 from ..engine.protocol.ids import WorkerId
 from ..scheduler.load.load_snapshot import hash_of
-from ..scheduler.policies.nodes.node_plans import NodePlan
+from ..scheduler.policies.nodes.node_plans import NodePlan, PlacedJob, TooFewNodesError
 from ..scheduler.policies.nodes.placement import short
 from ..scheduler.protocol.requests import MoveKeys, Rebalance, Scale, ScaleIn, ScaleOut, Stop, TakeCheckpoint, TakeSavepoint
 from ..scheduler.protocol.view import StageView
@@ -81,7 +81,7 @@ def previewed(snapshots: PolicySnapshots, body: Body) -> Callable[[], Answer]:
         case Scale(operator, workers):
             text = _scaled(_stage(snapshots, operator), workers)
         case ScaleOut(nodes, policy):
-            text = _nodes_changed(snapshots.placed().more_nodes(nodes, policy))
+            text = _more_nodes(snapshots.placed(), nodes, policy)
         case ScaleIn(policy):
             text = _nodes_changed(snapshots.placed().one_node_less(None, policy))
         case TakeCheckpoint():
@@ -179,6 +179,15 @@ def _scaled(stage: StageView, workers: int) -> str:
         return f"{stage.name} goes from {before} to {workers} workers: they start, then key groups move to them as the balancer plans."
     leaving = int((stage.table.groups >= workers).sum())
     return f"{stage.name} goes from {before} to {workers} workers: {leaving} key groups of those that leave move to the others first."
+
+
+def _more_nodes(placed: PlacedJob, nodes: int, policy: str) -> str:
+    try:
+        return _nodes_changed(placed.more_nodes(nodes, policy))
+    except TooFewNodesError as error:
+        if not placed.cpus:
+            raise
+        return f"{error}. The job asks Ray's autoscaler, if there is one, and waits for them."
 
 
 def _nodes_changed(plan: NodePlan) -> str:

@@ -95,7 +95,9 @@ def node_scalings_table(reports: Sequence[NodeScalingReport]) -> RenderableType:
     """Draw a row per change of nodes, the oldest first, with its changes and its reason."""
     table = DataTable("no.", "nodes", "state", "workers", "seconds", right=("no.", "seconds"), title="node scalings")
     for report in reports:
-        nodes = ", ".join(map(short, report.added)) + " added" if report.removed is None else f"{short(report.removed)} given back"
+        nodes = (
+            (", ".join(map(short, report.added)) or "none") + " added" if report.removed is None else f"{short(report.removed)} given back"
+        )
         table.row(str(report.number), nodes, report.state.value, "\n".join(report.changes) or "-", _duration(report))
     return Group(table, lines(map(_story, reports)))
 

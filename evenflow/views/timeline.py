@@ -158,8 +158,10 @@ class Timeline:
             entry.who = "autoscaler"
 
     def _node_scaling(self, report: NodeScalingReport) -> None:
-        nodes = [report.removed] if report.removed is not None else report.added
-        what = f"{'gives back' if report.removed is not None else 'adds'} node {', '.join(map(short, nodes))}"
+        if report.removed is not None:
+            what = f"gives back node {short(report.removed)}"
+        else:
+            what = f"adds node {', '.join(map(short, report.added))}" if report.added else "adds no node"
         entry = self._report("n", report, "", f"{what}: {'; '.join(report.changes)}")
         if entry is not None:
             entry.who = "person"  # a policy's nodes are part of its decision

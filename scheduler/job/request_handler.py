@@ -73,7 +73,7 @@ class RequestHandler:
     ) -> None:
         self._job, self._lifecycle, self._checkpointing, self._reconfiguration = job, lifecycle, checkpointing, reconfiguration
         self._operators, self._nodes, self._balancing, self._autoscaling = operators, nodes, balancing, autoscaling
-        self._waiting = Waiting(job, checkpointing)
+        self._waiting = Waiting(job, checkpointing, nodes)
         self._viewing = Viewing(job, checkpointing, operators, nodes, balancing, autoscaling)
         self._histories: Mapping[type[Any], Callable[[], list[Any]]] = {
             CheckpointReport: checkpointing.reports,

@@ -18,7 +18,7 @@ from .long_call import LONG_SECONDS, LongCall
 from .wait import NO_WORKER, Wait, WaitKind
 
 MOST = 5
-"""The most causes that are named."""
+"""The most causes that are named; waits for nodes come in addition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,8 @@ class Facts:
 
     `still`: seconds since any worker took or sent rows. `calls`: the long calls of workers. `blocked`: the receivers whose credit
     each worker waits for. `silent`: workers without a report, and for how many seconds. `idle`: the source workers that could
-    read but return no rows, with the unread rows where that is known. `held`: the inputs that hold event time back.
+    read but return no rows, with the unread rows where that is known. `held`: the inputs that hold event time back. `nodes`: the waits
+    for nodes that come or go.
     """
 
     still: float
@@ -65,6 +66,7 @@ class Facts:
     silent: Mapping[WorkerId, float] = field(default_factory=dict)
     idle: Mapping[WorkerId, int | None] = field(default_factory=dict)
     held: tuple[Wait, ...] = ()
+    nodes: tuple[Wait, ...] = ()
     change: PendingChange | None = None
     checkpoint: PendingSave | None = None
     commit: PendingCommit | None = None
@@ -73,14 +75,14 @@ class Facts:
 def waits(facts: Facts) -> tuple[Wait, ...]:
     """Return what the job waits for, the strongest cause first.
 
-    Long calls and inputs that hold event time back are named even while rows are processed elsewhere, the others only once the
-    job stands still.
+    Long calls, inputs that hold event time back, and waits for nodes are named even while rows are processed elsewhere, the others
+    only once the job stands still.
     """
     found = list(_calls(facts))
     if facts.still >= LONG_SECONDS:
         found = found or list(_protocol(facts)) or list(_credit(facts)) or list(_silent(facts))
-        return (*found, *facts.held, *_idle(facts))[:MOST]
-    return (*found, *facts.held)[:MOST]
+        return (*found, *facts.held, *_idle(facts))[:MOST] + facts.nodes
+    return (*found, *facts.held)[:MOST] + facts.nodes
 
 
 def _calls(facts: Facts) -> Iterator[Wait]:

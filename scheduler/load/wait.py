@@ -19,6 +19,7 @@ class WaitKind(StrEnum):
     CREDIT = "credit"
     WATERMARK = "watermark"
     INPUT = "input"
+    NODE = "node"
 
 
 NO_WORKER = WorkerId("")

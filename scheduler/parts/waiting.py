@@ -11,6 +11,7 @@ from ..load.window import WorkerWindow
 from ..protocol.effects import JobState
 from ..record.job_record import JobRecord
 from .checkpointing import Checkpointing
+from .node_scaling import NodeScaling
 
 FRESH = 3.0
 """Seconds after its end, and window lengths in addition, for which a worker's newest window tells what it does now."""
@@ -19,8 +20,8 @@ FRESH = 3.0
 class Waiting:
     """The causes for which one job stands still."""
 
-    def __init__(self, job: JobRecord, checkpointing: Checkpointing) -> None:
-        self._job, self._checkpointing = job, checkpointing
+    def __init__(self, job: JobRecord, checkpointing: Checkpointing, nodes: NodeScaling) -> None:
+        self._job, self._checkpointing, self._nodes = job, checkpointing, nodes
         self._window = seconds(job.config.metrics.window)
 
     def waits(self) -> tuple[Wait, ...]:
@@ -31,7 +32,7 @@ class Waiting:
         rowless = job.progress.rowless_seconds(job.now)
         still = rowless if rowless >= LONG_SECONDS + self._window else 0.0  # rows of the present window are not reported yet
         calls = {worker: call for worker, call in job.long_calls.items() if worker in job.workers and worker not in job.finished}
-        facts = Facts(still, calls, held=job.quiet.held)
+        facts = Facts(still, calls, held=job.quiet.held, nodes=self._nodes.waits())
         return waits(self._all_facts(facts) if still else facts)
 
     def _all_facts(self, known: Facts) -> Facts:
@@ -48,6 +49,7 @@ class Waiting:
             silent={worker: known.still for worker in working if worker not in fresh and worker not in known.calls},
             idle={} if stopped else {w: window.backlog for w, window in fresh.items() if w in job.sources and _idle(window)},
             held=known.held,
+            nodes=known.nodes,
             change=self._change(known.still),
             checkpoint=self._checkpointing.pending_save,
             commit=self._checkpointing.pending_commit,

@@ -181,9 +181,14 @@ class Reserve(Caused):
 
 @dataclass(frozen=True, slots=True)
 class AskForRoom(Caused):
-    """Ask the cluster's autoscaler for `nodes` nodes that the job isn't on."""
+    """Ask the cluster's autoscaler for `nodes` nodes that the job isn't on; 0 withdraws the request."""
 
     nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveNode(Caused):
+    """End the coordinator's process, which Ray starts again on another node; the job continues there from its newest checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +207,6 @@ class Warn(Caused):
 
 StorageEffect = Save | Commit | RestoreSinks | FindOlder | Discard | CopySavepoint | RememberStart | RememberStop
 
-WorkersEffect = Tell | Deploy | Spawn | Retire | UseNodes | Reserve | AskForRoom
+WorkersEffect = Tell | Deploy | Spawn | Retire | UseNodes | Reserve | AskForRoom | LeaveNode
 
 Effect = StorageEffect | WorkersEffect | Warn | Ended

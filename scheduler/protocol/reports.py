@@ -158,6 +158,7 @@ class ScalingReport(OperationReport):
 class NodeScalingState(StrEnum):
     """The state of a node scaling; the last two are final."""
 
+    WAITING = "waiting for nodes"
     SCALING = "scaling operators"
     STARTING = "starting processes on other nodes"
     SAVING = "taking a checkpoint"
@@ -185,6 +186,6 @@ class NodeScalingReport(OperationReport):
         return (*changes, *[f"{', '.join(self.replaced)} resumed on other nodes"] * bool(self.replaced))
 
     def __str__(self) -> str:
-        nodes = ", ".join(map(short, self.added)) if self.removed is None else short(self.removed)
-        what = f"node {nodes} {'added' if self.removed is None else 'given back'}"
+        added = f"node {', '.join(map(short, self.added))} added" if self.added else "no node added"
+        what = added if self.removed is None else f"node {short(self.removed)} given back"
         return f"node scaling {self.number}, {what}, {self.state.value}{self._taken}: {'; '.join(self.changes)}; {self.why}"

@@ -25,7 +25,8 @@ class JobStatus(Shown):
     checkpoint, until it has completed another; and inputs that have given nothing for 10 s and hold event time back. `waits_for`:
     the causes for which the job stands still, the strongest first: a function that has not returned for 5 s, with its stack, even
     while other workers go on; an input that holds event time back; and after 5 s without rows, a checkpoint, a commit, the credit
-    of a worker, or an input without records. Each has a `kind`, `text`, `seconds`, `operator` and `worker`. `restarts`:
+    of a worker, or an input without records; and nodes that it has asked for or is leaving. Each has a `kind`, `text`, `seconds`,
+    `operator` and `worker`. `restarts`:
     how often it restored its last checkpoint, `restart_causes`: by the class of the error, or `requested`; `attempt` rises each
     time. `next_try`: seconds until the next attempt, None while it doesn't restart. `places`: each worker's process and node,
     `spares`: the warm spares that have started; a local job has neither. `no_progress_seconds`: since the job last took or sent

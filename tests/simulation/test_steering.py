@@ -15,6 +15,7 @@ from evenflow.testing.actions.crashing import with_crashes, with_damage
 from evenflow.testing.actions.failing_storage import with_failing_commits, with_full_disk
 from evenflow.testing.actions.moving import with_moves
 from evenflow.testing.actions.steering import with_drains, with_policies
+from evenflow.testing.simulation.nodes import NODES
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, and a busy machine gives it only a part of one
 
@@ -91,6 +92,8 @@ def test_nodes_that_drain_are_emptied_while_workers_and_coordinators_are_lost(ma
     check(make_flow, seeds, parallelism=(2, 3), save_state=True, actions=actions)
     done = [r for core in watcher.cores for r in core.node_scaling.operations if r.state is NodeScalingState.DONE]
     assert any(report.replaced for report in done)
+    if seeds.start == 0:
+        assert any(world.coordinator.nodes.home != NODES[0] for world in watcher.worlds), "a coordinator has left its node"
 
 
 @pytest.mark.slow

@@ -59,6 +59,13 @@ class Nodes:
         ray.shutdown()
         self._end()
 
+    @property
+    def head(self) -> str:
+        """The head node."""
+        head: Any = self._cluster.head_node
+        found: str = head.node_id
+        return found
+
     def add(self, cpus: int) -> Any:
         """Add a node with this many CPUs; returns its handle for `remove`. Raises BenchmarkError if it does not join."""
         node = _patiently(lambda: self._cluster.add_node(num_cpus=cpus, object_store_memory=STORE))

@@ -55,14 +55,23 @@ def with_policies(actions: Sequence[Action], *, sources: bool = True) -> tuple[A
 
 
 def with_drains(actions: Sequence[Action]) -> tuple[Action, ...]:
-    """Return `actions` for a job on whose cluster up to two nodes are about to go, at any moment; it must leave them."""
+    """Return `actions` for a job on whose cluster up to two nodes are about to go, at any moment; it must leave them, and so must its
+    coordinator.
+    """
+
+    def leave(world: World) -> Iterator[Choice]:
+        """End a coordinator that leaves its node, before anything else happens to it."""
+        if world.coordinator.leaves:
+            world.coordinator.nodes.leave()
+            world.coordinator = world.coordinator.lose()
+        return iter(())
 
     def drain(world: World) -> Iterator[Choice]:
-        nodes = world.coordinator.nodes
-        if len(nodes.view().draining) < MOST_DRAINS and world.random.random() < 0.2:
-            yield Choice(COORDINATOR, "drain a node", nodes.drain, (world.random.choice(NODES),))
+        nodes, random = world.coordinator.nodes, world.random
+        if len(nodes.view().draining) < MOST_DRAINS and random.random() < 0.2:
+            yield Choice(COORDINATOR, "drain a node", nodes.drain, (random.choice(NODES), random.choice((None, 0.1, 5.0))))
 
-    return *actions, drain, NodesAreEmpty()
+    return leave, *actions, drain, NodesAreEmpty()
 
 
 class NodesAreEmpty:

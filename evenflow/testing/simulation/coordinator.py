@@ -81,6 +81,8 @@ class SimulatedCoordinator:
         self.interpreter = JobInterpreter(self.core, self, self.storage, around.clock)
         self.wanted: Deploy | None = None
         self.spawns: deque[Spawn] = deque()
+        self.leaves = False
+        """True if the process is to end, because its node drains."""
         self._seen = 0
         self._alone = False
 
@@ -233,6 +235,10 @@ class SimulatedCoordinator:
 
     def ask_for_room(self, nodes: int) -> None:
         """Do nothing: there is room."""
+
+    def leave_node(self) -> None:
+        """Note that this coordinator's process ends, and a later one begins elsewhere."""
+        self.leaves = True
 
     def long_calls(self) -> dict[WorkerId, LongCall]:
         return {name: worker.long_call for name, worker in self.workers.items() if worker.long_call is not None}

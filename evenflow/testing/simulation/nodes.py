@@ -17,7 +17,9 @@ class SimulatedNodes:
     def __init__(self) -> None:
         self._avoided: frozenset[str] = frozenset()
         self._preferred: frozenset[str] = frozenset()
-        self._draining: frozenset[str] = frozenset()
+        self._draining: dict[str, float | None] = {}
+        self.home = NODES[0]
+        """The coordinator's node."""
         self._places: dict[WorkerId, str] = {}
         self._view: ClusterView | None = None
 
@@ -25,16 +27,21 @@ class SimulatedNodes:
         """Avoid some nodes for new workers, and prefer others."""
         self._avoided, self._preferred = avoid, prefer
 
-    def drain(self, node: str) -> None:
-        """Tell the job that a node is about to go."""
-        self._draining |= {node}
+    def drain(self, node: str, seconds_left: float | None = None) -> None:
+        """Tell the job that a node is about to go, in `seconds_left`, None for a time that it isn't told."""
+        self._draining[node] = seconds_left
+        self._view = None
+
+    def leave(self) -> None:
+        """Move the coordinator to another node."""
+        self.home = next(node for node in NODES if node not in self._draining)
         self._view = None
 
     def place(self, workers: Iterable[WorkerId]) -> None:
         """Start these workers, on their previous node unless it is to be avoided."""
         for worker in workers:
-            if worker not in self._places or self._places[worker] in self._avoided | self._draining:
-                allowed = [node for node in NODES if node not in self._avoided | self._draining] or list(NODES)
+            if worker not in self._places or self._places[worker] in self._avoided | self._draining.keys():
+                allowed = [node for node in NODES if node not in self._avoided | self._draining.keys()] or list(NODES)
                 wanted = [node for node in allowed if node in self._preferred] or allowed
                 self._places[worker] = min(wanted, key=self._count)
                 self._view = None
@@ -50,7 +57,8 @@ class SimulatedNodes:
         if self._view is None:
             nodes = tuple(ClusterNode(node, CPUS, CPUS, self._count(node)) for node in NODES if node not in self._draining)
             places = {worker: WorkerPlace(worker, node) for worker, node in self._places.items()}
-            self._view = ClusterView(nodes, places, draining=tuple(sorted(self._draining)))
+            left = {node: seconds for node, seconds in self._draining.items() if seconds is not None}
+            self._view = ClusterView(nodes, places, draining=tuple(sorted(self._draining)), seconds_left=left, home=self.home)
         return self._view
 
     def _count(self, node: str) -> int:

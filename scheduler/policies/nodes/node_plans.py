@@ -100,18 +100,23 @@ class PlacedJob:
     def more_nodes(self, count: int, policy: str) -> NodePlan:
         """Plan the use of `count` more nodes, with as many workers as they have slots, fewer if the operators need no more.
 
-        Raises TooFewNodesError, or RequestError if no operator is congested, and for an unknown policy.
+        Raises RequestError if no operator is congested, and for an unknown policy, and else TooFewNodesError.
         """
-        chooser, free = _policy(policy), self.unused
+        chooser, free = _policy(policy), self.unused[:count]
         if count < 1:
             raise RequestError(f"job `{self.name}` can't be given {count} nodes; the least is 1")
-        if len(free) < count:
-            raise TooFewNodesError(f"job `{self.name}`: {len(free)} of {count} nodes that it has no workers on have room")
-        slots = sum(node.free_slots(self.cpus) for node in free[:count])
+        slots = sum(node.free_slots(self.cpus) for node in free) + (count - len(free)) * self._usual_slots
         decision = chooser.fill(self._snapshot(), slots)
         if not decision.parallelism:
             raise RequestError(f"job `{self.name}` is given no node: {decision.reason}; `job.scale` gives an operator more workers anyway")
-        return NodePlan(self._changes(decision.parallelism), decision.reason, added=tuple(node.name for node in free[:count]))
+        if len(free) < count:
+            raise TooFewNodesError(f"job `{self.name}`: {len(free)} of {count} nodes that it has no workers on have room")
+        return NodePlan(self._changes(decision.parallelism), decision.reason, added=tuple(node.name for node in free))
+
+    @property
+    def _usual_slots(self) -> int:
+        """The slots of the largest node that the job is on, which an autoscaler's new node is expected to have."""
+        return max((node.slots(self.cpus) for node in self.cluster.nodes if node.workers), default=1)
 
     @property
     def nodes(self) -> dict[WorkerId, str]:

@@ -106,10 +106,14 @@ def _rank(node: ClusterNode, cpus: float, strategy: str) -> tuple[int, float, in
 @dataclass(frozen=True, slots=True)
 class ClusterView:
     """`nodes`: the nodes that are alive and not drained, with the job's processes on them. `places` of the workers. `reserved`: all
-    spares have started. `draining`: nodes that Ray drains, because they are about to go.
+    spares have started. `draining`: nodes that Ray drains, because they are about to go; `seconds_left`: until Ray ends them, where it
+    has a deadline. `starting`: Ray's autoscaler starts nodes. `home`: the coordinator's node, if Ray would start it again on another.
     """
 
     nodes: tuple[ClusterNode, ...] = ()
     places: Mapping[WorkerId, WorkerPlace] = field(default_factory=dict)
     reserved: bool = True
     draining: tuple[str, ...] = ()
+    seconds_left: Mapping[str, float] = field(default_factory=dict)
+    starting: bool = False
+    home: str | None = None

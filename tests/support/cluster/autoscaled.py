@@ -77,6 +77,7 @@ def autoscaled(folder: Path, cpus: int = 2, most: int = 4, idle_minutes: float =
     programs |= {name: value for name, value in RAY_SETTINGS.items() if name != "EVENFLOW_WORKER_CPUS"} | {"TMPDIR": str(folder)}
     programs |= {"RAY_SCHEDULER_EVENTS": "0", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16)}
     fake = {"RAY_FAKE_CLUSTER": "1", "AUTOSCALER_UPDATE_INTERVAL_S": "1", "RAY_enable_autoscaler_v2": "1"}
+    programs |= {"RAY_gcs_rpc_server_reconnect_timeout_s": "20"}  # seconds for which processes outlive a lost head; Ray's default is 60
     fake |= {"RAY_CLOUD_INSTANCE_ID": FAKE_HEAD_NODE_ID, "RAY_OVERRIDE_NODE_ID_FOR_TESTING": FAKE_HEAD_NODE_ID}
     options = [f"--port={gcs}", "--num-cpus=0", f"--object-store-memory={STORE}", "--include-dashboard=false"]
     options += [f"--autoscaling-config={folder / 'autoscaler.json'}", f"--temp-dir={folder / 'ray'}", "--include-log-monitor=false"]
@@ -94,6 +95,12 @@ def autoscaled(folder: Path, cpus: int = 2, most: int = 4, idle_minutes: float =
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
     until(lambda: not processes_of(folder), f"no process is left: {processes_of(folder)}")
+
+
+def lose_head(folder: Path) -> None:
+    """Kill the head's server, without which there is no cluster; its other processes end then."""
+    (server,) = [pid for pid, command in processes_of(folder).items() if "gcs_server" in command.split()[0]]
+    os.kill(server, signal.SIGKILL)
 
 
 def _started(command: list[str], environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:

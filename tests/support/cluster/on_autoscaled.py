@@ -1,5 +1,7 @@
 """A program, not a test: a job on a cluster that begins without a worker node. Its argument is a folder of its own.
 
+With another argument it runs no job, and only watches the cluster.
+
 Each line of stdin is a command of `test_autoscaled_cluster.py`, and each line of stdout that begins with "answer" its answer.
 """
 
@@ -8,10 +10,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import ray
 from patience import patience
+from ray.util.placement_group import placement_group_table
 from watching import until
 
 import evenflow as ef
@@ -22,6 +26,26 @@ FOLDER = Path(sys.argv[1])
 def counted(state, row):
     n = (state or 0) + 1
     return n, {"key": row["key"], "seq": row["seq"], "n": n}
+
+
+class NodeWaits:
+    """The waits for nodes in a job's status while a scaling is under way."""
+
+    def __init__(self, job):
+        self._job, self.texts, self._over = job, [], threading.Event()
+        self._thread = threading.Thread(target=self._look)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+
+    def _look(self):
+        while not self.texts and not self._over.wait(0.2):
+            self.texts = [wait.text for wait in self._job.status().waits_for if wait.kind == "node"]
 
 
 def build():
@@ -59,6 +83,27 @@ def drain(job, node):
     job.checkpoint()
 
 
+def scale_out(job):
+    """Add a node, which Ray's autoscaler has to start first; return what the status said meanwhile."""
+    with NodeWaits(job) as waits:
+        report = job.scale_out(policy="round_robin", timeout=patience(240))
+    return {"added": list(report.added), "waits": waits.texts}
+
+
+def watch():
+    """Connect to the cluster alone; wait until its autoscaler has ended all nodes."""
+    ray.init(log_to_driver=False)
+    answer({"nodes": worker_nodes(), "rooms": rooms()})
+    for _ in iter(sys.stdin.readline, ""):
+        await_nodes(0)
+        answer({"nodes": worker_nodes(), "rooms": rooms()})
+
+
+def rooms():
+    """List the names of placement groups that wait for CPUs, or have them."""
+    return [group["name"] for group in placement_group_table().values() if group["state"] != "REMOVED"]
+
+
 def answer(found):
     sys.stdout.write(f"answer {json.dumps(found)}\n")
     sys.stdout.flush()
@@ -70,6 +115,7 @@ def main():
     until(lambda: job.status().completed_checkpoints, "a checkpoint is complete", patience(120))
     answer(seen(job))
     for line in iter(sys.stdin.readline, ""):
+        found = {}
         word, *arguments = line.split()
         if word == "scale":
             job.scale("counted", int(arguments[0]), timeout=patience(180))
@@ -77,11 +123,16 @@ def main():
             await_nodes(int(arguments[0]))
         elif word == "drain":
             drain(job, arguments[0])
+        elif word == "scale_out":
+            found = scale_out(job)
+        elif word == "ask":
+            job.scale("counted", int(arguments[0]), timeout=None)
+            found = {"rooms": until(rooms, "it has asked for room", patience(60))}
         elif word == "stop":
             job.stop(drain=True)
             job.wait(patience(120))
-        answer(seen(job) if word != "stop" else {})
+        answer({**seen(job), **found} if word != "stop" else {})
 
 
 if __name__ == "__main__":
-    main()
+    main() if sys.argv[2:] == [] else watch()

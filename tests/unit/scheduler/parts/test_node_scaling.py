@@ -9,12 +9,13 @@ from acting_job import ActingJob
 
 import evenflow as ef
 from evenflow.engine.errors import JobError, RequestError
+from evenflow.scheduler.load.wait import WaitKind
 from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.scheduler.policies.controller import DecisionRecord
 from evenflow.scheduler.policies.nodes.placement import ClusterNode, ClusterView, NoRoomError, WorkerPlace
-from evenflow.scheduler.protocol.effects import AskForRoom, JobState, Reserve, Retire, UseNodes, Warn
-from evenflow.scheduler.protocol.reports import NodeScalingReport, NodeScalingState
-from evenflow.scheduler.protocol.requests import Cancel, Scale, ScaleIn, ScaleOut, ShowHistory
+from evenflow.scheduler.protocol.effects import AskForRoom, JobState, LeaveNode, Reserve, Retire, UseNodes, Warn
+from evenflow.scheduler.protocol.reports import CheckpointReport, CheckpointState, NodeScalingReport, NodeScalingState
+from evenflow.scheduler.protocol.requests import Cancel, Scale, ScaleIn, ScaleOut, ShowHistory, ShowStatus
 from evenflow.testing.settings import changed
 
 
@@ -24,7 +25,8 @@ class Cluster:
     def __init__(self, names, places):
         self.names, self.where = names, dict(places)
         self.avoided, self.preferred, self.extra, self.ready = frozenset(), frozenset(), 0, True
-        self.asked, self.full, self.draining = [], False, ()
+        self.asked, self.full, self.draining, self.seconds_left = [], False, (), {}
+        self.starting, self.home = False, None
 
     def nodes(self):
         on = list(self.where.values())
@@ -32,7 +34,8 @@ class Cluster:
 
     def view(self):
         places = {worker: WorkerPlace(worker, node) for worker, node in self.where.items()}
-        return ClusterView(self.nodes(), places, self.ready, self.draining)
+        nodes = tuple(node for node in self.nodes() if node.name not in self.draining)
+        return ClusterView(nodes, places, self.ready, self.draining, self.seconds_left, self.starting, self.home)
 
     def reserve(self, count):
         if count and self.full:
@@ -96,6 +99,20 @@ class Job(ActingJob):
             self.settle()
             self.tick(0.1)
         self.settle()
+
+    @property
+    def leaves(self):
+        """True if the coordinator has left its node."""
+        return any(isinstance(effect, LeaveNode) for effect in self.done)
+
+    def until_it_leaves(self):
+        """Carry out all commands until the coordinator leaves its node, after which nothing else happens to it."""
+        for _ in range(50):
+            self.settle()
+            if self.leaves:
+                return
+            self.tick(0.1)
+        raise AssertionError(self.newest)
 
     def carry_out(self, effect):
         cluster = self.cluster
@@ -235,9 +252,82 @@ def test_no_node_is_added_where_nothing_is_congested_or_none_has_room():
     job.measure()
     with pytest.raises(JobError, match="is given no node: no operator is congested that may have more workers"):
         job.ask(ScaleOut(1))
-    with pytest.raises(JobError, match="1 of 2 nodes that it has no workers on have room"):
+    with pytest.raises(JobError, match="is given no node: no operator is congested"):
         job.ask(ScaleOut(2))
-    assert job.cluster.asked == [2]
+    assert job.cluster.asked == [], "no node is started that no operator needs"
+
+
+def node_waits(job):
+    return [wait for wait in job.ask(ShowStatus()).waits_for if wait.kind is WaitKind.NODE]
+
+
+def congested(*folder, **settings):
+    """Return a job on all of its three nodes whose operator `work` needs more workers."""
+    job = Job("abc", PLACES, *folder, **settings)
+    job.measure(work=1.0)
+    for _ in range(3):
+        job.report("work-0", WorkerWindow("work-0", 1.0, 1.0, rows_in=50, rows_out=50, useful=1.0))
+    return job
+
+
+def test_nodes_that_are_not_there_are_asked_for_and_waited_for_and_the_status_says_so():
+    job = congested()
+    job.ask(ScaleOut(1))
+    job.tick(2.0)
+    assert (job.newest.state, job.cluster.asked) == (NodeScalingState.WAITING, [1, 1])
+    (wait,) = node_waits(job)
+    assert (wait.kind, wait.seconds) == (WaitKind.NODE, 2.0)
+    assert "0 of 1 nodes that it has no workers on have room; Ray's autoscaler, if there is one, was asked for 1 node 2 s ago" in wait.text
+    job.cluster.names = "abcd"
+    job.go_on()
+    report = job.newest
+    assert (report.state, report.added) == (NodeScalingState.DONE, ("d",))
+    before, after = report.parallelism["work"]
+    assert [job.cluster.where[f"work-{i}"] for i in range(before, after)] == ["d"] * (after - before)
+    assert job.cluster.asked[-1] == 0, "the request is withdrawn"
+    assert node_waits(job) == []
+
+
+def test_nodes_that_do_not_come_are_refused_after_a_while_and_no_longer_asked_for():
+    job = congested()
+    job.ask(ScaleOut(2))
+    job.tick(11.0)
+    assert job.newest.state is NodeScalingState.WAITING
+    job.tick(2.0)
+    assert job.newest.state is NodeScalingState.FAILED
+    assert "0 of 2 nodes" in job.newest.problem
+    assert "brought no more within 13 s, and is no longer asked" in job.newest.problem
+    assert job.cluster.asked[-1] == 0
+    assert job.core.state is JobState.RUNNING
+
+
+def test_nodes_that_start_are_waited_for_until_the_start_timeout_is_over():
+    job = congested(worker={"start_timeout": "1m"})
+    job.ask(ScaleOut(1))
+    job.cluster.starting = True
+    for _ in range(6):
+        job.tick(10.0)
+        assert job.newest.state is NodeScalingState.WAITING
+    job.tick(10.0)
+    assert (job.newest.state, job.cluster.asked[-1]) == (NodeScalingState.FAILED, 0)
+
+
+def test_workers_that_reserve_nothing_bring_no_nodes_so_too_few_are_refused_at_once():
+    job = congested(worker={"cpus": 0.0})
+    with pytest.raises(JobError, match=r"0 of 1 nodes .* WorkerConfig\(cpus=...\), 0 now, would let Ray's autoscaler know of them"):
+        job.ask(ScaleOut(1))
+    assert job.cluster.asked == []
+
+
+def test_a_node_that_drains_comes_before_nodes_that_are_waited_for(tmp_path):
+    job = congested(tmp_path)
+    job.ask(ScaleOut(1))
+    job.cluster.draining = ("b",)
+    job.go_on()
+    waited, drained = job.ask(ShowHistory(NodeScalingReport))
+    assert (waited.state, drained.state, drained.removed) == (NodeScalingState.FAILED, NodeScalingState.DONE, "b")
+    assert "Ray drains node b" in waited.problem
+    assert 0 in job.cluster.asked
 
 
 def test_one_node_scaling_runs_at_a_time():
@@ -363,3 +453,100 @@ def test_without_checkpoints_some_workers_leave_a_draining_node_and_a_warning_na
     (warning,) = [effect.text for effect in job.done if isinstance(effect, Warn)]
     assert "Ray drains node a, on which workers of the job stay until it goes" in warning
     assert "generate-0, out-0 on node a can't leave" in warning
+
+
+def drained(tmp_path, left, *, saves=True, **settings):
+    """Return a job on whose node b Ray has set a deadline in `left` seconds, and that finds no room elsewhere."""
+    job = Job("abc", PLACES, tmp_path if saves else None, **settings)
+    job.measure()
+    job.cluster.full, job.cluster.draining, job.cluster.seconds_left = True, ("b",), {"b": left}
+    return job
+
+
+def pass_time(job, seconds):
+    """Let seconds pass, one after the other, while the deadlines of drained nodes come closer."""
+    for _ in range(seconds):
+        job.cluster.seconds_left = {node: left - 1.0 for node, left in job.cluster.seconds_left.items()}
+        job.tick(1.0)
+        job.settle()
+
+
+def checkpoints(job):
+    return [report.reason for report in job.ask(ShowHistory(CheckpointReport))]
+
+
+def test_a_job_that_can_not_leave_a_node_in_time_takes_checkpoints_before_it_goes(tmp_path):
+    job = drained(tmp_path, 60.0)
+    job.tick()
+    pass_time(job, 29)
+    assert checkpoints(job) == []
+    pass_time(job, 2)
+    assert checkpoints(job) == ["node b, which Ray drains, goes in 30 s"]
+    pass_time(job, 29)
+    assert [reason.partition("goes in ")[2] for reason in checkpoints(job)] == ["30 s", "15 s", "7 s", "3 s", "1 s"]
+    (warning,) = [effect.text for effect in job.done if isinstance(effect, Warn)]
+    assert "node b, which Ray drains, goes in 30 s, and the job is not off it yet. It takes a checkpoint now" in warning
+
+
+def test_the_status_names_the_node_that_the_job_is_leaving_with_its_deadline(tmp_path):
+    job = drained(tmp_path, 60.0)
+    job.tick()
+    pass_time(job, 10)
+    (wait,) = node_waits(job)
+    assert (wait.kind, wait.seconds) == (WaitKind.NODE, 10.0)
+    assert wait.text.startswith(
+        "the job is leaving node b, which Ray drains. It goes in 50 s. The last try has failed: no room for 2 of 2 workers"
+    )
+    pass_time(job, 21)
+    (wait,) = node_waits(job)
+    assert "It goes in 29 s. A checkpoint was taken for it." in wait.text
+    job.cluster.full = False
+    pass_time(job, 6)
+    job.go_on()
+    assert node_waits(job) == []
+
+
+def test_a_drain_without_a_deadline_or_without_saved_state_takes_no_checkpoint(tmp_path):
+    job = drained(tmp_path, 60.0)
+    job.cluster.seconds_left = {}
+    job.tick()
+    pass_time(job, 100)
+    assert checkpoints(job) == []
+    job = drained(tmp_path, 60.0, saves=False)
+    job.tick()
+    pass_time(job, 60)
+    assert checkpoints(job) == []
+
+
+def test_a_coordinator_leaves_a_node_that_drains_after_a_checkpoint(tmp_path):
+    job = Job("abc", PLACES, tmp_path)
+    job.measure()
+    job.cluster.home, job.cluster.draining, job.cluster.ready = "b", ("b",), False
+    job.go_on()
+    assert job.newest.state is NodeScalingState.STARTING, "room for its workers comes first"
+    job.cluster.ready = True
+    job.until_it_leaves()
+    assert job.ask(ShowHistory(CheckpointReport))[-1].state is CheckpointState.COMPLETE
+    assert job.core.attempt == 0, "the next coordinator begins the attempt"
+
+
+def test_a_coordinator_leaves_a_node_without_workers_once_there_is_another(tmp_path):
+    job = Job("abcd", PLACES, tmp_path)
+    job.measure()
+    job.cluster.home, job.cluster.draining = "d", ("a", "b", "c", "d")
+    job.cluster.full = True
+    job.go_on()
+    assert not job.leaves
+    job.cluster.full, job.cluster.draining = False, ("d",)
+    job.tick(5.0)
+    job.until_it_leaves()
+
+
+def test_a_coordinator_stays_on_a_node_that_is_only_given_back(tmp_path):
+    job = Job("abc", PLACES, tmp_path)
+    job.measure()
+    job.cluster.home = "c"
+    job.ask(ScaleIn())
+    job.go_on()
+    assert (job.newest.state, job.newest.removed) == (NodeScalingState.DONE, "c")
+    assert not job.leaves
