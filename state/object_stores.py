@@ -13,6 +13,18 @@ from typing import Any
 _OBJECT_STORES = frozenset({"s3", "gs", "abfs"})
 
 
+def file_system(url: str) -> tuple[Any, str]:
+    """Return the file system of a URL and the path in it. Raises ImportError and ValueError as fsspec does, and errors of its library.
+
+    That of an object store keeps no listings: several processes write, and by an old listing an object that another one has just
+    written would be missing.
+    """
+    import fsspec
+
+    known = _protocols(fsspec.get_filesystem_class(fsspec.utils.get_protocol(url)))
+    return fsspec.core.url_to_fs(url, **({} if _OBJECT_STORES.isdisjoint(known) else {"use_listings_cache": False}))  # type: ignore[no-any-return]
+
+
 def has_folders(files: Any) -> bool:
     """Return False for stores without folders: a request that makes one does nothing, and costs as much as any other."""
     return _OBJECT_STORES.isdisjoint(_protocols(files))

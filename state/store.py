@@ -33,7 +33,7 @@ from .direct_file import DirectFile
 from .durable import make_folder, write_durably
 from .errors import CorruptStateError, StoreRefusedError
 from .files import StateFile, StateFileWriter, read_chunks
-from .object_stores import fresh_listing, has_folders, remove_files
+from .object_stores import file_system, fresh_listing, has_folders, remove_files
 from .store_errors import store_error, translated, unusable
 
 MANIFEST = "manifest"
@@ -58,10 +58,8 @@ def folder_name(checkpoint: int) -> str:
 
 def folder_names(url: str) -> list[str]:
     """List the folders in the folder `url`, in alphabetical order; none if it doesn't exist. Raises OSError."""
-    import fsspec  # as below
-
     try:
-        files, root = fsspec.core.url_to_fs(url)
+        files, root = file_system(url)
     except (ImportError, ValueError) as error:
         raise StoreRefusedError(f"{url} can't be used: {unusable(url, error)}") from error
     with suppress(FileNotFoundError), translated(url, "."):
@@ -90,7 +88,7 @@ class CheckpointStore:
 
         self.url = url
         try:
-            self._files, self._root = fsspec.core.url_to_fs(url)
+            self._files, self._root = file_system(url)
         except (ImportError, ValueError) as error:
             raise StoreRefusedError(f"{url} can't be used: {unusable(url, error)}") from error
         except Exception as error:  # of any library, about its settings

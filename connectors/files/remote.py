@@ -24,7 +24,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from ...engine.errors import ConnectorError, FlowError
 from ...engine.secrets import revealed_url
-from ...state.object_stores import is_azure
+from ...state.object_stores import file_system, is_azure
 from ...state.store_errors import translated, unusable
 
 _LOCAL = ("file://", "local://")
@@ -203,9 +203,7 @@ def reached(url: str, what: str = "file system", *, fresh: bool = True) -> Itera
     `fresh`: discard the file system's cached listings first.
     """
     with translated(url, what):
-        import fsspec
-
-        files, path = fsspec.core.url_to_fs(revealed_url(url))
+        files, path = file_system(revealed_url(url))
         try:
             if fresh:
                 files.invalidate_cache()

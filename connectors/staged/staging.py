@@ -31,7 +31,7 @@ import pyarrow as pa
 from ...state.durable import make_folder, sync_folder
 from ...state.errors import CorruptStateError
 from ...state.files import StateFile, StateFileWriter, read_chunks
-from ...state.object_stores import fresh_listing, has_folders
+from ...state.object_stores import file_system, fresh_listing, has_folders
 from ...state.store_errors import translated
 
 _ENDING, _HIDDEN = ".staged", ".inprogress"
@@ -90,7 +90,7 @@ class Staging:
         import fsspec
 
         self.url = url
-        self._files, self._root = fsspec.core.url_to_fs(url)
+        self._files, self._root = file_system(url)
         self._local = isinstance(self._files, fsspec.implementations.local.LocalFileSystem)
 
     @property

@@ -11,6 +11,7 @@ from patience import patience
 from store_proxy import Fault
 
 from evenflow.actors.task.saved_state import SavedState
+from evenflow.connectors.staged.staging import Staging
 from evenflow.scheduler.protocol.manifest import Manifest
 from evenflow.scheduler.record.restoring.run_claim import RunClaim
 from evenflow.state.errors import StoreRefusedError, StoreUnavailableError
@@ -56,6 +57,18 @@ def test_files_that_another_process_writes_after_a_listing_are_seen(url):
     saved.discard(3)
     assert saved.completed() == [3]
     assert CheckpointStore(f"{url}/beside").names() == ["manifest"]
+
+
+@every_store
+def test_rows_that_a_worker_stages_after_a_listing_are_committed(url):
+    rows = pa.record_batch({"n": [1]})
+    staging = Staging(url)
+    staging.write("killed-0", [rows])
+    assert staging.names("run") == []
+    with ThreadPoolExecutor(1) as worker:
+        file = worker.submit(lambda: Staging(url).write("run-0", [rows])).result(PATIENCE)
+    assert [*staging.read(file)] == [rows]
+    assert staging.names("run") == [file.name]
 
 
 @every_store
