@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from ...engine.errors import ConnectorError, FlowError
-from ...engine.secrets import revealed
+from ...engine.secrets import revealed, revealed_url
+from .stores import of_environment
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -47,13 +49,18 @@ class TableAddress:
             from pyiceberg.catalog import load_catalog
 
             with self.explained("can't be reached"):
-                catalog = load_catalog(self._name, **revealed(self._options))
+                catalog = load_catalog(self._name, **self._revealed())
             if type(catalog).__name__ not in CATALOGS:
                 raise ConnectorError(
                     f"operator `{self.operator}`: catalog `{self._name}` is a {type(catalog).__name__}; use one of the types sql and rest"
                 )
+            catalog.properties.update(of_environment(catalog.properties, os.environ))
             self._catalog = catalog
         return self._catalog
+
+    def _revealed(self) -> dict[str, str]:
+        """Return the options with their secrets, which are percent-encoded in the address."""
+        return {name: revealed_url(text) if name == "uri" else revealed(text) for name, text in self._options.items()}
 
     def load(self) -> Table:
         """Read the table as it is now. Raises ConnectorError if it doesn't exist or can't be read."""

@@ -23,7 +23,8 @@ def write_iceberg(
 
     `table`: the namespace and the name. `catalog` and `options` are those of pyiceberg's `load_catalog`: the name of a catalog, and
     its settings unless pyiceberg's configuration has them on every node. Catalogs of the types "sql" and "rest" are supported. Keep
-    passwords and tokens out of the program with `ef.secret`.
+    passwords and tokens out of the program with `ef.secret`. For tables on S3, `options` have the endpoint and credentials
+    ("s3.endpoint", "s3.region", "s3.access-key-id", "s3.secret-access-key"), or the variables of AWS on every node.
 
     A missing namespace and table are created when the job starts, the table without columns: it gets those of the first rows. Rows
     are appended to an existing table, and new columns are added to it. Raises ConnectorError for a column of another type, and for

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,8 @@ class RestCatalogServer:
     "busy" doesn't and answers 503, and "cut" does the commit and answers with half a body.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._catalog = SqlCatalog("test", **catalog_options(folder))
+    def __init__(self, folder: Path, store: Mapping[str, str]) -> None:
+        self._catalog = SqlCatalog("test", **{**catalog_options(folder), **store})
         self.uri, self.faults, self.commits = "", list[str](), 0
 
     @property
@@ -97,9 +97,9 @@ class _Silent(WSGIRequestHandler):
 
 
 @contextmanager
-def rest_catalog(folder: Path) -> Iterator[RestCatalogServer]:
-    """Run a server."""
-    catalog = RestCatalogServer(folder)
+def rest_catalog(folder: Path, store: Mapping[str, str] | None = None) -> Iterator[RestCatalogServer]:
+    """Run a server. `store`: the warehouse and how its store is reached, unless the tables are in the folder."""
+    catalog = RestCatalogServer(folder, {} if store is None else store)
     server = make_server("127.0.0.1", 0, catalog, threaded=True, request_handler=_Silent)
     catalog.uri = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

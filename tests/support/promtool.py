@@ -85,5 +85,5 @@ LASTING = ("_age_seconds", "_interval_seconds", "_lag_seconds", "_progress_secon
 def _notation(values: Sequence[float | None], rounds: int) -> str:
     whole = [*values, *[None] * (rounds - len(values))]
     return " ".join(
-        f"{value:g}" if value is not None else "stale" if at and whole[at - 1] is not None else "_" for at, value in enumerate(whole)
+        f"{value:.17g}" if value is not None else "stale" if at and whole[at - 1] is not None else "_" for at, value in enumerate(whole)
     )

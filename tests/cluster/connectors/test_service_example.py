@@ -1,5 +1,6 @@
 """The service of the documentation is killed, started again, stopped with a savepoint, changed and started again: every visit is in
-PostgreSQL once. Kafka, PostgreSQL and the object store are real servers, and the Ray cluster has its own environment, with the secrets.
+PostgreSQL and in the Iceberg table once, and the alert rules say when the job is lost. Kafka, PostgreSQL and the object store are real
+servers, and the Ray cluster has its own environment, with the secrets.
 """
 
 from __future__ import annotations
@@ -7,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -21,11 +23,14 @@ from urllib.request import urlopen
 import boto3
 import psycopg
 import pytest
+import yaml
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from patience import patience
-from ports import free_port, listens
+from ports import free_port
 from postgres_server import postgres_server
+from promtool import RULES, Recorded, complaints
+from pyiceberg.catalog import load_catalog
 from ray_node import ray_node
 from ray_settings import RAY_SETTINGS
 from s3_server import BUCKET, s3_server
@@ -90,6 +95,21 @@ class Service:
         with psycopg.connect(self.database) as connection:
             return connection.execute(f"SELECT {columns} FROM visits").fetchall()
 
+    def tabled(self, *columns: str) -> list[tuple[Any, ...]]:
+        """Return the rows of the Iceberg table."""
+        uri = self.database.replace("postgresql:", "postgresql+psycopg:")
+        store = {"s3.endpoint": self.variables["AWS_ENDPOINT_URL"], "s3.region": self.variables["AWS_DEFAULT_REGION"]}
+        catalog = load_catalog("shop", type="sql", uri=uri, warehouse=self.variables["WAREHOUSE"], **store)
+        rows = catalog.load_table("shop.visits").scan().to_arrow().to_pylist()
+        catalog.close()
+        return [tuple(row[name] for name in columns) for row in rows]
+
+    def metrics(self) -> str:
+        """Return what the job tells Prometheus."""
+        with urlopen(f"http://127.0.0.1:{self.variables['EVENFLOW_METRICS_PORT']}/metrics", timeout=PATIENCE) as answer:
+            found: str = answer.read().decode()
+            return found
+
     def await_visits(self, process: subprocess.Popen[str], more_than: int) -> int:
         """Wait until the service has written more visits; return their number."""
 
@@ -121,10 +141,15 @@ def service(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
         gcs = free_port()
         place = {"TMPDIR": str(own), **RAY_SETTINGS, **keys, "AWS_ENDPOINT_URL": endpoint}
         login = {"PG_ADDRESS": f"/postgres?host={postgres.url.partition('host=')[2]}", "PG_PASSWORD": SECRET}
-        variables = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"} | place | login | {"KAFKA": kafka}
+        variables = (
+            {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+            | place
+            | login
+            | {"KAFKA": kafka, "WAREHOUSE": "s3://bucket/tables"}
+        )
         head = ["--head", f"--port={gcs}", "--num-cpus=8", "--include-dashboard=false"]
         servers.enter_context(ray_node(own / "head.log", head, variables))
-        until(lambda: listens(gcs), "the head is up", PATIENCE)
+        until(lambda: "Ray runtime started" in (own / "head.log").read_text(), "the head is up", PATIENCE)
         ours = {"EVENFLOW_CHECKPOINT": "s3://bucket/jobs", "EVENFLOW_METRICS_PORT": str(free_port())}
         variables |= ours | {"RAY_ADDRESS": f"127.0.0.1:{gcs}"}
         yield Service(variables, postgres.url, bucket, own)
@@ -147,6 +172,16 @@ def sessions(clicks: list[tuple[str, str, int]]) -> list[tuple[str, int, int, in
     return sorted(found)
 
 
+def named_by_rules() -> set[str]:
+    """Return the metrics of jobs that the alert rules name."""
+    expressions = [rule["expr"] for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
+    return set(re.findall(r"\bevenflow_\w+(?!\w|!?=)", " ".join(expressions)))
+
+
+def in_milliseconds(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return sorted((user, round(start.timestamp() * 1000), *rest) for user, start, *rest in rows)
+
+
 @pytest.mark.timeout(600)
 def test_a_service_that_is_killed_stopped_and_changed_has_every_visit_once(service):
     program = EXAMPLE.read_text()
@@ -154,14 +189,33 @@ def test_a_service_that_is_killed_stopped_and_changed_has_every_visit_once(servi
     assert TABLE in PAGE.read_text()
     program = program.replace('interval="5s"', 'interval="500ms"')
     service.visit(6)
+    recorded, done = Recorded(), 0
+
+    def firing(*alerts: tuple[str, str]) -> str:
+        """Return promtool's complaints unless exactly these alerts fire. A scrape counts as a minute."""
+        return complaints(service.own, recorded.series(), alerts, f"{recorded.rounds - 1}m")
+
     with service.program(program) as first:
-        done = service.await_visits(first, 0)
-        with urlopen(f"http://127.0.0.1:{service.variables['EVENFLOW_METRICS_PORT']}/metrics") as answer:
-            assert 'evenflow_job_state{job="visits",state="running"} 1.0' in answer.read().decode()
+        for _ in range(3):
+            done = service.await_visits(first, done)
+            recorded.add({"visits": service.metrics()}, 1)
+            service.visit(1)
+        assert 'evenflow_job_state{job="visits",state="running"} 1.0' in service.metrics()
+        served = set(re.findall(r"^# TYPE (\w+)", service.metrics(), re.MULTILINE))
+        assert len(named_by_rules()) > 10
+        assert named_by_rules() <= served
+        service.command("grafana", "--output", str(service.own / "monitoring"))
+        assert (service.own / "monitoring/alerts.yml").read_text() == RULES.read_text()
+        assert firing() == ""
         first.send_signal(signal.SIGKILL)
+    for _ in range(4):
+        recorded.add({"visits": None}, 1)
+    assert firing(("EvenflowJobLost", "visits")) == ""
     service.visit(6)
     with service.program(program) as second:
         done = service.await_visits(second, done + 4 * USERS)
+        recorded.add({"visits": service.metrics()}, 1)
+        assert firing() == ""
         service.command("stop", "visits", "--savepoint", "s3://bucket/saved")
         printed, _ = second.communicate(timeout=PATIENCE)
         assert second.returncode == 0, printed
@@ -176,9 +230,11 @@ def test_a_service_that_is_killed_stopped_and_changed_has_every_visit_once(servi
         service.command("stop", "visits", "--drain")
         printed, _ = third.communicate(timeout=PATIENCE)
         assert third.returncode == 0, printed
-    found = sorted((user, round(start.timestamp() * 1000), clicks, pages) for user, start, clicks, pages in service.visits())
-    assert found == sessions(service.clicks)
+    columns = ("user", "window_start", "clicks", "pages")
+    assert in_milliseconds(service.visits()) == sessions(service.clicks)
+    assert in_milliseconds(service.tabled(*columns)) == sessions(service.clicks)
     assert any(page for (page,) in service.visits("last_page"))
+    assert in_milliseconds(service.visits('"user", window_start, last_page')) == in_milliseconds(service.tabled(*columns[:2], "last_page"))
     stored = [each.key.encode() + each.get()["Body"].read() for each in service.bucket.objects.all()]
     assert stored
     assert not any(SECRET.encode() in each for each in stored)

@@ -64,7 +64,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: Proxy
 
     def answer(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self._body()
         fault = self.server.fault
         headers = {name.lower(): value for name, value in self.headers.items()}
         kind = fault.kind if fault.meets(self.server.understand(self.command, self.path, headers, body)) else ""
@@ -78,6 +78,17 @@ class _Handler(BaseHTTPRequestHandler):
             if kind == "slow":
                 fault.held.wait(30)
             self._forward(body, kind)
+
+    def _body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        chunks = []
+        while size := int(self.rfile.readline(), 16):
+            chunks.append(self.rfile.read(size))
+            self.rfile.readline()
+        while self.rfile.readline().strip():
+            """Skip trailers."""
+        return b"".join(chunks)
 
     def _forward(self, body: bytes, kind: str) -> None:
         drop, url = (HOP | CONDITIONS, without_condition(self.path)) if kind == "careless" else (HOP, self.path)
