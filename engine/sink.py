@@ -13,6 +13,7 @@ from typing import Any
 
 from .batch import Batch
 from .columns import Columns
+from .updates import Updates
 
 
 class Sink(ABC):
@@ -23,6 +24,9 @@ class Sink(ABC):
 
     guarantee: str = "exactly once (commits with the checkpoint)"
     """Its guarantee when a job recovers; `explain()` prints it."""
+
+    reads_weights: bool = False
+    """True if it takes updates as rows with weights (`weights.py`), where they can be had: rows that are gone are told too."""
 
     driver_part: str | None = None
     """The part of it that runs in the process that starts the job, as long as the job runs; None if there is none."""
@@ -43,6 +47,10 @@ class Sink(ABC):
 
     def problem(self, columns: Columns) -> str | None:
         """Describe why a stream with these known columns can't be written, None if it can. Called before `start`."""
+        return None
+
+    def problem_of(self, updates: Updates) -> str | None:
+        """Describe why these updates can't be written, None if they can. Called when the flow is written."""
         return None
 
     def start(self) -> None:

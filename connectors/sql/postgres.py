@@ -13,6 +13,7 @@ from pyarrow import csv
 
 from ...engine.errors import FlowError
 from ...engine.secrets import revealed_url
+from ...engine.weights import WEIGHT
 from .sqlite import replacing
 from .table import MARKERS, SECONDS, SqlTable, TableTarget
 
@@ -78,7 +79,20 @@ class PostgresTable(SqlTable):
                 self._copy(cursor, self._table, batch)
             return
         for names, alike in groupby(rows, key=lambda batch: batch.schema.names):
-            self._replace(cursor, names, alike, there)
+            if WEIGHT in names:
+                self._delete(cursor, alike)
+            else:
+                self._replace(cursor, names, alike, there)
+
+    def _delete(self, cursor: Cursor[Any], rows: Iterable[pa.RecordBatch]) -> None:
+        names = [*self.target.key]
+        columns = ", ".join(map(_quoted, names))
+        _run(cursor, f"CREATE TEMP TABLE evenflow_gone ON COMMIT DROP AS SELECT {columns} FROM {self._table} WHERE false")
+        for batch in rows:
+            self._copy(cursor, "evenflow_gone", batch.select(names))
+        alike = " AND ".join(f"old.{_quoted(name)} = gone.{_quoted(name)}" for name in names)
+        _run(cursor, f"DELETE FROM {self._table} AS old USING evenflow_gone AS gone WHERE {alike}")
+        _run(cursor, "DROP TABLE evenflow_gone")
 
     def _replace(self, cursor: Cursor[Any], names: list[str], rows: Iterable[pa.RecordBatch], there: Sequence[str]) -> None:
         """Write rows with these columns through a temporary table, so that each key's row is written once, however many there

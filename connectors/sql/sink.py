@@ -15,10 +15,12 @@ from ...engine.columns import Columns
 from ...engine.errors import ConnectorError, FlowError
 from ...engine.secrets import is_secret
 from ...engine.sink import SinkWriter
+from ...engine.updates import Updates
 from ...state.errors import StateError
 from ..staged.staged_sink import StagedSink
 from ..staged.staging import StagedFile, Staging, StagingPlace
 from ..staged.staging_writer import StagingWriter
+from .net_changes import net_changes
 from .postgres import PostgresTable
 from .sqlite import SqliteTable
 from .table import SqlTable, TableTarget
@@ -42,10 +44,11 @@ def write_sql(
     whole address, out of the program with `ef.secret`. PostgreSQL needs
     `pip install 'evenflow[postgres]'`. The table must exist; columns of it that rows lack get their defaults.
 
-    With `mode="upsert"` a row replaces the one with the same `key`, one or several columns of a primary key or a unique index.
-    Within a checkpoint the last row of a key counts. A key that moves to another worker during a checkpoint may have rows from
-    both, whose order is unknown: give `version`, a column that never falls for a key, such as a count or a time, and a row with a
-    smaller one replaces nothing.
+    With `mode="upsert"` a row replaces the one with the same `key`, one or several columns of a primary key or a unique index. Of a
+    running aggregate, the table has the present row of each group, and rows of groups that are gone, or that a filter no longer passes,
+    are deleted; `key` must contain the aggregate's keys. Of other streams, the last row of a key within a checkpoint counts. A key that
+    moves to another worker meanwhile may have rows from both, whose order is unknown: give `version`, a column that never falls for a
+    key, such as a count or a time, and a row with a smaller one replaces nothing. With `version` no row is deleted.
 
     Rows are staged in the checkpoint folder, and written when the checkpoint is complete, in one transaction that also records
     the checkpoint in the table `evenflow_commits`, which the sink creates next to its own. SQLite's file must be on a disk that
@@ -85,9 +88,13 @@ class SqlSink(StagedSink):
     def __init__(self, table: SqlTable) -> None:
         super().__init__(table.target.operator, table.target.table)
         self._table = table
+        self.reads_weights = bool(table.target.key) and table.target.version is None
 
     def problem(self, columns: Columns) -> str | None:
         return self._table.target.missing_in(columns)
+
+    def problem_of(self, updates: Updates) -> str | None:
+        return self._table.target.other_key(updates)
 
     def start(self) -> None:
         super().start()
@@ -97,7 +104,8 @@ class SqlSink(StagedSink):
         return StagingWriter(_rows, self.place, self.name, self.file_rows, self.file_bytes)
 
     def write_staged(self, checkpoint: int, place: StagingPlace, files: Sequence[StagedFile]) -> None:
-        self._table.commit(place.sink, place.run, checkpoint, self._read(Staging(place.staging), files))
+        rows = self._read(Staging(place.staging), files)
+        self._table.commit(place.sink, place.run, checkpoint, net_changes(rows, self._table.target.key))
 
     def _read(self, staging: Staging, files: Sequence[StagedFile]) -> Iterator[pa.RecordBatch]:
         try:

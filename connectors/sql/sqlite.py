@@ -22,6 +22,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
+from ...engine.weights import WEIGHT
 from ..formats.json_rows import plain_values
 from .table import MARKERS, SECONDS, SqlTable, TableTarget
 
@@ -56,6 +57,10 @@ class SqliteTable(SqlTable):
                 return
             there = self._columns(database)
             for batch in rows:
+                if WEIGHT in batch.schema.names:
+                    keys = [batch.column(name) for name in self.target.key]
+                    database.executemany(self._delete(), zip(*map(_values, keys), strict=True))
+                    continue
                 self.check_columns(batch, tuple(there))
                 database.executemany(self._insert(batch.schema.names), zip(*map(_values, batch.columns), strict=True))
             database.execute(f"UPDATE {MARKERS} SET checkpoint = ? WHERE sink = ? AND run = ?", (checkpoint, *of_run))
@@ -86,6 +91,10 @@ class SqliteTable(SqlTable):
         indexes = [name for _, name, unique, *_ in database.execute(f"PRAGMA index_list({table})") if unique]
         found = [{column for _, _, column in database.execute(f"PRAGMA index_info({_quoted(name)})")} for name in indexes]
         return set(self.target.key) in (primary, *found)
+
+    def _delete(self) -> str:
+        keys = " AND ".join(f"{_quoted(name)} = ?" for name in self.target.key)
+        return f"DELETE FROM {_quoted(self.target.table)} WHERE {keys}"
 
     def _insert(self, names: list[str]) -> str:
         columns = ", ".join(map(_quoted, names))

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from ...engine.columns import Columns
 from ...engine.errors import ConnectorError
+from ...engine.updates import Updates
 
 MARKERS = "evenflow_commits"
 """The table of markers, which the sink creates next to its own unless it exists."""
@@ -49,6 +50,19 @@ class TableTarget:
                 return f"no column `{name}` among {columns.listed()}"
         return None
 
+    def other_key(self, updates: Updates) -> str | None:
+        """Return why the key can't identify the rows that these updates replace, or None if it can.
+
+        Rows of one group may have several keys, one after the other, if the sink is told which rows are gone.
+        """
+        groups, keys = set(updates.key or ()), set(self.key)
+        if not keys or not groups or (groups <= keys if self.version is None else groups == keys):
+            return None
+        found, given = ", ".join(updates.key or ()), ", ".join(self.key)
+        return (
+            f"its rows are updates by {found}, and key= has {given}, by which they can't be told apart; write key={list(updates.key or ())}"
+        )
+
 
 class SqlTable(ABC):
     """A table of one database. Picklable; each method opens and closes its own connection."""
@@ -68,7 +82,7 @@ class SqlTable(ABC):
     def commit(self, sink: str, run: str, checkpoint: int, rows: Iterable[pa.RecordBatch]) -> None:
         """Write the rows of a run's checkpoint, in the order in which they count, unless they are in the table already.
 
-        Raises ConnectorError; the table is then unchanged.
+        Rows with a column of weights are deleted, by their key. Raises ConnectorError; the table is then unchanged.
         """
 
     def check_columns(self, rows: pa.RecordBatch, there: Sequence[str]) -> None:

@@ -33,9 +33,17 @@ def weighed_inputs(graph: Graph) -> frozenset[tuple[int, Input]]:
                     follow(graph.nodes[edge.node])
 
     for node in graph:
-        if isinstance(node.operator, AggregateRunning):
+        if isinstance(node.operator, AggregateRunning) or _reads_weights(graph, node):
             follow(node)
     return frozenset(found)
+
+
+def _reads_weights(graph: Graph, node: Node) -> bool:
+    """Return True for a sink that takes the rows of its input with weights."""
+    if not isinstance(node.operator, Sink) or not node.operator.reads_weights:
+        return False
+    found = [graph.updates_of(edge) for edge in node.inputs]
+    return all(updates is not None and updates.weighed for updates in found)
 
 
 def with_weights(graph: Graph) -> Graph:

@@ -21,17 +21,19 @@ def server():
         yield server
 
 
-def test_killed_workers_coordinators_and_databases_do_not_change_the_rows_in_the_tables(server, tmp_path):
+def test_moves_and_killed_workers_coordinators_and_databases_leave_the_right_rows_in_tables(server, tmp_path):
     with psycopg.connect(server.url, autocommit=True) as database:
         database.execute("CREATE TABLE rows (key text, ts bigint, value double precision, seq bigint)")
         database.execute("CREATE TABLE counts (key text PRIMARY KEY, n bigint)")
+        database.execute("CREATE TABLE tens (tens bigint PRIMARY KEY, keys bigint)")
     delivered = []
     flow = ef.Dataflow("to-tables")
     rows = flow.read(ef.generate(rate=RATE, every="50ms", keys=50, string_keys=True))
     rows.write(ef.write_sql(server.url, "rows", name="rows")).write(ef.to_list(delivered))
-    rows.key_by("key").aggregate(n=ef.count()).write(
-        ef.write_sql(server.url, "counts", mode="upsert", key="key", version="n", name="counts")
-    )
+    counts = rows.key_by("key").aggregate(n=ef.count()).named("count")
+    counts.write(ef.write_sql(server.url, "counts", mode="upsert", key="key", name="counts"))
+    tens = counts.select(tens=ef.col("n") // 10).key_by("tens").aggregate(keys=ef.count())
+    tens.write(ef.write_sql(server.url, "tens", mode="upsert", key="tens", name="tens"))
     job = flow.run(
         config=ef.JobConfig(
             parallelism=2,
@@ -41,6 +43,9 @@ def test_killed_workers_coordinators_and_databases_do_not_change_the_rows_in_the
     )
     try:
         await_rows(job, delivered, RATE / 4)
+        for worker in (0, 1, 0):
+            job.migrate("count", keys=[f"key-{n}" for n in range(50)], to=worker)
+            await_rows(job, delivered, RATE / 8)
         os.kill(pid(job, "generate-0"), signal.SIGKILL)
         await_rows(job, delivered, RATE / 4)
         os.kill(pid(job, "coordinator"), signal.SIGKILL)
@@ -57,9 +62,12 @@ def test_killed_workers_coordinators_and_databases_do_not_change_the_rows_in_the
     with psycopg.connect(server.url) as database:
         seqs = [seq for (seq,) in database.execute("SELECT seq FROM rows ORDER BY seq")]
         counted = database.execute("SELECT key, n FROM counts ORDER BY key").fetchall()
+        of_tens = database.execute("SELECT tens, keys FROM tens ORDER BY tens").fetchall()
+        expected_tens = database.execute("SELECT n / 10, count(*) FROM counts GROUP BY 1 ORDER BY 1").fetchall()
         expected = database.execute("SELECT key, count(*) FROM rows GROUP BY key ORDER BY key").fetchall()
     assert seqs == sorted(row["seq"] for row in delivered)
     for source in range(2):
         mine = [seq for seq in seqs if seq % 2 == source]
         assert mine == list(range(source, source + 2 * len(mine), 2)), "each row once, none missing"
     assert counted == expected
+    assert of_tens == expected_tens

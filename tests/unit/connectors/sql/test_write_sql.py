@@ -61,6 +61,50 @@ def test_rows_in_postgres(postgres):
         assert database.execute(f'SELECT "user", n FROM {table} ORDER BY 1').fetchall() == [("a", 3), ("b", 2), ("c", 2)]
 
 
+MOVES = [("ann", "Rome"), ("bob", "Rome"), ("ann", "Oslo"), ("bob", "Oslo"), ("ann", "Bern"), ("bob", "Rome")]
+
+
+def places(sink, keep=None):
+    """Write how many users are in each city, by each user's last one."""
+    flow = ef.Dataflow("places")
+    rows = [{"user": user, "city": city, "at": at} for at, (user, city) in enumerate(MOVES)]
+    last = flow.read(ef.from_items(rows)).key_by("user").aggregate(city=ef.last("city"))
+    users = last.key_by("city").aggregate(n=ef.count())
+    (users if keep is None else users.filter(keep)).write(sink)
+    return flow
+
+
+@pytest.mark.parametrize("interval", ["1h", "1ms"])
+def test_groups_without_rows_are_deleted_from_the_table(shop, tmp_path, interval):
+    with closing(sqlite3.connect(shop)) as database:
+        database.execute("CREATE TABLE cities (city TEXT PRIMARY KEY, n INTEGER)")
+    sink = ef.write_sql(url_of(shop), "cities", mode="upsert", key="city")
+    checkpoint = ef.CheckpointConfig(str(tmp_path / "checkpoints"), interval=interval)
+    config = ef.JobConfig(checkpoint=checkpoint, network=ef.NetworkConfig(source_rows=1))
+    places(sink).run(runtime="local", config=config).wait()
+    assert rows_of(shop, "SELECT * FROM cities ORDER BY 1") == [("Bern", 1), ("Rome", 1)]
+
+
+def test_rows_that_a_filter_no_longer_passes_are_deleted_from_postgres(postgres, tmp_path):
+    table = f"cities_{uuid.uuid4().hex[:8]}"
+    with psycopg.connect(postgres.url, autocommit=True) as database:
+        database.execute(f"CREATE TABLE {table} (city text PRIMARY KEY, n bigint)")
+        database.execute(f"INSERT INTO {table} VALUES ('Turin', 7)")
+        sink = ef.write_sql(postgres.url, table, mode="upsert", key="city")
+        checkpoint = ef.CheckpointConfig(str(tmp_path / "checkpoints"), interval="1ms")
+        config = ef.JobConfig(checkpoint=checkpoint, network=ef.NetworkConfig(source_rows=1))
+        places(sink, keep=ef.col("n") < 2).run(runtime="local", config=config).wait()
+        assert database.execute(f"SELECT city, n FROM {table} ORDER BY 1").fetchall() == [("Bern", 1), ("Rome", 1), ("Turin", 7)]
+
+
+@pytest.mark.parametrize(("key", "version"), [("n", None), (["user"], None), (["user", "city", "n"], "n")])
+def test_key_that_is_not_the_aggregates_is_refused_when_the_flow_is_written(shop, key, version):
+    flow = ef.Dataflow("counting")
+    counts = flow.read(ef.from_items([{"user": "a", "city": "b"}])).key_by("user", "city").aggregate(n=ef.count())
+    with pytest.raises(ef.FlowError, match="its rows are updates by user, city, and key= has "):
+        counts.write(ef.write_sql(url_of(shop), "counts", mode="upsert", key=key, version=version))
+
+
 def test_nothing_staged_is_left_behind(shop, tmp_path):
     folder = tmp_path / "checkpoints"
     config = ef.JobConfig(checkpoint=ef.CheckpointConfig(str(folder), interval="1h"))
@@ -116,7 +160,8 @@ def test_wrong_arguments_are_refused(options, problem):
 
 
 def test_key_that_rows_do_not_have_is_refused_before_the_run(shop):
-    flow = counting("ab", ef.write_sql(url_of(shop), "counts", mode="upsert", key="customer"))
+    flow = ef.Dataflow("clicks")
+    flow.read(ef.from_items([{"user": "a"}])).write(ef.write_sql(url_of(shop), "counts", mode="upsert", key="customer"))
     with pytest.raises(ef.EvenflowError, match=r"column `customer`"):
         flow.run(runtime="local").wait()
 
