@@ -119,6 +119,26 @@ def test_job_is_continued(store, url, tmp_path):
     assert not [path for path in fsspec.filesystem(store.protocol).find(url) if "/check-" in path]
 
 
+@pytest.mark.slow
+@every_store
+def test_job_that_is_stopped_with_a_savepoint_goes_on_from_it_and_keeps_few_checkpoints(store, url, tmp_path):
+    saved, gate = f"{url}/saved", Gate()
+    job = midway(f"{url}/first", tmp_path / "first", gate)
+    for _ in range(4):
+        job.checkpoint()
+    files, root = fsspec.core.url_to_fs(f"{url}/first/jobs", use_listings_cache=False)
+    kept = {path.split("/")[-2] for path in files.find(root) if "/checkpoint-" in path}
+    assert 1 <= len(kept) <= 4, "three are kept, and one may be under way"
+    job.stop(savepoint=saved)
+    refused = midway(f"{url}/other", tmp_path / "other", Gate())
+    with pytest.raises(ef.RequestError, match=f"{saved} is not empty, it has .*manifest"):
+        refused.stop(savepoint=saved)
+    rest = flow_of(gate, tmp_path / "second")
+    gate.open.set()
+    rest.run(runtime="local", config=settings(f"{url}/second"), from_savepoint=saved).wait("60s")
+    assert sorted(numbers(tmp_path / "first") + numbers(tmp_path / "second")) == list(range(TOTAL))
+
+
 @every_store
 def test_job_is_not_started_on_a_store_without_the_create_only_condition(store, url, tmp_path):
     store.fault = Fault("careless")
