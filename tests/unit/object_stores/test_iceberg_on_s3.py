@@ -88,7 +88,7 @@ def test_tables_on_s3_are_written_and_read_and_no_object_has_the_secret(tables, 
 
 
 @pytest.mark.parametrize(
-    ("kind", "request_kind"), [("lost", "piece"), ("lost", "create"), ("overloaded", "piece"), ("cut", "read"), ("cut", "look")]
+    ("kind", "met"), [("lost", "piece"), ("lost", "create"), ("overloaded", "piece"), ("cut", "read"), ("cut", "look")]
 )
 def test_a_commit_whose_request_fails_or_whose_reply_is_lost_is_made_once(kind, met, tables, store):
     sink = begun(tables)
