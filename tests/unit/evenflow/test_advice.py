@@ -57,8 +57,8 @@ def options() -> set[str]:
     return found
 
 
-NOT_OURS = {"n", "name", "runtime_env", "address", "output_type", "include_dashboard", "num_cpus", "logging_level", "realm"}
-"""Names of the user's choice in an example, options of Ray's, attributes of an aggregate, and a parameter of HTTP."""
+NOT_OURS = {"n", "name", "clicks", "runtime_env", "address", "output_type", "include_dashboard", "num_cpus", "logging_level", "realm", "tzinfo"}
+"""Names of the user's choice in an example, options of Ray's and of datetime's, attributes of an aggregate, and a parameter of HTTP."""
 
 
 @pytest.mark.slow
