@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from .engine.keys.unkeyed import UNKEYED, shown
 from .engine.operators.function import FunctionOperator
 from .engine.operators.keyed import KeyedOperator
+from .engine.operators.rows.read import Read
 from .engine.plan.graph import Graph, Node
 from .engine.plan.physical import Plan
 from .engine.plan.weights import weighed_inputs
@@ -14,6 +15,7 @@ from .engine.sink import Sink
 from .engine.source import Source
 from .engine.updates import kind_of
 from .scheduler.configs.worker import WorkerConfig
+from .scheduler.load.quiet_inputs import meeting
 from .scheduler.policies.nodes.memory import words
 
 EXACTLY_ONCE = "exactly once"
@@ -47,6 +49,9 @@ def explain(graph: Graph, plan: Plan, workers: WorkerConfig) -> str:
     keyed = [chained.name for stage in plan.stages for chained in stage.chain if isinstance(chained.operator, KeyedOperator)]
     if keyed:
         lines += ["", "State", *(f"  {name}: {plan.tasks[0].settings.state.describe()}" for name in keyed)]
+    waits = list(_waits(plan))
+    if waits:
+        lines += ["", "Event time", *(f"  {line}" for line in waits)]
     return "\n".join([*lines, "", "Guarantees", *(f"  {line}" for line in _guarantees(graph, plan))])
 
 
@@ -65,6 +70,16 @@ def to_mermaid(graph: Graph) -> str:
             arrow = f'-->|"{" ".join(labels)}"|' if labels else "-->"
             lines.append(f"    n{edge.node} {arrow} n{node.id}")
     return "\n".join(lines)
+
+
+def _waits(plan: Plan) -> Iterator[str]:
+    """Name the inputs without an end that hold event time back for as long as they give no rows, and what waits for them."""
+    for target, sources in meeting(plan).items():
+        for name in sources:
+            head = plan.stage_of(name).chain[0]
+            assert isinstance(head.operator, Read)
+            if head.operator.source.timed and head.operator.source.idle_advice:
+                yield f"{target} waits for {head.name} while it gives no rows{head.operator.source.idle_advice}"
 
 
 def _guarantees(graph: Graph, plan: Plan) -> Iterator[str]:

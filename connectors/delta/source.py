@@ -12,7 +12,7 @@ import pyarrow as pa
 from ...engine.errors import ConnectorError, FlowError
 from ...engine.protocol.elements import MAX_TIME
 from ...engine.source import SourceReader
-from ...engine.time.duration import Duration, microseconds, seconds
+from ...engine.time.duration import Duration, seconds
 from ...engine.time.event_time import EventTime
 from ...engine.types.casting import unchanged
 from ..files.remote import local_folder
@@ -20,6 +20,7 @@ from ..files.splits import Split
 from ..followed.versions import VersionsReader, share_out_versions
 from ..formats.parquet import ParquetSource
 from ..formats.row_groups import open_parquet, read_row_groups, time_bounds
+from ..quiet import FOLLOWED, event_time_of, idle_advice
 from .log import CAN_READ, DeltaLog, Version
 from .table import check_installed, open_table
 
@@ -36,6 +37,7 @@ def read_delta(
     event_time: str | None = None,
     unit: str = "ms",
     max_delay: Duration = 0,
+    idle_after: Duration | None = None,
     columns: Sequence[str] | None = None,
     follow: bool = False,
     poll_every: Duration = "1s",
@@ -53,14 +55,14 @@ def read_delta(
     the job is stopped. The table's log is read every `poll_every`. Versions that only rearrange rows (OPTIMIZE) add none. One
     that deletes or changes existing rows (DELETE, UPDATE, MERGE, overwrite) fails the job, unless `skip_changes` is True: then
     such versions are skipped, including the rows that they add, as by Spark's `skipChangeCommits`. Rows may be up to `max_delay`
-    older than rows of earlier versions.
+    older than rows of earlier versions. `idle_after` is as in `read_parquet`.
 
     The start of the job raises ConnectorError if there is no such table or version, if its files were removed (vacuumed), and for
     tables that are partitioned or have deletion vectors or mapped columns. While following, the job fails for new columns that
     the flow reads, changed types, and versions and files that were removed before they were read.
     """
     check_installed(name)
-    spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
+    spec = event_time_of(event_time, unit, max_delay, idle_after, name=name, ends=None if follow else FOLLOWED)
     folder = str(local_folder(path, name))
     if follow:
         return FollowedDeltaSource(folder, version, spec, columns, _above_zero(poll_every, name), skip_changes, name)
@@ -180,6 +182,7 @@ class FollowedDeltaSource(DeltaSource):
         super().__init__(path, version, event_time, columns, name)
         self._poll_every, self._skip_changes = poll_every, skip_changes
         self._log = DeltaLog(path, name)
+        self.idle_advice = idle_advice(event_time, "table")
         self._first: tuple[int, Sequence[str]] | None = None
 
     def start(self) -> None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from ...engine.batch import Batch
 from ...engine.time.event_time import EventTime
 from ..files.split_position import PartlyRead
 from ..files.splits import LEAST_DECODED, OpenSplit, Split, SplitRows, UnreadSplits
+from ..quiet import CLOCKS, Clocks
 from .following_reader import FollowingReader
 
 F = TypeVar("F")
@@ -38,9 +38,9 @@ class FilesInTurn(FollowingReader, Generic[F]):
         index: int,
         parallelism: int,
         event_time: EventTime | None,
-        clock: Callable[[], float],
+        clocks: Clocks = CLOCKS,
     ) -> None:
-        super().__init__(index, parallelism, event_time, clock)
+        super().__init__(index, parallelism, event_time, clocks)
         self._operator, self._open_split = operator, open_split
         self._partly: deque[tuple[F, PartlyRead]] = deque()
         self._queue: deque[F] = deque()
@@ -54,6 +54,7 @@ class FilesInTurn(FollowingReader, Generic[F]):
                 file, rows = self._open
                 batch = rows.read(max_rows)
                 if batch is not None:
+                    self._quiet.gave()
                     return batch
                 self._open = None
                 self._was_read(file, rows.partly_read.newest)
@@ -104,7 +105,10 @@ class FilesInTurn(FollowingReader, Generic[F]):
             split = Split(read.path, 0)
         else:
             if not self._queue and self._clock() >= self._next_look:
+                look = self._quiet.look()
                 self._look()
+                if not self._queue:
+                    self._quiet.found_nothing(look)
             if not self._queue:
                 return False
             listed, split = self._queue.popleft(), self._unread.popleft()

@@ -7,21 +7,22 @@ smallest one.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any
 
 from ...engine.protocol.elements import MAX_TIME, MIN_TIME
 from ...engine.source import SourceReader
 from ...engine.time.event_time import EventTime
+from ..quiet import CLOCKS, Clocks, Quiet
 
 
 class FollowingReader(SourceReader):
     """One of `parallelism` readers. A subclass sets `_next_look` after each look, and `_newest`, the newest known event time."""
 
-    def __init__(self, index: int, parallelism: int, event_time: EventTime | None, clock: Callable[[], float]) -> None:
-        self._index, self._parallelism, self._event_time, self._clock = index, parallelism, event_time, clock
+    def __init__(self, index: int, parallelism: int, event_time: EventTime | None, clocks: Clocks = CLOCKS) -> None:
+        self._index, self._parallelism, self._event_time, self._clock = index, parallelism, event_time, clocks.now
         self._newest = self._watermark = MIN_TIME
         self._next_look = -1.0
+        self._quiet = Quiet(event_time, clocks)
 
     @property
     def finished(self) -> bool:
@@ -30,7 +31,7 @@ class FollowingReader(SourceReader):
     def watermark(self) -> int:
         if self._event_time is None:
             return MAX_TIME
-        self._watermark = max(self._watermark, self._bound(self._event_time))
+        self._watermark = max(self._watermark, self._bound(self._event_time), self._quiet.bound)
         return self._watermark
 
     def position(self) -> dict[str, Any]:

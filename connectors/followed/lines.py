@@ -11,9 +11,8 @@ look bounds all lines appended after it. Each look also reads the end of another
 from __future__ import annotations
 
 import os
-import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import astuple
 from pathlib import Path
@@ -25,6 +24,7 @@ from ...engine.batch import Batch
 from ...engine.errors import ConnectorError
 from ...engine.protocol.elements import MIN_TIME
 from ...engine.time.event_time import EventTime
+from ..quiet import CLOCKS, Clocks
 from .arrived import ArrivedFile
 from .follow import Follow, shared
 from .following_reader import FollowingReader
@@ -58,9 +58,9 @@ class LinesReader(FollowingReader):
         index: int,
         parallelism: int,
         event_time: EventTime | None,
-        clock: Callable[[], float] = time.monotonic,
+        clocks: Clocks = CLOCKS,
     ) -> None:
-        super().__init__(index, parallelism, event_time, clock)
+        super().__init__(index, parallelism, event_time, clocks)
         self._files, self._follow = files, follow
         self._known: dict[int, Growing] = {}
         self._unread: deque[Growing] = deque()
@@ -75,11 +75,15 @@ class LinesReader(FollowingReader):
     def poll(self, max_rows: int) -> Batch | None:
         while self._batch is None:
             if not self._unread and self._clock() >= self._next_look:
+                look = self._quiet.look()
                 self._look()
+                if not self._unread and not self._moved:
+                    self._quiet.found_nothing(look)
             if not self._unread:
                 return None
             if not self._load(self._unread[0]):
                 self._unread.popleft()
+        self._quiet.gave()
         file, batch = self._unread[0], self._batch.slice(0, max_rows)
         file.rows += batch.num_rows
         rest = self._batch.num_rows - batch.num_rows

@@ -11,8 +11,7 @@ the other readers' newest file, so that a reader without files doesn't hold back
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -21,6 +20,7 @@ from ...engine.protocol.elements import MIN_TIME
 from ...engine.time.event_time import EventTime
 from ..files.split_position import PartlyRead
 from ..files.splits import OpenSplit, Split
+from ..quiet import CLOCKS, Clocks
 from .arrived import BUCKETS, ArrivedFile, bucket_of, digest_of, look_at
 from .files_in_turn import MOST_LOOKED_AT, FilesInTurn
 from .follow import Follow, shared
@@ -54,9 +54,9 @@ class FollowReader(FilesInTurn[ArrivedFile]):
         index: int,
         parallelism: int,
         event_time: EventTime | None,
-        clock: Callable[[], float] = time.monotonic,
+        clocks: Clocks = CLOCKS,
     ) -> None:
-        super().__init__(files.name, open_split, index=index, parallelism=parallelism, event_time=event_time, clock=clock)
+        super().__init__(files.name, open_split, index=index, parallelism=parallelism, event_time=event_time, clocks=clocks)
         self._files, self._follow = files, follow
         self._read = ReadFiles(follow.max_age)
         self._settled = MIN_TIME

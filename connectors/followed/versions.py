@@ -12,8 +12,7 @@ reading them.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -22,6 +21,7 @@ from ...engine.protocol.elements import MIN_TIME
 from ...engine.time.event_time import EventTime
 from ..files.split_position import PartlyRead
 from ..files.splits import OpenSplit, Split
+from ..quiet import CLOCKS, Clocks
 from .arrived import BUCKETS, bucket_of, digest_of
 from .files_in_turn import MOST_LOOKED_AT, FilesInTurn
 from .follow import shared
@@ -60,9 +60,9 @@ class VersionsReader(FilesInTurn[tuple[int, str]]):
         index: int,
         parallelism: int,
         event_time: EventTime | None,
-        clock: Callable[[], float] = time.monotonic,
+        clocks: Clocks = CLOCKS,
     ) -> None:
-        super().__init__(table.name, open_split, index=index, parallelism=parallelism, event_time=event_time, clock=clock)
+        super().__init__(table.name, open_split, index=index, parallelism=parallelism, event_time=event_time, clocks=clocks)
         self._table, self._poll_every = table, poll_every
         first, files = table.first
         self._next = dict.fromkeys(range(index, BUCKETS, parallelism), first + 1)

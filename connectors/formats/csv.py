@@ -22,13 +22,14 @@ import pyarrow.csv as arrow_csv
 
 from ...engine.errors import ConnectorError, FlowError
 from ...engine.needed import Needed
-from ...engine.time.duration import Duration, microseconds
+from ...engine.time.duration import Duration
 from ...engine.time.event_time import EventTime
 from ..files.compression import ENDINGS, Compression
 from ..files.paths import Paths
 from ..files.splits import Split
 from ..followed.follow import Follow, follow_of
 from ..followed.growing import LineBlock
+from ..quiet import FOLLOWED, event_time_of
 from .file_source import FIRST_BYTES
 from .floats import FloatPart, float_parts
 from .inferred import START, InferredSource, Types, explained
@@ -49,6 +50,7 @@ def read_csv(
     event_time: str | None = None,
     unit: str = "ms",
     max_delay: Duration = 0,
+    idle_after: Duration | None = None,
     delimiter: str = ",",
     column_names: Sequence[str] | None = None,
     schema: Types | None = None,
@@ -84,10 +86,10 @@ def read_csv(
     behind the first row of its file, so an unread file holds event time back only to there. With more files, event time waits
     until all have been read.
 
-    `follow`, `poll_every` and `max_age` are as in `read_parquet`. If there is no file at the start, `schema` must have all
+    `follow`, `poll_every`, `max_age` and `idle_after` are as in `read_parquet`. If there is no file at the start, `schema` must have all
     columns. With `follow="lines"` files may also grow, as in `read_text`; then a value can't contain a line end.
     """
-    spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
+    spec = event_time_of(event_time, unit, max_delay, idle_after, name=name, ends=None if follow else FOLLOWED)
     names = None if column_names is None else list(column_names)
     followed = follow_of(follow, poll_every, max_age, name)
     return CsvSource(path, spec, schema, delimiter, names, list(null_values), _encoding(encoding, name), compression, followed, name)

@@ -24,6 +24,7 @@ from ..followed.arrived import ArrivedFile
 from ..followed.files_in_turn import MOST_LOOKED_AT
 from ..followed.follow import Follow
 from ..followed.reader import FollowReader, share_out_followed
+from ..quiet import idle_advice
 
 FIRST_BYTES = 65_536
 """The bytes of a file that are decoded to find its first rows."""
@@ -45,6 +46,7 @@ class FileSource(Source):
         self._splits: list[Split] | None = None
         self.needed: Needed | None = None
         self.follow = follow
+        self.idle_advice = "" if follow is None else idle_advice(event_time, "folder")
 
     def start(self) -> None:
         if self.follow is not None:

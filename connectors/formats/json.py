@@ -21,13 +21,13 @@ import pyarrow as pa
 import pyarrow.json as arrow_json
 
 from ...engine.errors import ConnectorError
-from ...engine.time.duration import Duration, microseconds
-from ...engine.time.event_time import EventTime
+from ...engine.time.duration import Duration
 from ..files.compression import ENDINGS, Compression
 from ..files.paths import Paths
 from ..files.splits import Split
 from ..followed.follow import follow_of
 from ..followed.growing import LineBlock
+from ..quiet import FOLLOWED, event_time_of
 from .file_source import FIRST_BYTES
 from .floats import ChangedValue
 from .inferred import InferredSource, Types, explained
@@ -41,6 +41,7 @@ def read_json(
     event_time: str | None = None,
     unit: str = "ms",
     max_delay: Duration = 0,
+    idle_after: Duration | None = None,
     schema: Types | None = None,
     compression: Compression = "infer",
     follow: bool | Literal["lines"] = False,
@@ -66,10 +67,10 @@ def read_json(
     With up to 1,000 files, the source looks at the first rows of each in advance, as in `read_csv`: an unread file holds event
     time back only to its first row less `max_delay`.
 
-    `follow`, `poll_every` and `max_age` are as in `read_parquet`. If there is no file at the start, `schema` must have all
+    `follow`, `poll_every`, `max_age` and `idle_after` are as in `read_parquet`. If there is no file at the start, `schema` must have all
     columns. With `follow="lines"` files may also grow, as in `read_text`.
     """
-    spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
+    spec = event_time_of(event_time, unit, max_delay, idle_after, name=name, ends=None if follow else FOLLOWED)
     return JsonSource(path, spec, schema, compression, follow_of(follow, poll_every, max_age, name), name)
 
 

@@ -21,13 +21,14 @@ import pyarrow.parquet as pq
 from ...engine.columns import UNKNOWN, Columns
 from ...engine.errors import ConnectorError, FlowError
 from ...engine.needed import Needed
-from ...engine.time.duration import Duration, microseconds
+from ...engine.time.duration import Duration
 from ...engine.time.event_time import EventTime
 from ..exchange.exchange_folder import ExchangeFolder
 from ..files.one_schema import fitted
 from ..files.paths import Paths
 from ..files.splits import Split
 from ..followed.follow import Follow, follow_of
+from ..quiet import FOLLOWED, event_time_of
 from .file_source import FileSource, refuse_duplicates
 from .inferred import Types, schema_of
 from .row_groups import open_parquet, read_row_groups, time_bounds
@@ -42,6 +43,7 @@ def read_parquet(
     event_time: str | None = None,
     unit: str = "ms",
     max_delay: Duration = 0,
+    idle_after: Duration | None = None,
     columns: Sequence[str] | None = None,
     schema: Types | None = None,
     follow: bool = False,
@@ -68,9 +70,11 @@ def read_parquet(
 
     Checkpoints hold 32 bytes for each file that was read, until its modification time is `max_age` before that of a newer one.
     Files as old as that are not read: files must not arrive that late or change after that time. Rows may be up to `max_delay`
-    older than rows of files that appeared earlier. Event time stands still while no file appears.
+    older than rows of files that appeared earlier. Event time stands still while no file appears,
+    unless `idle_after` is given: once no row has appeared for that long, it follows the clock, `max_delay` behind it. A row that
+    is read later is late if it is older. Give `idle_after` only for event times that follow the clock.
     """
-    spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
+    spec = event_time_of(event_time, unit, max_delay, idle_after, name=name, ends=None if follow else FOLLOWED)
     return ParquetSource(path, spec, columns, schema, follow_of(follow, poll_every, max_age, name, may_grow=False), name)
 
 

@@ -15,6 +15,7 @@ from ...engine.time.event_time import EventTime
 from ..files.splits import OpenSplit, Split
 from ..followed.versions import VersionsReader, share_out_versions
 from ..formats.row_groups import open_parquet
+from ..quiet import idle_advice
 from .address import TableAddress
 from .columns import columns_of
 from .snapshot_source import IcebergSource
@@ -47,6 +48,7 @@ class FollowedIcebergSource(IcebergSource):
     ) -> None:
         super().__init__(address, snapshot, event_time, columns)
         self._poll_every, self._skip_changes = poll_every, skip_changes
+        self.idle_advice = idle_advice(event_time, "table")
         self._first: tuple[int, int | None, list[str]] | None = None
 
     def start(self) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...engine.errors import FlowError
-from ...engine.time.duration import Duration, microseconds, seconds
-from ...engine.time.event_time import EventTime
+from ...engine.time.duration import Duration, seconds
+from ..quiet import FOLLOWED, event_time_of
 from .address import TableAddress
 from .following import FollowedIcebergSource
 from .snapshot_source import IcebergSource
@@ -21,6 +21,7 @@ def read_iceberg(
     event_time: str | None = None,
     unit: str = "ms",
     max_delay: Duration = 0,
+    idle_after: Duration | None = None,
     columns: Sequence[str] | None = None,
     follow: bool = False,
     poll_every: Duration = "1s",
@@ -39,6 +40,7 @@ def read_iceberg(
     snapshots, until the job is stopped. The catalog is asked every `poll_every`. Snapshots that only rearrange rows (compaction) add
     none. One that deletes or overwrites rows fails the job, unless `skip_changes` is True: then such snapshots are skipped,
     including the rows that they add. Rows may be up to `max_delay` older than rows of earlier snapshots.
+    `idle_after` is as in `read_parquet`.
 
     The start of the job raises ConnectorError if there is no such table or snapshot, for rows that are deleted by delete files, for
     files that aren't Parquet, for format version 3, and for column types that Arrow doesn't hold exactly. While following, the job
@@ -48,7 +50,7 @@ def read_iceberg(
     address = TableAddress(table, catalog, options, name)
     if snapshot is not None and (isinstance(snapshot, bool) or not isinstance(snapshot, int)):
         raise FlowError(f"operator `{name}`: snapshot is {snapshot!r}; expected the id of a snapshot, a whole number")
-    spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
+    spec = event_time_of(event_time, unit, max_delay, idle_after, name=name, ends=None if follow else FOLLOWED)
     if follow:
         every = seconds(poll_every, "poll_every")
         if not every:

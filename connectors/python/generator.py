@@ -17,6 +17,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -27,13 +28,14 @@ from ...engine.errors import ConnectorError, FlowError, RecordError
 from ...engine.functions.user_function import check_function
 from ...engine.protocol.elements import MAX_TIME, MIN_TIME
 from ...engine.source import Source, SourceReader, SplitFigures
-from ...engine.time.duration import Duration, microseconds, seconds
+from ...engine.time.duration import Duration, seconds
 from ...engine.time.event_time import EventTime
 from ...engine.types.python_values import REFUSALS
 from ...engine.types.value_column import ValueColumn
 from ...state.packing import pack_value
 from ..formats.inferred import Types, schema_of
 from ..positions import check_all_readers
+from ..quiet import CLOCKS, Clocks, Quiet, event_time_of, idle_advice
 from .items import rows_of
 
 Generate = Callable[[int, Any], Iterator[Any]]
@@ -50,6 +52,7 @@ def from_generator(
     event_time: str | None = None,
     unit: str = "ms",
     max_delay: Duration = 0,
+    idle_after: Duration | None = None,
     schema: Types | None = None,
     poll_every: Duration = "100ms",
     name: str = "from_generator",
@@ -65,12 +68,15 @@ def from_generator(
 
     `schema` sets the columns and their types; without it types widen with the values. A column that a row lacks is null.
     `event_time`, `unit` and `max_delay` are as in `from_items`, within a partition: a partition without rows holds event time
-    back. An exception of the function fails the job with a ConnectorError that names the partition. A row that doesn't fit, would
-    change in the types of `schema`, or has a column that `schema` doesn't declare, fails it with a RecordError.
+    back. With `idle_after`, one that has yielded nothing but None for that long counts with the clock's time less `max_delay`. A
+    row that it yields later is late if it is older, so give `idle_after` only for event times that follow the clock.
+
+    An exception of the function fails the job with a ConnectorError that names the partition. A row that doesn't fit, would change
+    in the types of `schema`, or has a column that `schema` doesn't declare, fails it with a RecordError.
     """
     if not isinstance(partitions, int) or isinstance(partitions, bool) or partitions < 1:
         raise FlowError(f"{name}: partitions is {partitions!r}; it must be a whole number of at least 1")
-    spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
+    spec = event_time_of(event_time, unit, max_delay, idle_after, name=name, ends=None)
     checked: Generate = check_function(function, name, "partition", "position", yields=True)
     return GeneratorSource(checked, partitions, spec, schema_of(schema, name), seconds(poll_every, "poll_every"), name)
 
@@ -87,6 +93,7 @@ class GeneratorSource(Source):
         self.name, self._function, self._partitions = name, function, partitions
         self._event_time, self._schema, self._poll_every = event_time, schema, poll_every
         self.timed, self.time_column = event_time is not None, None if event_time is None else event_time.column
+        self.idle_advice = idle_advice(event_time, "partition")
 
     def known_columns(self) -> Columns:
         return Columns.of(self._schema) if self._schema.names else UNKNOWN
@@ -99,9 +106,14 @@ class GeneratorSource(Source):
 
     def share_out(self, positions: Sequence[Any], parallelism: int) -> list[Any]:
         check_all_readers((tuple(position["reader"]) for position in positions), self.name)
-        partitions = sorted(partition for position in positions for partition in position["partitions"])
+        partitions = sorted((partition for position in positions for partition in position["partitions"]), key=itemgetter(0))
+        watermark = min((_watermark(position) for position in positions if position["partitions"]), default=MIN_TIME)
         return [
-            {"reader": [index, parallelism], "partitions": [each for each in partitions if each[0] % parallelism == index]}
+            {
+                "reader": [index, parallelism],
+                "partitions": [each for each in partitions if each[0] % parallelism == index],
+                "watermark": watermark,
+            }
             for index in range(parallelism)
         ]
 
@@ -109,11 +121,19 @@ class GeneratorSource(Source):
         if self._event_time is None:
             return MAX_TIME
         newest = [partition[3] for partition in position["partitions"]]
-        return min((MIN_TIME if time is None else time - self._event_time.max_delay for time in newest), default=MAX_TIME)
+        bound = min((_bound(time, self._event_time.max_delay) for time in newest), default=MAX_TIME)
+        return max(bound, _watermark(position))
+
+
+def _watermark(position: Any) -> int:
+    """Return the watermark in a reader's position; those of earlier versions have none."""
+    return int(position.get("watermark", MIN_TIME))
 
 
 class _Partition:
     """A partition: `given` rows after `position` were emitted, and `newest` is the newest event time of all (microseconds)."""
+
+    quiet: Quiet
 
     def __init__(self, number: int, position: Any = None, given: int = 0, newest: int | None = None) -> None:
         self.number, self.position, self.given, self.newest = number, position, given, newest
@@ -139,6 +159,10 @@ class _Partition:
             self.position, self.given, self.rows = self.behind, self.skip, []
 
 
+def _bound(newest: int | None, max_delay: int) -> int:
+    return MIN_TIME if newest is None else newest - max_delay
+
+
 def _number(partition: _Partition) -> int:
     return partition.number
 
@@ -155,8 +179,11 @@ class GeneratorReader(SourceReader):
         poll_every: float,
         name: str,
         reader: tuple[int, int],
+        clocks: Clocks = CLOCKS,
     ) -> None:
-        self._function, self._partitions, self._event_time, self._schema = function, deque(partitions), event_time, schema
+        self._function, self._event_time, self._schema, self._clocks = function, event_time, schema, clocks
+        self._partitions = deque(partitions)
+        self._open()
         self._poll_every, self._name, self._reader = poll_every, name, reader
         self._watermark = MIN_TIME
         self._columns: dict[str, ValueColumn] = {}
@@ -164,10 +191,14 @@ class GeneratorReader(SourceReader):
 
     def poll(self, max_rows: int) -> Batch | None:
         for partition in list(self._partitions):
+            look = partition.quiet.look()
             rows = self._gather(partition, max_rows)
             if partition in self._partitions:
                 self._partitions.rotate(-1)
-            if rows:
+            if not rows:
+                partition.quiet.found_nothing(look)
+            else:
+                partition.quiet.gave()
                 batch = self._batch(rows)
                 if batch.times is not None:
                     newest = int(batch.times.max())
@@ -183,18 +214,22 @@ class GeneratorReader(SourceReader):
         if self._event_time is None or self.finished:
             return MAX_TIME
         delay = self._event_time.max_delay
-        bound = min(MIN_TIME if partition.newest is None else partition.newest - delay for partition in self._partitions)
+        bound = min(max(_bound(partition.newest, delay), partition.quiet.bound) for partition in self._partitions)
         self._watermark = max(self._watermark, bound)
         return self._watermark
 
     def position(self) -> dict[str, Any]:
-        return {"reader": list(self._reader), "partitions": [partition.encode() for partition in self._partitions]}
+        self.watermark()
+        partitions = [partition.encode() for partition in self._partitions]
+        return {"reader": list(self._reader), "partitions": partitions, "watermark": self._watermark}
 
     def seek(self, position: Any) -> None:
-        self._partitions = deque(_Partition(*partition) for partition in position["partitions"])
+        self._partitions, self._watermark = deque(_Partition(*partition) for partition in position["partitions"]), _watermark(position)
+        self._open()
 
     def split_figures(self) -> list[SplitFigures]:
-        return [SplitFigures(str(partition.number), newest=partition.newest) for partition in sorted(self._partitions, key=_number)]
+        partitions = sorted(self._partitions, key=_number)
+        return [SplitFigures(str(each.number), newest=each.newest, idle=each.quiet.is_idle) for each in partitions]
 
     def ready_in(self) -> float:
         return self._poll_every
@@ -204,6 +239,10 @@ class GeneratorReader(SourceReader):
             close = getattr(partition.generator, "close", None)
             if close is not None:
                 close()
+
+    def _open(self) -> None:
+        for partition in self._partitions:
+            partition.quiet = Quiet(self._event_time, self._clocks)
 
     def _gather(self, partition: _Partition, max_rows: int) -> list[Any]:
         """Collect the rows that the partition yields within a short time. A finished partition is dropped."""

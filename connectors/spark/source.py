@@ -22,6 +22,7 @@ from ...engine.time.duration import Duration, microseconds
 from ...engine.time.event_time import EventTime
 from ..exchange.exchange_folder import EndMarker, ExchangeFolder
 from ..files.split_position import SplitPosition
+from ..quiet import event_time_of, idle_advice
 from .feed import BatchFeed, SparkFeed, StreamFeed, Trigger
 from .tail import TailReader, share_out_log
 from .types import engine_schema
@@ -38,6 +39,7 @@ def from_spark(
     event_time: str | None = None,
     unit: str = "ms",
     max_delay: Duration = 0,
+    idle_after: Duration | None = None,
     path: str | Path | None = None,
     trigger: Duration | None = None,
     checkpoint: str | None = None,
@@ -59,12 +61,14 @@ def from_spark(
     `max_rows_per_file` rows; one worker reads a whole file.
 
     `event_time` names the event time column: timestamps, dates, or integers that count `unit` since the Unix epoch. A row may be
-    up to `max_delay` older than one before it: in its file, and in all earlier micro-batches.
+    up to `max_delay` older than one before it: in its file, and in all earlier micro-batches. `idle_after` is as in
+    `from_generator`, for a streaming `df` as a whole; the time of a micro-batch counts to `max_delay`.
 
     The start of the job raises ConnectorError for a missing event time column, a column type that Arrow lacks, and a folder with
     other content.
     """
-    spec = None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay"))
+    ends = None if df.isStreaming else "streaming DataFrames"
+    spec = event_time_of(event_time, unit, max_delay, idle_after, name=name, ends=ends)
     if max_rows_per_file < 1:
         raise FlowError(f"operator `{name}`: max_rows_per_file is {max_rows_per_file}; it must be at least 1")
     streaming = df.isStreaming
@@ -100,6 +104,7 @@ class SparkSource(Source):
         self._exchange = ExchangeFolder(path or Path(tempfile.gettempdir(), f"evenflow-exchange-{uuid.uuid4().hex}"))
         self._schema = engine_schema(df.schema, name)
         self._feed: SparkFeed | None
+        self.idle_advice = idle_advice(event_time, "stream") if df.isStreaming else ""
         if df.isStreaming:
             self._feed = StreamFeed(df, self._exchange, max_rows_per_file, name, trigger=trigger, checkpoint=checkpoint)
         else:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ...engine.batch import Batch
 from ...engine.errors import ConnectorError
 from ...engine.protocol.elements import MIN_TIME
 from ...engine.time.event_time import EventTime
@@ -19,6 +20,7 @@ from ..exchange.log_file import LogFile
 from ..files.split_position import SplitPosition, share_out_splits
 from ..files.splits import Split, SplitReader
 from ..formats.row_groups import open_parquet, read_row_groups, time_bounds
+from ..quiet import CLOCKS, Clocks, Quiet
 from .types import as_engine
 
 IDLE_SECONDS = 0.05
@@ -33,15 +35,36 @@ class TailReader(SplitReader):
     """
 
     def __init__(
-        self, exchange: ExchangeFolder, schema: pa.Schema, *, operator: str, index: int, parallelism: int, event_time: EventTime | None
+        self,
+        exchange: ExchangeFolder,
+        schema: pa.Schema,
+        *,
+        operator: str,
+        index: int,
+        parallelism: int,
+        event_time: EventTime | None,
+        clocks: Clocks = CLOCKS,
     ) -> None:
         self._exchange, self._schema = exchange, schema
         self._batch = 0
         self._looked_beyond = -1
+        self._quiet = Quiet(event_time, clocks)
         self._newest_batch = (0, 0, MIN_TIME)
         super().__init__(operator, [], self._rows, index=index, parallelism=parallelism, event_time=event_time, complete=False)
 
+    def poll(self, max_rows: int) -> Batch | None:
+        batch = super().poll(max_rows)
+        if batch is not None:
+            self._quiet.gave()
+        return batch
+
+    def watermark(self) -> int:
+        if self._event_time is not None:
+            self._watermark = max(self._watermark, self._quiet.bound)
+        return super().watermark()
+
     def discover(self) -> None:
+        look = self._quiet.look()
         # The marker is read before the log, so the log has all batches that the marker covers.
         end = self._exchange.end()
         if end is not None and end.failure is not None:
@@ -52,6 +75,7 @@ class TailReader(SplitReader):
                 self._expect_none_later(None if end is None else end.last)
                 if end is not None:
                     self.complete()
+                self._quiet.found_nothing(look)
                 return
             self._newest_batch = (self._batch, self._listed_to, self._newest_listed)
             self.extend([self._split(file, self._listed_to + number) for number, file in enumerate(files)])

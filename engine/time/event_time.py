@@ -36,12 +36,14 @@ class EventTime:
 
     `unit` ("s", "ms", "us", "ns") applies to integer columns, which count from the Unix epoch. Timestamps and dates carry
     their own unit; a timestamp without a zone is read as UTC. `max_delay` is in microseconds: a record's time may be that
-    much earlier than the newest time before it.
+    much earlier than the newest time before it. `idle_after`: the microseconds without rows after which an input counts with the
+    clock's time, None if it never does.
     """
 
     column: str
     unit: str = "ms"
     max_delay: int = 0
+    idle_after: int | None = None
 
     def __post_init__(self) -> None:
         if self.unit not in (*_PER_UNIT, "ns"):

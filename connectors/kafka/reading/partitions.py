@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ....engine.protocol.elements import MAX_TIME, MIN_TIME
+from ...quiet import TICK
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -31,9 +32,6 @@ MOST_HELD = 8 << 20
 
 FRESH = 10.0
 """Seconds for which a look at a partition's end shows that it has been read to its end."""
-
-TICK = 100_000
-"""Microseconds by which the clock's time advances in watermarks: each new watermark is sent to all downstream workers."""
 
 
 @dataclass(slots=True)

@@ -7,9 +7,7 @@ fetches ahead in its own threads; a poll takes what has arrived and never waits.
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +17,7 @@ import pyarrow as pa
 from ....engine.batch import Batch, Times
 from ....engine.errors import ConnectorError
 from ....engine.source import SourceReader, SplitFigures
+from ...quiet import CLOCKS, Clocks
 from ..cluster import Problems
 from ..values.decoding import decoded
 from ..values.record_columns import record_times
@@ -46,14 +45,6 @@ OFTEN = frozenset({"_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_RESOLVE", 
 """Temporary errors: the client tries again. The watch decides when a broker has been unreachable for too long."""
 
 
-@dataclass(frozen=True, slots=True)
-class Clocks:
-    """The clocks of a reader. `now`: monotonic seconds; `wall`: seconds since the epoch."""
-
-    now: Callable[[], float] = time.monotonic
-    wall: Callable[[], float] = time.time
-
-
 class KafkaReader(SourceReader):
     """A reader of the partitions whose ordinals fit `index` and `parallelism`."""
 
@@ -65,11 +56,11 @@ class KafkaReader(SourceReader):
         consumer: Consumer,
         watch: PartitionWatch,
         problems: Problems,
-        clocks: Clocks | None = None,
+        clocks: Clocks = CLOCKS,
     ) -> None:
         self._problems = problems
         self._plan, self._index, self._parallelism = plan, index, parallelism
-        self._consumer, self._watch, self._clocks = consumer, watch, clocks or Clocks()
+        self._consumer, self._watch, self._clocks = consumer, watch, clocks
         self._partitions = Partitions(
             timed=plan.event_time is not None,
             max_delay=0 if plan.event_time is None else plan.event_time.max_delay,

@@ -14,11 +14,12 @@ from ....engine.functions.rows_encoder import SchemaLike, arrow_schema
 from ....engine.needed import Needed
 from ....engine.protocol.elements import MAX_TIME
 from ....engine.source import Source
-from ....engine.time.duration import Duration, microseconds, seconds
+from ....engine.time.duration import Duration, seconds
 from ....engine.time.event_time import EventTime
 from ...avro import schema as avro
 from ...avro.registry import SchemaRegistry
 from ...avro.schema import AvroLike
+from ...quiet import event_time_of, idle_advice
 from ..cluster import KafkaCluster, Problems, check_installed
 from ..values.avro_values import AvroValues
 from ..values.decoding import ArrowValues, Decoder, JsonValues, RawValues, TextValues, UndecodableError, Values
@@ -108,8 +109,7 @@ def read_kafka(
         start=start,
         until=until,
         decoder=_decoder(format, schema, registry, Topics.checked(topics, name), name),
-        event_time=None if event_time is None else EventTime(event_time, unit, microseconds(max_delay, "max_delay")),
-        idle_after=None if idle_after is None else seconds(idle_after, "idle_after"),
+        event_time=event_time_of(event_time, unit, max_delay, idle_after, name=name, ends=None),
         columns=RecordColumns(columns, name),
         on_error=check_on_error(on_error, name),
         on_lost_offsets=on_lost_offsets,
@@ -169,7 +169,6 @@ class KafkaSource(Source):
         until: Until,
         decoder: Decoder,
         event_time: EventTime | None,
-        idle_after: float | None,
         columns: RecordColumns,
         on_error: OnError,
         on_lost_offsets: OnLostOffsets,
@@ -178,10 +177,10 @@ class KafkaSource(Source):
     ) -> None:
         self.name, self._cluster, self._topics = cluster.operator, cluster, topics
         self._start, self._until, self._decoder, self._columns = start, until, decoder, columns
-        self._event_time, self._idle_after, self._discover_every = event_time, idle_after, discover_every
+        self._event_time, self._discover_every = event_time, discover_every
         self.on_error, self._on_lost_offsets, self._group_id = on_error, on_lost_offsets, group_id
         self.timed, self.time_column = event_time is not None, None if event_time is None else event_time.column
-        self.idle_advice = "; idle_after= lets a quiet partition count as idle" if idle_after is None else ""
+        self.idle_advice = idle_advice(event_time, "partition")
         self._plan: ReadPlan | None = None
         self.needed: Needed | None = None
         check_bound(start, ("earliest", "latest"), "start", topics, self.name)
@@ -208,6 +207,7 @@ class KafkaSource(Source):
         if self._event_time is not None and not by_timestamp:
             self._event_time.check(decoder.schema, self.name)
         decoder, columns = self._narrowed(decoder)
+        idle = None if self._event_time is None else self._event_time.idle_after
         self._plan = ReadPlan(
             cluster=self._cluster,
             topics=self._topics,
@@ -218,7 +218,7 @@ class KafkaSource(Source):
             columns=columns,
             event_time=self._event_time,
             by_timestamp=by_timestamp,
-            idle_after=self._idle_after,
+            idle_after=None if idle is None else idle / 1e6,
             on_error=self.on_error,
             on_lost_offsets=self._on_lost_offsets,
             group_id=self._group_id,

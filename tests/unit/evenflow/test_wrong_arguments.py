@@ -86,12 +86,33 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
     "from_generator": (
         ef.from_generator,
         (generate_rows,),
-        {"event_time": None, "unit": "ms", "max_delay": 0, "partitions": 1, "schema": None, "poll_every": "1s", "name": "g"},
+        {
+            "event_time": None,
+            "unit": "ms",
+            "max_delay": 0,
+            "idle_after": None,
+            "partitions": 1,
+            "schema": None,
+            "poll_every": "1s",
+            "name": "g",
+        },
     ),
     "generate": (ef.generate, (), {"rate": 10, "keys": 3, "zipf": 1.2, "total": 5, "every": "1s", "seed": 1, "event_rate": None}),
-    "read_parquet": (ef.read_parquet, ("in/",), {"event_time": None, "unit": "ms", "max_delay": 0, "columns": None, "name": "p"}),
-    "read_csv": (ef.read_csv, ("in/",), {"event_time": None, "unit": "ms", "max_delay": 0, "schema": None, "name": "c"}),
-    "read_json": (ef.read_json, ("in/",), {"event_time": None, "unit": "ms", "max_delay": 0, "schema": None, "name": "j"}),
+    "read_parquet": (
+        ef.read_parquet,
+        ("in/",),
+        {"event_time": None, "unit": "ms", "max_delay": 0, "idle_after": None, "columns": None, "name": "p"},
+    ),
+    "read_csv": (
+        ef.read_csv,
+        ("in/",),
+        {"event_time": None, "unit": "ms", "max_delay": 0, "idle_after": None, "schema": None, "name": "c"},
+    ),
+    "read_json": (
+        ef.read_json,
+        ("in/",),
+        {"event_time": None, "unit": "ms", "max_delay": 0, "idle_after": None, "schema": None, "name": "j"},
+    ),
     "read_text": (ef.read_text, ("in/",), {"name": "t"}),
     "read_iceberg": (
         ef.read_iceberg,

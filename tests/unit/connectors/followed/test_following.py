@@ -20,6 +20,7 @@ from evenflow.connectors.formats.csv import read_csv
 from evenflow.connectors.formats.json import read_json
 from evenflow.connectors.formats.parquet import read_parquet
 from evenflow.connectors.formats.text import read_text
+from evenflow.connectors.quiet import Clocks
 from evenflow.engine.errors import ConnectorError, FlowError
 from evenflow.engine.protocol.elements import MIN_TIME
 
@@ -261,7 +262,7 @@ def test_a_look_is_not_repeated_before_its_time(tmp_path):
     folder = Folder(tmp_path, "txt")
     now = [100.0]
     source = folder.source(poll_every="2s")
-    clock: dict[str, Any] = {"clock": lambda: now[0]}
+    clock: dict[str, Any] = {"clocks": Clocks(now=lambda: now[0])}
     reader = FollowReader(source, source._open, source.follow, index=0, parallelism=1, event_time=None, **clock)
     assert reader.poll(9) is None
     folder.arrive([(0, 1)])

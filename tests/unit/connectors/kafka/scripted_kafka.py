@@ -16,11 +16,12 @@ import pyarrow as pa
 
 from evenflow.connectors.kafka.cluster import KafkaCluster, Problems
 from evenflow.connectors.kafka.reading.read_plan import Extent, ReadPlan
-from evenflow.connectors.kafka.reading.reader import Clocks, KafkaReader
+from evenflow.connectors.kafka.reading.reader import KafkaReader
 from evenflow.connectors.kafka.reading.topics import Topics
 from evenflow.connectors.kafka.reading.watch import Look
 from evenflow.connectors.kafka.values.decoding import JsonValues
 from evenflow.connectors.kafka.values.record_columns import RecordColumns
+from evenflow.connectors.quiet import Clocks
 from evenflow.engine.time.event_time import EventTime
 
 
