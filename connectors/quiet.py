@@ -83,14 +83,14 @@ def event_time_of(
 
     `ends`: None if the stream has no end, else the words for what has none. Raises FlowError if `idle_after` makes no sense.
     """
-    if idle_after is not None:
+    idle = None if idle_after is None else microseconds(idle_after, "idle_after")
+    if idle is not None:
         if ends is not None:
             raise FlowError(f"operator `{name}`: idle_after= is for {ends}; this stream ends with its last row, so leave it out")
         if column is None:
             raise FlowError(f"operator `{name}`: idle_after= needs event_time=; without event time no input holds anything back")
     if column is None:
         return None
-    idle = None if idle_after is None else microseconds(idle_after, "idle_after")
     return EventTime(column, unit, microseconds(max_delay, "max_delay"), idle)
 
 
