@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...engine.errors import ConnectorError, FlowError
 from ...engine.secrets import revealed, revealed_url
-from .stores import of_environment
+from .stores import of_environment, supported
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -54,6 +54,7 @@ class TableAddress:
                 raise ConnectorError(
                     f"operator `{self.operator}`: catalog `{self._name}` is a {type(catalog).__name__}; use one of the types sql and rest"
                 )
+            self.check_store(catalog.properties.get("warehouse", ""))
             catalog.properties.update(of_environment(catalog.properties, os.environ))
             self._catalog = catalog
         return self._catalog
@@ -61,6 +62,14 @@ class TableAddress:
     def _revealed(self) -> dict[str, str]:
         """Return the options with their secrets, which are percent-encoded in the address."""
         return {name: revealed_url(text) if name == "uri" else revealed(text) for name, text in self._options.items()}
+
+    def check_store(self, location: str) -> None:
+        """Raise ConnectorError if a warehouse or table is in a store that isn't supported."""
+        if not supported(location):
+            raise ConnectorError(
+                f"operator `{self.operator}`: {self} is in {location}, and Iceberg tables in that store aren't supported; use a warehouse "
+                "on S3 (s3://...) or a file system (file:///...)"
+            )
 
     def load(self) -> Table:
         """Read the table as it is now. Raises ConnectorError if it doesn't exist or can't be read."""

@@ -8,6 +8,8 @@ Arrow's client of S3 takes credentials from the environment, but no endpoint, an
 {}
 >>> of_environment({}, {"AWS_REGION": "eu-west-1"})
 {}
+>>> [supported(place) for place in ("s3://bucket/tables", "/srv/tables", "prod", "gs://bucket/tables")]
+[True, True, True, False]
 """
 
 from __future__ import annotations
@@ -18,6 +20,14 @@ ENDPOINT, REGIONS = "s3.endpoint", ("s3.region", "client.region")
 """Properties of pyiceberg."""
 
 ENDPOINT_VARIABLES, REGION_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"), ("AWS_REGION", "AWS_DEFAULT_REGION")
+
+SCHEMES = ("file", "s3", "s3a", "s3n")
+
+
+def supported(location: str) -> bool:
+    """Return False for the URL of a store that tables can't be in. A path and a name of a warehouse are no URLs."""
+    scheme, separator, _ = location.partition("://")
+    return not separator or scheme.lower() in SCHEMES
 
 
 def of_environment(properties: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:

@@ -14,7 +14,8 @@ NEWEST_FORMAT = 2
 
 
 def check_format(table: Table, address: TableAddress) -> None:
-    """Raise ConnectorError for a version of Iceberg's format that isn't supported."""
+    """Raise ConnectorError for a store and a version of Iceberg's format that aren't supported."""
+    address.check_store(table.location())
     if table.format_version > NEWEST_FORMAT:
         raise ConnectorError(
             f"operator `{address.operator}`: {address} has format version {table.format_version}; supported are 1 and 2 (format-version)"

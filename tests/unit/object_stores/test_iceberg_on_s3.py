@@ -88,13 +88,13 @@ def test_tables_on_s3_are_written_and_read_and_no_object_has_the_secret(tables, 
 
 
 @pytest.mark.parametrize(
-    ("kind", "met"), [("lost", "piece"), ("lost", "create"), ("overloaded", "piece"), ("cut", "read"), ("cut", "look")]
+    ("kind", "step"), [("lost", "piece"), ("lost", "create"), ("overloaded", "piece"), ("cut", "read"), ("cut", "look")]
 )
-def test_a_commit_whose_request_fails_or_whose_reply_is_lost_is_made_once(kind, met, tables, store):
+def test_a_commit_whose_request_fails_or_whose_reply_is_lost_is_made_once(kind, step, tables, store):
     sink = begun(tables)
     sink.commit(1, prepared(sink, 1, 1))
     parts = prepared(sink, 2, 2, 3)
-    store.fault = Fault(kind, lambda request: request.kind == met, times=5)
+    store.fault = Fault(kind, lambda request: request.kind == step, times=5)
     sink.commit(2, parts)
     assert store.fault.met
     store.fault = Fault("none", times=0)

@@ -13,6 +13,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitStateUnknownException
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField
 
@@ -237,6 +238,24 @@ def test_tables_that_can_not_be_written(tmp_path):
         prepared(sink, 1, m=[1])
     sink.commit(1, prepared(sink, 1, n=[1]))
     assert rows_of(tmp_path, "shop.strict") == [(1, None)]
+
+
+@pytest.mark.parametrize("store", ["gs://bucket/tables", "abfss://box@account.dfs.core.windows.net/tables", "hdfs://name/tables"])
+def test_tables_in_stores_that_are_not_supported_are_refused_before_a_request(store, tmp_path):
+    options = catalog_options(tmp_path) | {"warehouse": store}
+    with pytest.raises(ef.ConnectorError, match=rf"the table shop.rows of catalog `test` is in {store}, .* use a warehouse on S3"):
+        ef.write_iceberg("shop.rows", catalog="test", options=options).start()
+    flow = ef.Dataflow("reading")
+    flow.read(ef.read_iceberg("shop.rows", catalog="test", options=options)).write(ef.to_list([]))
+    with pytest.raises(ef.EvenflowError, match=rf"`read_iceberg`: the table shop.rows of catalog `test` is in {store}"):
+        flow.run(runtime="local").wait("60s")
+
+
+def test_a_table_whose_own_location_is_not_supported_is_refused(tmp_path, monkeypatch):
+    created(tmp_path, Schema(NestedField(1, "n", LongType())))
+    monkeypatch.setattr(Table, "location", lambda table: "gs://bucket/shop/rows")
+    with pytest.raises(ef.ConnectorError, match=r"is in gs://bucket/shop/rows"):
+        begun(tmp_path)
 
 
 def test_workers_add_the_same_columns_at_the_same_time(tmp_path):
