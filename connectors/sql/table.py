@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from ...engine.columns import Columns
 from ...engine.errors import ConnectorError
+from ...engine.keys.unkeyed import shown
 from ...engine.updates import Updates
 
 MARKERS = "evenflow_commits"
@@ -55,12 +56,13 @@ class TableTarget:
 
         Rows of one group may have several keys, one after the other, if the sink is told which rows are gone.
         """
-        groups, keys = set(updates.key or ()), set(self.key)
+        found = shown(updates.key or ())
+        groups, keys = set(found), set(self.key)
         if not keys or not groups or (groups <= keys if self.version is None else groups == keys):
             return None
-        found, given = ", ".join(updates.key or ()), ", ".join(self.key)
+        given = ", ".join(self.key)
         return (
-            f"its rows are updates by {found}, and key= has {given}, by which they can't be told apart; write key={list(updates.key or ())}"
+            f"its rows are updates by {', '.join(found)}, and key= has {given}, by which they can't be told apart; write key={list(found)}"
         )
 
 

@@ -105,6 +105,23 @@ def test_key_that_is_not_the_aggregates_is_refused_when_the_flow_is_written(shop
         counts.write(ef.write_sql(url_of(shop), "counts", mode="upsert", key=key, version=version))
 
 
+def totals():
+    """Return a stream of updates whose key is two columns."""
+    rows = ef.Dataflow("counting").read(ef.from_items([{"user": "a", "city": "Rome", "id": 1}]))
+    return rows.key_by("user", "city").aggregate(n=ef.count(), newest=ef.max("id"))
+
+
+def test_key_of_the_updates_may_be_in_another_order_longer_and_renamed():
+    for key in (["city", "user"], ["user", "n", "city"]):
+        totals().write(ef.write_sql("sqlite:///shop.db", "counts", mode="upsert", key=key))
+    totals().rename(user="name").write(ef.write_sql("sqlite:///shop.db", "counts", mode="upsert", key=["name", "city"]))
+
+
+def test_append_mode_and_updates_that_a_function_changed_have_any_key():
+    totals().write(ef.write_sql("sqlite:///shop.db", "changes"))
+    totals().map(lambda row: {"id": row["user"] + row["city"]}).write(ef.write_sql("sqlite:///shop.db", "counts", mode="upsert", key="id"))
+
+
 def test_nothing_staged_is_left_behind(shop, tmp_path):
     folder = tmp_path / "checkpoints"
     config = ef.JobConfig(checkpoint=ef.CheckpointConfig(str(folder), interval="1h"))

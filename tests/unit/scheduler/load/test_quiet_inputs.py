@@ -50,7 +50,7 @@ def test_partition_that_gives_nothing_is_named_and_said_once():
     problems, said = after(lambda second: [window(second, "clicks-0", goes_on(second), SplitFigures("1"))], plan())
     text = (
         "partition 1 of source `clicks` (worker clicks-0) has given no row for 14 s and holds event time back: windows and timers of "
-        "`counts` wait for it, while other inputs advance"
+        "`counts` wait for it, while other inputs advance; idle_after= lets a quiet partition count as idle"
     )
     assert problems == (text,)
     assert len(said) == 1
