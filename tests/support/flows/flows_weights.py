@@ -102,7 +102,10 @@ def chain(seed: int) -> ef.Dataflow:
             keyed, keys = stream.key_by(lambda row, name=keys[0]: None if row[name] == "a" else len(str(row[name])), column=by), (by,)
         else:
             keyed = stream.key_by(*keys)
-        functions = {name: function for name, function in functions_of(numbers, column).items() if name not in keys}
+        functions = functions_of(numbers, column)
+        if "count" in keys:
+            functions["rows"] = functions["count"]
+        functions = {name: function for name, function in functions.items() if name not in keys}
         ends = level == depth - 1
         updates = keyed.aggregate(**functions, emit="final" if ends else "update").named(f"over_{level}")
         chosen = set(functions)
