@@ -27,7 +27,7 @@ from evenflow.bench.papers.stela.nodes import Nodes
 
 CPUS = 2
 
-SOON = 40.0
+SOON = patience(40)
 """Seconds after which a node goes that its workers can't leave, as there is no room for them."""
 
 
