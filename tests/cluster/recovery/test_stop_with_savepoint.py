@@ -93,7 +93,8 @@ def test_another_process_stops_a_job_and_gets_the_reason_why_there_is_no_savepoi
     await_rows(job, delivered, RATE / 2)
     other = ef.connect("shop")
     with pytest.raises(
-        RequestError, match=r"taken is not empty: give the savepoint its own folder. The job has stopped, and its own folder"
+        RequestError,
+        match=r"taken is not empty, it has notes\.txt: give the savepoint its own folder. The job has stopped, and its own folder",
     ):
         other.stop(savepoint=tmp_path / "taken")
     job.wait("60s")

@@ -134,7 +134,7 @@ def migration_is_over_before_its_last_step(patch: Patch) -> None:
 
 
 def node_counts_as_given_back_while_its_workers_are_to_go_on_elsewhere(patch: Patch) -> None:
-    patch.setattr(NodeScaling, "_left", lambda self, order, cluster: [])
+    patch.setattr(NodeScaling, "_stay", lambda self, order, cluster: [])
 
 
 def workers_that_must_stay_are_left_on_the_node(patch: Patch) -> None:
