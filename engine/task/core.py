@@ -53,6 +53,7 @@ class TaskCore:
         self.handovers: Handovers | None = None
         self.rows_in = 0
         self.finished = False
+        self._awaits_position = spec.joining
         self.stopped = False
         """True once the last barrier has passed: the task reads, takes and emits nothing more, but must still save its state."""
         self._time = TaskEventTime(spec.inputs)
@@ -172,6 +173,7 @@ class TaskCore:
         `own_times`: the same bound for operators with an event time of their own, by name.
         """
         self._begin(now, "rewind", Rewind(time))
+        self._awaits_position = False
         self._time.watermark = time
         self.outputs.rewind(self.chain.rewind(time, own_times))
         return self._take()
@@ -265,10 +267,15 @@ class TaskCore:
     def idle(self, now: float) -> list[Effect]:
         """Flush the buffers, as no input is waiting."""
         self.outputs.now = now
-        if self.chain.ticks and not self.finished and not self.stopped and not self.outputs.paused:
+        if self._may_tick:
             self.chain.tick()
         self.outputs.flush()
         return self._take()
+
+    @property
+    def _may_tick(self) -> bool:
+        """True if operators may emit a new time. Receivers don't accept the channels of a task that joins before it has a position."""
+        return self.chain.ticks and not (self.finished or self.stopped or self.outputs.paused or self._awaits_position)
 
     def work_ended(self, position: int, outcome: WorkOutcome, now: float) -> list[Effect]:
         """Take the outcome of the background work of the operator at `position`, between two batches."""

@@ -5,6 +5,8 @@ Operators behind it see its watermark, those before it the task's.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -19,14 +21,15 @@ from evenflow.engine.task.core import TaskCore
 from evenflow.engine.task.time_domains import TASK, TimeDomains
 
 
-def source_task(build, *, epoch=0):
+def source_task(build, *, epoch=0, joining=False):
     """Return the task that reads, with an exchange behind the stream that `build` adds, and one behind the rows themselves."""
     flow = ef.Dataflow("times")
     rows = flow.read(ef.from_items([{"t": 1}]))
     build(rows).key_by("t").aggregate(n=ef.count()).named("behind").write(ef.to_list([], name="counts"))
     rows.key_by("t").aggregate(n=ef.count()).named("beside").write(ef.to_list([], name="others"))
     plan = flow.plan(config=ef.JobConfig(combine=False))
-    core = TaskCore(next(task for task in plan.tasks if task.stage == "from_items"), epoch)
+    spec = next(task for task in plan.tasks if task.stage == "from_items")
+    core = TaskCore(replace(spec, joining=joining), epoch)
     core.open()
     targets = {exchange.channels[0]: exchange.target for exchange in core.spec.exchanges}
     return core, lambda effects: [
@@ -94,6 +97,13 @@ def test_arrival_time_goes_on_without_rows_but_not_with_every_look():
     assert said(core.idle(1.01)) == []
     assert said(core.idle(1.5)) == [("behind", Watermark(2_500_000))]
     assert core.chain.own_times == {"with_arrival_time": 2_500_000}
+
+
+def test_source_worker_that_joins_says_no_arrival_time_before_it_has_its_position():
+    core, said = source_task(lambda rows: rows.with_arrival_time(), epoch=1_000_000, joining=True)
+    assert said(core.idle(1.0)) == []
+    core.rewind(MIN_TIME, {"with_arrival_time": 1_500_000}, 2.0)
+    assert ("behind", Watermark(3_000_000)) in said(core.idle(2.0))
 
 
 def test_operator_without_rows_has_come_to_nothing():
