@@ -34,7 +34,7 @@ BASE_TIME = 1_436_918_400_000
 
 EVENT_RATE = 10_000.0
 STREAMS: Final = tuple(SCHEMAS)
-_MAKERS = {"person": people.columns, "auction": auctions.columns, "bid": bids.columns}
+MAKERS = {"person": people.columns, "auction": auctions.columns, "bid": bids.columns}
 
 
 def nexmark(
@@ -120,7 +120,7 @@ class NexmarkRows(NumberedRows):
     def batch(self, numbers: npt.NDArray[np.int64]) -> Batch:
         events = self.numbering.numbers(numbers)
         times = self.settings.times(events)
-        columns = _MAKERS[self.numbering.stream](self.settings, events)
+        columns = MAKERS[self.numbering.stream](self.settings, events)
         columns["dateTime"] = pa.array(times, pa.timestamp("ms", "UTC"))
         columns["seq"] = pa.array(events)
         schema = SCHEMAS[self.numbering.stream]

@@ -16,6 +16,7 @@ from ..connectors.formats.parquet import read_parquet
 from ..connectors.formats.parquet_sink import write_parquet
 from ..connectors.kafka.reading.source import read_kafka
 from ..connectors.kafka.writing.sink import write_kafka
+from ..connectors.nexmark.events import nexmark_events
 from ..connectors.nexmark.source import nexmark
 from ..connectors.python.discard import discard
 from ..connectors.python.print_rows import print_rows
@@ -38,11 +39,19 @@ class TableDefinition:
     partitions: tuple[str, ...] = ()
 
 
+_FORMER = {"connector.type": "connector", "connector.path": "path", "format.type": "format"}
+"""The former names of Flink's options."""
+
+
+_OF_FLINKS_FILES = ("sink.rolling-policy.", "sink.partition-commit.", "partition.time-extractor.")
+
+
 class Options:
     """The options of a table, taken one by one; those that are left are unknown."""
 
     def __init__(self, table: TableDefinition) -> None:
-        self._table, self._left = table.name, {name.lower(): value for name, value in table.options.items()}
+        self._table = table.name
+        self._left = {_FORMER.get(name.lower(), name.lower()): value for name, value in table.options.items()}
 
     def take(self, name: str, default: str | None = None) -> str | None:
         """Return an option, or the default."""
@@ -66,6 +75,11 @@ class Options:
         """Raise FlowError for an option that nothing has taken."""
         if self._left:
             raise FlowError(f"SQL: table `{self._table}`: the options {', '.join(map(repr, self._left))} aren't supported")
+
+
+def settled_by_checkpoints(table: TableDefinition) -> list[str]:
+    """Return the options of a table that say when Flink closes files; here a checkpoint does."""
+    return [name for name in table.options if table.options.get("connector") == "filesystem" and name.lower().startswith(_OF_FLINKS_FILES)]
 
 
 def source_of(table: TableDefinition) -> Source:
@@ -123,9 +137,32 @@ def _read_files(table: TableDefinition, options: Options) -> Source:
 
 
 def _read_nexmark(table: TableDefinition, options: Options) -> Source:
+    stream = options.take("stream")
+    if stream is None:
+        return _read_nexmark_events(table, options)
     numbers = {"events": int, "rate": float, "event_rate": float, "out_of_order_group_size": int, "seed": int, "rows_per_batch": int}
     given = {name: kind(value) for name, kind in numbers.items() if (value := options.take(name)) is not None}
-    return nexmark(options.need("stream"), name=table.name, **given)  # type: ignore[arg-type]
+    return nexmark(stream, name=table.name, **given)  # type: ignore[arg-type]
+
+
+def _read_nexmark_events(table: TableDefinition, options: Options) -> Source:
+    """Return the source of all events, with the options of nexmark/nexmark's generator."""
+    for name, only in {
+        "person.proportion": "1",
+        "auction.proportion": "3",
+        "bid.proportion": "46",
+        "keep-alive": "false",
+        "stop-at": "-1",
+    }.items():
+        options.chosen(name, {only: only}, only)
+    rate, first = options.take("next-event.rate", "10000"), options.take("first-event.rate")
+    if first not in (None, rate):
+        raise FlowError(f"SQL: table `{table.name}`: 'first-event.rate' is '{first}': expected '{rate}', which 'next-event.rate' is")
+    events = int(options.take("events.num", "0") or 0)
+    truth = {"true": True, "false": False}
+    fastest, limited = options.chosen("max-emit-speed", truth, "true"), options.chosen("rate.limited", truth, "false")
+    pace = {"event_rate": float(rate or 0)} if fastest and not limited else {"rate": float(rate or 0)}
+    return nexmark_events(events=events or None, name=table.name, **pace)
 
 
 def _write_kafka(table: TableDefinition, options: Options) -> Sink:
@@ -136,6 +173,8 @@ def _write_kafka(table: TableDefinition, options: Options) -> Sink:
 
 
 def _write_files(table: TableDefinition, options: Options) -> Sink:
+    for name in settled_by_checkpoints(table):
+        options.take(name.lower())
     write = options.chosen("format", {"json": write_json, "csv": write_csv, "parquet": write_parquet})
     return write(options.need("path").removeprefix("file://"), partition_by=table.partitions, name=table.name)  # type: ignore[no-any-return]
 

@@ -13,24 +13,26 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
+from ..connectors.formats.file_source import FileSource
 from ..dataflow import Dataflow
 from ..engine.errors import FlowError
 from ..engine.expressions.expression import col
 from ..engine.plan.graph import Input
 from ..stream import Stream
 from .columns import selected
-from .connectors import TableDefinition, sink_of, source_of
+from .connectors import TableDefinition, settled_by_checkpoints, sink_of, source_of
 from .dialect import text_of, tokens_of, trees_of
 from .event_time import event_time_column
 from .names import inlined, resolved
 from .query import Query
 from .refusals import check_parts, refusal
-from .statement import NamedStream
+from .statement import NamedStream, NamedTable
 from .translation import FOR_EVER
 from .types import arrow_type
 from .user_functions import UserFunction, checked_functions
@@ -43,6 +45,11 @@ TTL = "table.exec.state.ttl"
 
 def flow_of(text: str, name: str, functions: Mapping[str, Any] | None = None) -> Dataflow:
     """Return the flow of a script, named `name`. Raises FlowError for what isn't supported, naming the part of the script."""
+    return script_of(text, name, functions).flow
+
+
+def script_of(text: str, name: str, functions: Mapping[str, Any] | None = None) -> Script:
+    """Return a script with its flow and its notes. Raises FlowError as `flow_of` does."""
     script = Script(name, functions)
     tokens, marks = without_watermarks(tokens_of(text))
     script.watermarks = marks
@@ -50,16 +57,23 @@ def flow_of(text: str, name: str, functions: Mapping[str, Any] | None = None) ->
         script.add(tree)
     if not script.written:
         raise FlowError("SQL: the script writes nothing: it needs INSERT INTO table SELECT ...")
-    return script.flow
+    return script
+
+
+_ROWS = 100_000
 
 
 class Script:
-    """A script: its tables, views and functions so far, and the flow of its INSERT statements."""
+    """A script: its tables, views and functions so far, and the flow of its INSERT statements.
+
+    `notes`: state that is kept for ever, results that are updated, and options that change nothing.
+    """
 
     def __init__(self, name: str, functions: Mapping[str, Any] | None) -> None:
         self.flow = Dataflow(name)
         self.watermarks: dict[str, Watermark] = {}
         self.written = 0
+        self.notes: list[str] = []
         self._tables: dict[str, TableDefinition] = {}
         self._computed: dict[str, dict[str, exp.Expr]] = {}
         self._views: dict[str, exp.Expr] = {}
@@ -125,11 +139,13 @@ class Script:
         name, path = tree.this.name, tree.expression.name
         if name.upper() in self._functions:
             return  # the program gave it
-        module, _, attribute = path.rpartition(".")
         try:
-            function = getattr(importlib.import_module(module), attribute)
+            function = function_at(path)
         except (ImportError, AttributeError, ValueError) as error:
-            raise FlowError(f"SQL: CREATE FUNCTION {name} AS '{path}': expected 'module.function' of a Python function: {error}") from error
+            raise FlowError(
+                f"SQL: CREATE FUNCTION {name} AS '{path}': expected 'module.function' of a Python function, or give one by "
+                f"evenflow sql --function {name}=module.function: {error}"
+            ) from error
         self._functions.update(checked_functions({name: function}))
 
     def _set(self, tree: exp.Set) -> None:
@@ -154,9 +170,13 @@ class Script:
             raise refusal(tree.this, f"name all columns of the table: {', '.join(table.schema.names)}")
         query = _named(inlined(tree.expression, self._views), names)
         read = {each.name for each in query.find_all(exp.Table) if each.name in self._tables}
-        streams = {name: self._named_stream(name) for name in sorted(read)}
-        made = Query(streams, {}, self._ttl, self._functions)
-        found = made.shown(made.relation(resolved(query, {name: each.columns for name, each in streams.items()}))).stream
+        looked_up = {each.name for each in query.find_all(exp.Table) if each.name in read and each.args.get("version")}
+        tables = {name: self._named_table(name) for name in sorted(looked_up)}
+        streams = {name: self._named_stream(name) for name in sorted(read - looked_up)}
+        columns = {name: each.columns for name, each in streams.items()} | {name: each.names for name, each in tables.items()}
+        made = Query(streams, tables, self._ttl, self._functions)
+        found = made.shown(made.relation(resolved(query, columns))).stream
+        self.notes += [f"{table.name}: {note}" for note in made.notes]
         known = self.flow.graph.columns_of(Input(found.node.id, found.port)).types
         if len(known) != len(names):
             raise refusal(tree, f"the query has {len(known)} columns, the table {len(names)}")
@@ -166,6 +186,8 @@ class Script:
         unlike = {name: kind for (name, kind), ours in zip(types.items(), known.values(), strict=True) if kind != ours}
         found = found.cast(unlike) if unlike else found
         selected(found, table.schema.names).write(sink_of(table))
+        if settled := settled_by_checkpoints(table):
+            self.notes.append(f"{table.name}: files are closed by checkpoints; these options change nothing: {', '.join(settled)}")
         self.written += 1
 
     def _check_source(self, table: TableDefinition, stream: Stream) -> None:
@@ -184,16 +206,41 @@ class Script:
         arrivals = tuple(column for column, made in self._computed[name].items() if _is_arrival(made))
         if stream is None:
             table = self._tables[name]
-            stream = self.flow.read(source_of(table))
-            self._check_source(table, stream)
+            mark = table.watermark if table.watermark is not None and table.watermark.column in self._computed[name] else None
+            stream = self.flow.read(source_of(table if mark is None else replace(table, watermark=None)))
             for column, expression in self._computed[name].items():
                 if column in arrivals:
                     continue
                 stream = stream.with_columns({column: to_expression(expression, lambda each: col(each.name), functions=self._functions)})
+            if mark is not None:
+                stream = stream.with_time(mark.column, max_delay=f"{mark.delay}us")
+            self._check_source(table, stream)
             self._streams[name] = stream
         known = self.flow.graph.columns_of(Input(stream.node.id, stream.port))
         there = tuple(known.types) if known.complete else tuple(self._tables[name].schema.names)
         return NamedStream(stream, (*there, *arrivals), arrivals)
+
+    def _named_table(self, name: str) -> NamedTable:
+        """Return the rows of a table of files, which are read now. Raises FlowError for another table."""
+        table = self._tables[name]
+        source = source_of(table)
+        if not isinstance(source, FileSource) or self._computed[name]:
+            raise FlowError(
+                f"SQL: table `{name}`: only a table of files can be looked up, with 'connector' = 'filesystem', without computed columns"
+            )
+        source.start()
+        reader = source.reader(0, 1)
+        batches = list[pa.RecordBatch]()
+        while not reader.finished:
+            batch = reader.poll(_ROWS)
+            batches += [] if batch is None else [batch.rows]
+        return NamedTable(pa.Table.from_batches(batches, None if batches else table.schema), tuple(table.schema.names))
+
+
+def function_at(path: str) -> Any:
+    """Return the object at `module.name`. Raises ImportError, AttributeError or ValueError if there is none."""
+    module, _, attribute = path.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
 
 
 def _is_arrival(expression: exp.Expr) -> bool:

@@ -2,50 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
+from nexmark_texts import SIDE, TEXTS, database_of, read_by
 
 import evenflow as ef
-from evenflow.bench.nexmark.flink_sql import QUERIES
 from evenflow.bench.nexmark.queries.oracles import ORACLES, UPDATED
-from evenflow.connectors.nexmark.schemas import SCHEMAS
 
 SIZE = {"events": 6_000, "event_rate": 60.0}
-
-TEXTS = {
-    **QUERIES,
-    "q13": """
-        SELECT b.auction, b.bidder, b.price, b.`dateTime`, s.`value`
-        FROM bid AS b JOIN side FOR SYSTEM_TIME AS OF PROCTIME() AS s ON MOD(b.auction, 10000) = s.`key`
-    """,
-}
-SIDE = pa.table({"key": range(10_000), "value": [f"v{number}" for number in range(10_000)]})
-
-
-def rows_of(source: ef.Source) -> pa.Table:
-    reader = source.reader(0, 1)
-    return pa.Table.from_batches([batch.rows for batch in iter(lambda: reader.poll(100_000), None)])
 
 
 @pytest.fixture(scope="module")
 def database(disorder):
-    with duckdb.connect() as found:
-        found.execute("SET TimeZone = 'UTC'")
-        for stream in SCHEMAS:
-            found.register(f"_{stream}", rows_of(ef.nexmark(stream, out_of_order_group_size=disorder, **SIZE)))
-            found.execute(f"CREATE TABLE {stream} AS SELECT * FROM _{stream}")
-        found.register("side", SIDE)
+    with database_of(out_of_order_group_size=disorder, **SIZE) as found:
         yield found
 
 
 def run(name: str, disorder: int, parallelism: int) -> pa.Table:
     flow, rows = ef.Dataflow(name), list[Any]()
-    read = [stream for stream in SCHEMAS if re.search(rf"\b(FROM|JOIN|TABLE) {stream}\b", TEXTS[name])]
-    streams = {s: flow.read(ef.nexmark(s, out_of_order_group_size=disorder, rows_per_batch=100, name=s, **SIZE)) for s in read}
+    streams = {
+        s: flow.read(ef.nexmark(s, out_of_order_group_size=disorder, rows_per_batch=100, name=s, **SIZE)) for s in read_by(TEXTS[name])
+    }
     tables = {"side": SIDE} if name == "q13" else {}
     ef.sql(TEXTS[name], ttl="never", **streams, **tables).write(ef.to_list(rows))
     flow.run(runtime="local", parallelism=parallelism).wait("120s")

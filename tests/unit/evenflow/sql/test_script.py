@@ -9,7 +9,7 @@ import pytest
 import evenflow as ef
 from evenflow.cli.command_line import main
 from evenflow.engine.errors import FlowError
-from evenflow.sql_translation.script import flow_of
+from evenflow.sql_translation.script import flow_of, script_of
 
 BIDS = """
 CREATE TABLE bid (
@@ -63,6 +63,54 @@ def test_unbounded_state_needs_the_setting_that_flink_has():
         flow_of(f"SET 'table.exec.state.ttl' = '{value}';{text}", "script")
 
 
+EVENTS = """
+CREATE TABLE events (
+    event_type INT, auction ROW<id BIGINT, seller BIGINT>, bid ROW<auction BIGINT, price BIGINT, dateTime TIMESTAMP(3)>,
+    person ROW<id BIGINT, dateTime TIMESTAMP(3)>,
+    at AS CASE WHEN event_type = 2 THEN bid.dateTime ELSE person.dateTime END, WATERMARK FOR at AS at - INTERVAL '4' SECOND
+) WITH ('connector' = 'nexmark', 'next-event.rate' = '100', 'first-event.rate' = '100', 'events.num' = '1000', 'bid.proportion' = '46');
+CREATE VIEW bid AS SELECT bid.auction, bid.price, at FROM events WHERE event_type = 2;
+"""
+
+
+def test_events_of_all_kinds_have_the_time_that_the_table_computes(tmp_path, waiting_for_jobs):
+    files = f"'connector' = 'filesystem', 'path' = '{tmp_path}/out', 'format' = 'json'"
+    out = f"CREATE TABLE out (begins TIMESTAMP(3), n BIGINT, most BIGINT) WITH ({files});"
+    windows = "TABLE(TUMBLE(TABLE bid, DESCRIPTOR(at), INTERVAL '2' SECOND))"
+    query = f"INSERT INTO out SELECT window_start, COUNT(*), MAX(price) FROM {windows} GROUP BY window_start, window_end;"
+    flow_of(EVENTS + out + query, "script").run(runtime="local").wait()
+    found = rows_of(tmp_path / "out")
+    bids = ef.nexmark("bid", events=1000, event_rate=100).reader(0, 1).poll(1000).rows
+    assert len(found) == 5
+    assert sum(row["n"] for row in found) == bids.num_rows
+    assert max(row["most"] for row in found) == max(bids["price"].to_pylist())
+
+
+def test_a_table_of_files_is_looked_up_when_a_row_arrives(tmp_path, waiting_for_jobs):
+    (tmp_path / "side.csv").write_text("0,even\n1,odd\n")
+    text = f"""{BIDS}
+    CREATE TABLE side (`key` BIGINT, `value` VARCHAR)
+        WITH ('connector.type' = 'filesystem', 'connector.path' = 'file://{tmp_path}/side.csv', 'format.type' = 'csv');
+    CREATE TABLE out (auction BIGINT, v VARCHAR) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/out', 'format' = 'json');
+    INSERT INTO out SELECT B.auction, S.`value` FROM (SELECT *, PROCTIME() AS arrived FROM bid) B
+        JOIN side FOR SYSTEM_TIME AS OF B.arrived AS S ON MOD(B.auction, 2) = S.`key`;
+    """
+    flow_of(text, "script").run(runtime="local").wait()
+    found = rows_of(tmp_path / "out")
+    assert len(found) == 920
+    assert all(row["v"] == ("odd" if row["auction"] % 2 else "even") for row in found)
+
+
+def test_notes_name_options_that_change_nothing():
+    text = f"""{BIDS}
+    CREATE TABLE out (price BIGINT)
+        WITH ('connector' = 'filesystem', 'path' = '/tmp/out', 'format' = 'csv', 'sink.rolling-policy.check-interval' = '1min');
+    INSERT INTO out SELECT price FROM bid;
+    """
+    (note,) = script_of(text, "script").notes
+    assert note == "out: files are closed by checkpoints; these options change nothing: sink.rolling-policy.check-interval"
+
+
 PRINT = "CREATE TABLE out (x BIGINT) WITH ('connector' = 'print');"
 
 
@@ -96,6 +144,18 @@ PRINT = "CREATE TABLE out (x BIGINT) WITH ('connector' = 'print');"
             "CREATE TABLE a (x BIGINT, WATERMARK FOR x AS f(x)) WITH ('connector' = 'print')",
             "WATERMARK FOR x AS f .*expected WATERMARK FOR ts",
         ),
+        (
+            EVENTS.replace("'46'", "'40'") + f"{PRINT} INSERT INTO out SELECT price FROM bid",
+            "'bid.proportion' is '40'; there are: 46",
+        ),
+        (
+            EVENTS.replace("'first-event.rate' = '100'", "'first-event.rate' = '1'") + f"{PRINT} INSERT INTO out SELECT price FROM bid",
+            "'first-event.rate' is '1': expected '100'",
+        ),
+        (
+            f"{BIDS}{PRINT} INSERT INTO out SELECT b.price FROM bid b JOIN bid FOR SYSTEM_TIME AS OF PROCTIME() AS c ON b.price = c.price",
+            "only a table of files can be looked up",
+        ),
         ("CREATE DATABASE a", "there are CREATE TABLE, CREATE VIEW and CREATE FUNCTION"),
         ("DROP TABLE a", "there are CREATE TABLE"),
         ("SET 'parallelism.default' = '2'", "SET 'parallelism.default': the only setting is 'table.exec.state.ttl'"),
@@ -117,6 +177,22 @@ def test_the_command_explains_and_runs_a_script(tmp_path, capsys, waiting_for_jo
     assert not (tmp_path / "out").exists()
     assert main(["sql", str(script), "--runtime", "local"]) == 0
     assert rows_of(tmp_path / "out")
+
+
+def test_several_files_are_one_script_and_functions_may_be_given(tmp_path, capsys, monkeypatch, waiting_for_jobs):
+    (tmp_path / "words_of_the_test.py").write_text("def twice(price: int) -> int:\n    return 2 * price\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "tables.sql").write_text(BIDS)
+    query = tmp_path / "twice.sql"
+    out = f"CREATE TABLE out (x BIGINT) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/out', 'format' = 'json');"
+    query.write_text(f"CREATE FUNCTION twice AS 'com.example.Twice'; {out} INSERT INTO out SELECT twice(price) FROM bid")
+    command = ["sql", str(tmp_path / "tables.sql"), str(query), "--runtime", "local"]
+    assert main([*command, "--function", "twice=words_of_the_test.twice"]) == 0
+    assert all(row["x"] % 2 == 0 for row in rows_of(tmp_path / "out"))
+    assert main(command) == 1
+    assert "--function twice=module.function" in capsys.readouterr().err
+    assert main([*command, "--function", "twice"]) == 1
+    assert "expected NAME=MODULE.FUNCTION" in capsys.readouterr().err
 
 
 def test_the_command_says_what_is_wrong_with_a_script(tmp_path, capsys):
