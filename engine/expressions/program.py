@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .functions.distinct import encoded_if_repeated
 from .functions.operand import Kernel, Operand
 from .functions.python_function import python_function
 from .functions.registry import FUNCTIONS
@@ -112,6 +113,8 @@ class Program:
         slots = [self._bound(argument) for argument in tree.arguments]
         bound = binder(*(self._operands[slot] for slot in slots))
         arguments = tuple(self._converted(slots[place], kind) for place, kind in bound.takes)
+        if bound.distinct:
+            arguments = tuple(map(self._encoded, arguments))
         return self._step(bound.kernel, arguments, choice=bound.choice)
 
     def _converted(self, slot: int, kind: pa.DataType | None) -> int:
@@ -121,6 +124,13 @@ class Program:
         known = self._slots.get((slot, kind))
         if known is None:
             known = self._slots[slot, kind] = self._step(lambda values: converted(values, kind), (slot,))
+        return known
+
+    def _encoded(self, slot: int) -> int:
+        """Return the slot of the same values, with a dictionary where they repeat."""
+        known = self._slots.get((slot, "encoded"))
+        if known is None:
+            known = self._slots[slot, "encoded"] = self._step(encoded_if_repeated, (slot,))
         return known
 
     def _step(self, kernel: Kernel, arguments: tuple[int, ...], *, choice: bool = False) -> int:

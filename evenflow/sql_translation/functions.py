@@ -89,7 +89,7 @@ def _formatted(time: Expression, form: Expression) -> Expression:
 
 
 def _split_index(text: Expression, separator: Expression, index: Expression) -> Expression:
-    return text.str.split(constant(separator, "the separator")).list.get(constant(index, "the index"))
+    return text.call("str.split_part", constant(separator, "the separator"), constant(index, "the index"))
 
 
 def _truncated(time: Expression, unit: Expression) -> Expression:

@@ -26,6 +26,12 @@ def _bounds(lists: pa.Array) -> tuple[Any, Any, Any]:
 
 
 def _get(_kind: pa.DataType, index: int) -> Kernel:
+    return list_element(index)
+
+
+def list_element(index: int) -> Kernel:
+    """Return the kernel of the elements at an index of lists, from the end if it is negative; null where there is none."""
+
     def get(lists: pa.Array) -> pa.Array:
         begins, ends, valid = _bounds(lists)
         at = begins + index if index >= 0 else ends + index

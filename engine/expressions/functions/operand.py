@@ -40,12 +40,14 @@ class Operand:
 class Bound:
     """A kernel, and the operands that it takes: the place of each, and the type to convert it to, None for its own.
 
-    `choice`: for the function `case`, whose values are computed only for the rows that take them if one of them fails.
+    `distinct`: its operand may have a dictionary, whose values it computes once. `choice`: for the function `case`, whose values
+    are computed only for the rows that take them if one of them fails.
     """
 
     kernel: Kernel
     takes: tuple[tuple[int, pa.DataType | None], ...]
     choice: bool = False
+    distinct: bool = False
 
 
 Binder: TypeAlias = Callable[..., Bound]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import pyarrow.compute as pc
 
 from ...types.widening import is_text
 from ..trees.problems import BindingError, EvaluationError
+from .distinct import over_distinct
+from .nested import list_element
 from .operand import Binder, Kernel, unary
 from .patterns import checked_pattern, with_group
 
@@ -19,6 +22,12 @@ _TEXT = pa.string()
 
 def _text(name: str, result: pa.DataType, make: Callable[..., Kernel]) -> Binder:
     return unary(name, is_text, "texts", result, lambda _kind, *options: make(*options))
+
+
+def _distinct(name: str, result: pa.DataType, make: Callable[..., Kernel]) -> Binder:
+    """Return the binder of a function that takes long for a text, and computes repeated ones once."""
+    bind = _text(name, result, lambda *options: over_distinct(make(*options)))
+    return lambda *operands: replace(bind(*operands), distinct=True)
 
 
 def _counting(function: Kernel) -> Kernel:
@@ -116,6 +125,11 @@ def _split(by: str) -> Kernel:
     return lambda values: pc.split_pattern(values, by)
 
 
+def _split_part(by: str, index: int) -> Kernel:
+    split, part = _split(by), list_element(index)
+    return lambda values: part(split(values))
+
+
 def _to_datetime(form: str) -> Kernel:
     def parse(values: pa.Array) -> pa.Array:
         try:
@@ -142,11 +156,12 @@ FUNCTIONS: dict[str, Binder] = {
     "str.find": _text("str.find", pa.int64(), _find),
     "str.replace": _text("str.replace", _TEXT, _replacing(1)),
     "str.replace_all": _text("str.replace_all", _TEXT, _replacing(None)),
-    "str.extract": _text("str.extract", _TEXT, _extract),
+    "str.extract": _distinct("str.extract", _TEXT, _extract),
     "str.slice": _text("str.slice", _TEXT, _slice),
     "str.strip_chars": _text("str.strip_chars", _TEXT, _stripped(pc.utf8_trim_whitespace, pc.utf8_trim)),
     "str.strip_chars_start": _text("str.strip_chars_start", _TEXT, _stripped(pc.utf8_ltrim_whitespace, pc.utf8_ltrim)),
     "str.strip_chars_end": _text("str.strip_chars_end", _TEXT, _stripped(pc.utf8_rtrim_whitespace, pc.utf8_rtrim)),
+    "str.split_part": _distinct("str.split_part", _TEXT, _split_part),
     "str.split": _text("str.split", pa.list_(_TEXT), _split),
     "str.to_datetime": _text("str.to_datetime", pa.timestamp("us"), _to_datetime),
 }

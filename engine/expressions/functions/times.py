@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,9 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..trees.problems import BindingError
+from .distinct import encoded_if_repeated, over_distinct
 from .operand import Binder, Kernel, unary
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_DAYS = frozenset("YmdjyebBaAuwUVWGgFhCDxzZ")
+"""The directives of a format whose text is that of the whole day, in a zone without summer time."""
 _SHORT = ("hour", "minute", "second", "millisecond", "microsecond")
 
 
@@ -77,13 +81,22 @@ def _strftime(kind: pa.DataType, form: str) -> Kernel:
     to = pa.timestamp("s", zone)
     if kind.tz is not None and zone is None and ("%z" in form or "%Z" in form):
         to = pa.timestamp("s", kind.tz)
+    unit = _finest(form) if zone is None else "second"
+    text = over_distinct(lambda values: pc.strftime(values, form))
 
     def formatted(values: pa.Array) -> pa.Array:
-        return pc.strftime(
-            pc.floor_temporal(values.cast(pa.timestamp(kind.unit)), unit="second").cast(pa.timestamp(kind.unit, to.tz)).cast(to), form
-        )
+        floored = pc.floor_temporal(values.cast(pa.timestamp(kind.unit)), unit=unit)
+        return text(encoded_if_repeated(floored.cast(pa.timestamp(kind.unit, to.tz)).cast(to)))
 
     return formatted
+
+
+def _finest(form: str) -> str:
+    """Return the unit below which times have the same text."""
+    found = set(re.findall("%(.)", form.replace("%%", "")))
+    return (
+        "day" if found <= _DAYS else "hour" if found <= _DAYS | {"H", "I", "p"} else "minute" if found <= _DAYS | set("HIpMR") else "second"
+    )
 
 
 def _epoch(kind: pa.DataType, unit: str) -> Kernel:

@@ -163,6 +163,7 @@ CASES = {
     "dt.truncate": (T.dt.truncate("15m"), times(), [datetime(2026, 3, 29, 1, 45), None]),
     "dt.truncate of a day": (col("d").dt.truncate("1w"), {"d": DAY}, [date(2025, 12, 29), None]),
     "dt.truncate in UTC": (T.dt.truncate("1d"), times(zone="UTC"), [datetime(2026, 3, 29, tzinfo=UTC), None]),
+    "str.split_part": (S.call("str.split_part", "/", 1), texts("a/b/c", "a", None), ["b", None, None]),
     "dt.strftime": (T.dt.strftime("%Y-%m-%d %H:%M:%S"), times(), ["2026-03-29 01:59:58", None]),
     "dt.strftime in UTC": (T.dt.strftime("%H:%M:%S %Z"), times(zone="UTC"), ["01:59:58 UTC", None]),
     "dt.strftime in a zone": (T.dt.strftime("%H:%M"), times(zone="Asia/Tokyo"), ["10:59", None]),
@@ -295,3 +296,31 @@ def test_views_and_dictionaries_are_read_as_plain_columns():
     columns = {"s": pa.array(["a", None], pa.string_view()), "n": pa.array([5, 5]).dictionary_encode()}
     assert evaluated(S.str.upper() + "x", columns) == ["Ax", None]
     assert evaluated(col("n") * 2, columns) == [10, 10]
+
+
+REPEATED = {
+    "day": T.dt.strftime("%Y-%m-%d"),
+    "hour": T.dt.strftime("%d %H %p"),
+    "minute": T.dt.strftime("%H:%M"),
+    "second": T.dt.strftime("%H:%M:%S"),
+    "percent sign": T.dt.strftime("%%S %Y"),
+    "pattern": S.str.extract(r"(\d+)", 1),
+    "part": S.call("str.split_part", "-", -1),
+}
+
+
+@pytest.mark.parametrize("distinct", [3, 800])
+@pytest.mark.parametrize("zone", [None, "UTC", "Asia/Kathmandu"])
+@pytest.mark.parametrize("name", REPEATED)
+def test_texts_and_times_that_repeat_have_the_values_that_each_row_has_alone(name, zone, distinct):
+    moments = [None, *(MOMENT + timedelta(seconds=5_003 * number) for number in range(distinct))]
+    chosen = [moments[place % len(moments)] for place in range(900)]
+    columns = {
+        "t": pa.array(chosen, pa.timestamp("us", zone)),
+        "s": pa.array([None if moment is None else f"a-{moment.second}" for moment in chosen]),
+    }
+    rows = pa.record_batch(columns)
+    program = Program([REPEATED[name].tree, (REPEATED[name] + "x").tree], rows.schema)
+    whole = [values.to_pylist() for values in program.run(rows)]
+    alone = [[values.to_pylist()[0] for values in program.run(rows.slice(place, 1))] for place in range(0, 900, 7)]
+    assert [[values[place] for values in whole] for place in range(0, 900, 7)] == alone
