@@ -59,7 +59,7 @@ from .processes.coordinator_actor import CoordinatorActor
 from .processes.packed_call import in_pieces, pack_call
 from .processes.placement import lack_of_memory
 from .processes.process import LEAVE_TIMEOUT, NAMESPACE, STORAGE_PATIENCE, WorkerActor, why_ended
-from .processes.ray_internals import JOINING_LOG, head_address, heads_on_this_machine
+from .processes.ray_internals import JOINING_LOG, has_ended, head_address, heads_on_this_machine
 
 A = TypeVar("A")
 
@@ -77,9 +77,6 @@ Ray takes up to a minute to notice a lost node, and then restarts the coordinato
 
 WATCH = 10.0
 """Seconds for which a watcher's call waits for the end of its job."""
-
-DEAD_AGAIN = 2.0
-"""Seconds within which a second call fails if Ray does not restart a lost coordinator."""
 
 COORDINATOR = "EVENFLOW_COORDINATOR"
 """The environment variable that, set to `driver`, keeps coordinators on the driver's node, where Prometheus then finds them. Losing that
@@ -344,19 +341,16 @@ class RayJob:
 
     def call(self, method: str, *args: Any, timeout: float = CALL_TIMEOUT) -> Any:
         """Call the coordinator. Raises its errors, or JobLostError if it was lost, JobTimeoutError if it doesn't answer."""
-        deadline, died = time.monotonic() + timeout, -DEAD_AGAIN
+        deadline = time.monotonic() + timeout
         while True:
             try:
                 return self._ask(method, args, max(0.1, deadline - time.monotonic()))
-            except ActorUnavailableError as error:
+            except (ActorUnavailableError, ActorDiedError) as error:
                 # Ray restarts the coordinator, which then continues from the newest checkpoint.
+                if isinstance(error, ActorDiedError) and has_ended(self._coordinator):
+                    raise JobLostError(f"job `{self._name}`: its coordinator was lost: {why_ended(error)}") from None
                 if time.monotonic() > deadline:
                     raise JobLostError(f"job `{self._name}`: its coordinator was lost and has not returned within {timeout:g} s") from error
-            except ActorDiedError as error:
-                # So may a call end that was under way when the coordinator was lost, even if Ray restarts it; the next one then waits.
-                died, before = time.monotonic(), died
-                if died < before + DEAD_AGAIN or died > deadline:
-                    raise JobLostError(f"job `{self._name}`: its coordinator was lost: {why_ended(error)}") from None
             time.sleep(0.2)
 
     def _ask(self, method: str, args: tuple[Any, ...], timeout: float) -> Any:

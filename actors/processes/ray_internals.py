@@ -101,6 +101,14 @@ def draining_nodes() -> Mapping[str, float | None]:
     return {node: deadline / 1000 if deadline else None for node, deadline in state.get_draining_nodes().items()}
 
 
+def has_ended(actor: Any) -> bool:
+    """Return True if Ray does not restart this actor. `ActorDiedError` doesn't tell: calls also fail with it, several in a row, while Ray
+    restarts an actor that has left a node which drains; and `ray.get_actor` finds actors that have ended.
+    """
+    found = state.actor_table(actor._actor_id.hex())  # noqa: SLF001
+    return bool(found.get("State", "DEAD") == "DEAD")
+
+
 def started_by_this_process() -> bool:
     """Return True if this process has started the cluster to which it is connected; `ray.init` doesn't say which it did."""
     node: Any = worker._global_node  # noqa: SLF001
