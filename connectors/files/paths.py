@@ -49,7 +49,7 @@ def find_files(path: str, extensions: tuple[str, ...], operator: str) -> list[st
     ConnectorError for a path that doesn't exist, and for a folder or a glob without a file.
     """
     refuse_missing(path, operator)
-    found = files_now(path, extensions, operator)
+    found = files_now(path, extensions)
     if not found and Path(path).is_dir():
         raise ConnectorError(f"operator `{operator}`: folder {path} has no files that end with {' or '.join(extensions)}")
     if not found:
@@ -67,9 +67,6 @@ def remote_files(url: str, extensions: tuple[str, ...], operator: str) -> list[R
         names = _below(file.url, url).split("/")
         if any(map(_hidden, names)):
             continue
-        partition = next((name for name in names[:-1] if "=" in name), None)
-        if partition is not None:
-            raise ConnectorError(f"operator `{operator}`: {file.url} is in a partition folder, whose column is not in its files")
         if names[-1].endswith(extensions) or glob.has_magic(url):
             shown.append(file)
     return shown
@@ -88,26 +85,20 @@ def refuse_missing(path: str, operator: str) -> None:
         raise ConnectorError(f"operator `{operator}`: {path} does not exist")
 
 
-def files_now(path: str, extensions: tuple[str, ...], operator: str) -> list[str]:
+def files_now(path: str, extensions: tuple[str, ...]) -> list[str]:
     """List files as `find_files` does, but return none if there are none now."""
     if Path(path).is_file():
         return [path]
     if Path(path).is_dir():
-        return sorted(_walk(path, extensions, operator))
+        return sorted(_walk(path, extensions))
     matches = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 -- Path.glob enters hidden folders
     shown = [match for match in matches if not any(map(_hidden, _below(match, path).split("/")))]
-    return [file for match in shown for file in ([match] if Path(match).is_file() else sorted(_walk(match, extensions, operator)))]
+    return [file for match in shown for file in ([match] if Path(match).is_file() else sorted(_walk(match, extensions)))]
 
 
-def _walk(folder: str, extensions: tuple[str, ...], operator: str) -> Iterator[str]:
+def _walk(folder: str, extensions: tuple[str, ...]) -> Iterator[str]:
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not _hidden(name)]
-        partition = next((name for name in folders if "=" in name), None)
-        if partition is not None:
-            raise ConnectorError(
-                f"operator `{operator}`: {Path(parent, partition)} is a partition folder, whose column is not in its files; "
-                f"to read them without that column, give the glob {Path(parent, '*', '*' + extensions[0])}"
-            )
         yield from (os.path.join(parent, name) for name in names if name.endswith(extensions) and not _hidden(name))  # noqa: PTH118 -- quicker
 
 

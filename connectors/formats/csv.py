@@ -67,9 +67,9 @@ def read_csv(
 
     Each file begins with the same header line, or has none if `column_names` is given. `schema` sets the types of some or all
     columns; the others' types are inferred from the first megabyte of each file. An unquoted value in `null_values` is null. Each
-    file is read by one worker, in order. `path` may have URLs, as in `read_parquet`. `encoding` is one of Python's, such as
-    "latin-1" or "utf-16". `event_time`, `unit` and `max_delay` are as in `read_parquet`. `compression` is "infer" (by the endings
-    .gz, .bz2, .zst and .lz4), "gzip", "bz2", "zstd", "lz4", or None.
+    file is read by one worker, in order. `path` may have URLs and partition folders, as in `read_parquet`.
+    `encoding` is one of Python's, such as "latin-1" or "utf-16". `event_time`, `unit` and `max_delay` are as in `read_parquet`.
+    `compression` is "infer" (by the endings .gz, .bz2, .zst and .lz4), "gzip", "bz2", "zstd", "lz4", or None.
 
     A float of a declared type is rounded to it. In a column without one, an integer beyond 2**53 among floats raises
     ConnectorError if a float can't hold it, and so does a number that is too large for its column. The error names file, row,
@@ -124,7 +124,7 @@ class CsvSource(InferredSource):
     ) -> None:
         super().__init__(paths, event_time, types, compression, follow, name)
         self._delimiter, self._column_names, self._null_values, self._encoding = delimiter, column_names, null_values, encoding
-        self._header: list[str] = []
+        self._all = self._schema
         self._checked = b""
         self.has_header = column_names is None
         if follow is not None and follow.lines and "\n".encode(encoding) != b"\n":
@@ -135,7 +135,7 @@ class CsvSource(InferredSource):
 
     def _plan(self, files: Sequence[str]) -> list[Split]:
         splits = super()._plan(files)
-        self._header = self._schema.names
+        self._all = self._schema
         self._schema = self._to_read(self._schema)
         return splits
 
@@ -159,8 +159,9 @@ class CsvSource(InferredSource):
             return pa.concat_batches(list(blocks))
 
     def _check_header(self, path: str, names: Sequence[str]) -> None:
-        if sorted(names) != sorted(self._header):
-            found, others = ", ".join(names), ", ".join(self._header)
+        there = [*names, *(name for name in self.folders.of(path) if name not in names)]
+        if sorted(there) != sorted(self._all.names):
+            found, others = ", ".join(there), ", ".join(self._all.names)
             raise ConnectorError(f"operator `{self.name}`: {path} has the columns {found}, but the files before it have {others}")
 
     def _peek(self, path: str) -> pa.Schema:
@@ -204,12 +205,13 @@ class CsvSource(InferredSource):
         If a block has a float that has to be compared with its text, the file is opened again, and those columns are read as texts
         too.
         """
-        parts, given, compared = float_parts(self._schema, self._given), 0, list[FloatPart]()
+        schema = self._in_file(file, path)
+        parts, given, compared = float_parts(schema, self._given), 0, list[FloatPart]()
         while True:
             before, more = 0, list[FloatPart]()
             types = pa.schema([(part.column, pa.string()) for part in compared])
             with (
-                self._reader(file(), self._schema, size, self._schema.names) as reader,
+                self._reader(file(), schema, size, schema.names) as reader,
                 self._reader(file(), types, size, types.names) if compared else nullcontext(repeat(None)) as texts,
             ):
                 for block, text in zip(reader, texts):  # noqa: B905 -- `repeat` has no end
@@ -223,15 +225,27 @@ class CsvSource(InferredSource):
                         with self._unchanged(path, place, given + 1):
                             for part in compared:
                                 part.compare(block.column(part.column), text.column(part.column))
-                    yield block
+                    yield self.folders.completed(block, path, self._schema)
                     given = before
             if not more:
                 return
             compared += more
 
     def _first_rows(self, split: Split) -> pa.RecordBatch | None:
-        with self._reader(self._file(split.path), self._schema, FIRST_BYTES, self._schema.names) as reader:
-            return next(reader, None)
+        schema = self._in_file(lambda: self._file(split.path), split.path)
+        with self._reader(self._file(split.path), schema, FIRST_BYTES, schema.names) as reader:
+            rows = next(reader, None)
+            return rows if rows is None else self.folders.completed(rows, split.path, self._schema)
+
+    def _in_file(self, file: Callable[[], pa.NativeFile], path: str) -> pa.Schema:
+        """Return the columns to read from a file: those that only its folders have are not in it. At least one, for the rows."""
+        if self.folders.of(path).keys().isdisjoint(self._schema.names):
+            return self._schema
+        if (names := self._column_names) is None:
+            with self._reader(file(), self._given) as reader:
+                names = reader.schema.names
+        there = [field for field in self._schema if field.name in names]
+        return pa.schema(there or [next(field for field in self._all if field.name in names)])
 
     def _has_rows(self, start: bytes) -> bool:
         lines = len(start.strip().splitlines())

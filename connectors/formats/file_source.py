@@ -16,6 +16,7 @@ from ...engine.needed import Needed
 from ...engine.protocol.elements import MAX_TIME
 from ...engine.source import Source, SourceReader
 from ...engine.time.event_time import EventTime
+from ..files.folder_columns import FolderColumns
 from ..files.paths import Paths, files_now, find_files, path_list, refuse_missing, remote_files
 from ..files.remote import is_remote
 from ..files.split_position import SplitPosition, share_out_splits
@@ -39,6 +40,8 @@ class FileSource(Source):
 
     guarantee = "exactly once (seeks to the checkpointed file and row)"
     extensions: tuple[str, ...]
+    has_columns = True
+    """False if rows can't have the columns of the folders that their file is in."""
 
     def __init__(self, paths: Paths, event_time: EventTime | None, follow: Follow | None, name: str) -> None:
         self.name, self._paths, self._event_time = name, path_list(paths, name), event_time
@@ -47,6 +50,7 @@ class FileSource(Source):
         self.needed: Needed | None = None
         self.follow = follow
         self.idle_advice = "" if follow is None else idle_advice(event_time, "folder")
+        self.folders = FolderColumns(self._paths, name)
 
     def start(self) -> None:
         if self.follow is not None:
@@ -83,13 +87,15 @@ class FileSource(Source):
         """List the files of a path, a folder or a glob, in reading order. Raises ConnectorError if there is none and none may
         follow.
         """
-        find = find_files if self.follow is None else files_now
-        return find(path, self.extensions, self.name)
+        return find_files(path, self.extensions, self.name) if self.follow is None else files_now(path, self.extensions)
 
     def arrivals(self) -> Iterator[tuple[str, ArrivedFile | None]]:
         found = dict[str, ArrivedFile | None]()
         for path in self._paths:
             found |= self._list_remote(path) if is_remote(path) else dict.fromkeys(self._list(path))
+        if not self.has_columns:
+            for path in found:
+                self.folders.refuse(path)
         yield from found.items()
 
     def _list_remote(self, url: str) -> dict[str, ArrivedFile | None]:

@@ -44,6 +44,8 @@ class InferredSource(LinesSource):
         self._given = schema_of(types, name)
         self._schema = self._given
         self._known = False
+        self._first: str | None = None
+        """A file that was there at the start and had rows."""
 
     def _plan(self, files: Sequence[str]) -> list[Split]:
         filled = [path for path in files if self._has_rows(self._start_of(path))]
@@ -52,6 +54,8 @@ class InferredSource(LinesSource):
             with explained(self.name, path, advise=self._advice):
                 found = self._peek(path)
                 refuse_duplicates(found, path, self.name)
+                self.folders.check_same(path, filled[0])
+                found = self.folders.with_types(path, found, self._given)
                 merged = found if merged is None else self._merge(filled[0], merged, path, found)
         if merged is None and self.follow is not None:
             if not self._given.names:
@@ -61,6 +65,7 @@ class InferredSource(LinesSource):
             merged = self._given
         if merged is not None:
             self._schema, self._known = merged, True
+            self._first = filled[0] if filled else None
             self._check(merged)
         return whole_files(filled)
 
@@ -118,7 +123,11 @@ class InferredSource(LinesSource):
         return open_file(path, self._compression)
 
     def admit(self, path: str) -> bool:
-        return self._has_rows(self._start_of(path))
+        if not self._has_rows(self._start_of(path)):
+            return False
+        if self._first is not None:
+            self.folders.check_same(path, self._first)
+        return True
 
     def _start_of(self, path: str) -> bytes:
         with explained(self.name, path), self._file(path) as file:

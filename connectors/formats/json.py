@@ -53,8 +53,9 @@ def read_json(
     these.
 
     `schema` sets the types of some or all columns; the others' types are inferred from the first megabyte of each file. A field
-    that an object lacks is null. Each file is read by one worker, in order. `path` may have URLs, as in `read_parquet`.
-    `event_time`, `unit` and `max_delay` are as in `read_parquet`, `compression` as in `read_csv`.
+    that an object lacks is null. Each file is read by one worker, in order. `path` may have URLs and partition folders, as in
+    `read_parquet`; an object that lacks the column of its folder has the folder's value. `event_time`, `unit` and
+    `max_delay` are as in `read_parquet`, `compression` as in `read_csv`.
 
     Numbers that a column can't hold are as in `read_csv`. Times without a declared type are `timestamp[s]`, with the zone UTC if
     their texts have zones; a column with both kinds of text raises ConnectorError. Where a declared timestamp has no zone, a text
@@ -88,7 +89,8 @@ class JsonSource(InferredSource):
         if not block.lines.strip():
             return pa.RecordBatch.from_pylist([], self._schema)
         with explained(self.name, path, f" before byte {block.end}", self._advice):
-            return self._compared(block.lines, self._types, path, f"after byte {block.end - len(block.lines)}, in row", 1)
+            rows = self._compared(block.lines, self._types, path, f"after byte {block.end - len(block.lines)}, in row", 1)
+            return self.folders.completed(rows, path, self._schema, fill=True)
 
     @property
     def _types(self) -> JsonTypes:
@@ -98,7 +100,7 @@ class JsonSource(InferredSource):
         given = 0
         try:
             for rows in self._batches(path):
-                yield rows
+                yield self.folders.completed(rows, path, self._schema, fill=True)
                 given += rows.num_rows
         except pa.ArrowInvalid as error:
             if "unexpected field" not in str(error) or (found := new_field(self._file(path), self._schema, given)) is None:
@@ -144,7 +146,7 @@ class JsonSource(InferredSource):
         types = self._types
         rows = next(_reader(self._file(split.path), types.read, "error", FIRST_BYTES), None)
         with suppress(ChangedValue):  # the worker that reads the file reports it
-            return rows if rows is None else types.converted(rows)
+            return rows if rows is None else self.folders.completed(types.converted(rows), split.path, self._schema, fill=True)
         return None
 
 

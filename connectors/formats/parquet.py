@@ -62,6 +62,10 @@ def read_parquet(
     column that is all null in one file takes its type from the others. The start of the job raises ConnectorError naming file and
     column where the input doesn't fit. `schema` has the types of all columns, if the files present at the start can't show them.
 
+    Files in folders `region=eu/day=2026-01-31` below `path` have the columns `region` and `day`: texts, unless `schema` has
+    their types, which it may have alone. `__HIVE_DEFAULT_PARTITION__` is null. If a file has such a column with another value,
+    reading it raises ConnectorError that names the file.
+
     With `follow=True` the stream continues with files that appear later, until the job is stopped. The folder is listed every
     `poll_every`, or less often if that takes more than a tenth of a worker's time. Each file is read once, by one worker; a
     worker reads its files in the order of their modification times. A file must be complete when it appears: write it elsewhere
@@ -109,10 +113,12 @@ class ParquetSource(FileSource):
 
     def _plan(self, files: Sequence[str]) -> list[Split]:
         splits: list[Split] = []
-        merged = _MergedSchema(self.name, self._columns, self._given)
+        in_folders = {name for path in files for name in self.folders.of(path)}
+        given = self._given if set(self._given.names) - in_folders else pa.schema([])
+        merged = _MergedSchema(self.name, self._columns, given)
         for path in files:
             with open_parquet(path, self.name) as file:
-                merged.add(path, file.schema_arrow)
+                merged.add(path, self.folders.with_types(path, file.schema_arrow, self._given))
                 splits += self._split(path, file.metadata, len(splits))
         if self._event_time is not None and (splits or self.follow is not None):
             self._event_time.check(merged.schema, self.name)
@@ -126,13 +132,13 @@ class ParquetSource(FileSource):
         if self._event_time is None:
             return Split(path, 0)
         with open_parquet(path, self.name) as file:
-            low, high = time_bounds(file.metadata, self._event_time)
+            low, high = self._time_bounds(path, file.metadata, None)
         return Split(path, 0, min_time=low, max_time=high)
 
     def admit(self, path: str) -> bool:
         with open_parquet(path, self.name) as file:
             merged = _MergedSchema(self.name, self._columns, self._all)
-            merged.add(path, file.schema_arrow)
+            merged.add(path, self.folders.with_types(path, file.schema_arrow, self._all))
             late = next((field.name for field in merged.schema if field.type != self._all.field(field.name).type), None)
             if late is not None:
                 raise ConnectorError(
@@ -157,7 +163,8 @@ class ParquetSource(FileSource):
     def _open(self, split: Split, batch_rows: int) -> Iterator[pa.RecordBatch]:
         columns, coded = (self._columns, ()) if self.needed is None else (self._schema.names, self._coded(self.needed))
         for rows in read_row_groups(split, batch_rows, operator=self.name, columns=columns, coded=coded):
-            yield fitted(rows, self._schema_of(rows, coded), self.name)
+            whole = self.folders.completed(rows, split.path, self._schema)
+            yield fitted(whole, self._schema_of(whole, coded), self.name)
 
     def _coded(self, needed: Needed) -> list[str]:
         """List the columns that may be read as dictionaries."""

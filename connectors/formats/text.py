@@ -62,6 +62,7 @@ def read_text(
 class TextSource(LinesSource):
     """A source of text files: each file is a split."""
 
+    has_columns = False
     extensions = tuple(kind + ending for kind in (".txt", ".text", ".log") for ending in ENDINGS)
 
     def __init__(self, paths: Paths, compression: Compression, follow: Follow | None, name: str) -> None:

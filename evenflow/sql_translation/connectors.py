@@ -131,7 +131,8 @@ def _read_files(table: TableDefinition, options: Options) -> Source:
     read = options.chosen("format", {"json": read_json, "csv": read_csv, "parquet": read_parquet})
     every = options.take("source.monitor-interval")
     follow = {} if every is None else {"follow": True, "poll_every": every.replace(" ", "")}
-    named = {"column_names": table.schema.names} if read is read_csv else {}
+    in_files = [name for name in table.schema.names if name not in table.partitions]
+    named = {"column_names": in_files} if read is read_csv else {}
     path = options.need("path").removeprefix("file://")
     return read(path, schema=table.schema, name=table.name, **named, **follow, **_times(table))  # type: ignore[no-any-return]
 

@@ -43,6 +43,20 @@ def test_file_folder_and_glob_are_read(store, url):
 
 
 @every_store
+@pytest.mark.parametrize(
+    ("write", "read"), [(ef.write_parquet, ef.read_parquet), (ef.write_csv, ef.read_csv), (ef.write_json, ef.read_json)]
+)
+def test_rows_that_a_sink_partitioned_come_back_as_they_were(write, read, store, url):
+    rows = [{"n": n, "region": region, "day": day} for n, (region, day) in enumerate([("a/b %=?", 1), (None, 2), ("007", None)])]
+    writing, reading, found = ef.Dataflow("writing"), ef.Dataflow("reading"), list[Any]()
+    writing.read(ef.from_items(rows)).write(write(url, partition_by=("region", "day")))
+    writing.run(runtime="local").wait("60s")
+    reading.read(read(url, schema={"n": "int64", "region": "string", "day": "int64"})).write(ef.to_list(found))
+    reading.run(runtime="local").wait("60s")
+    assert sorted(found, key=lambda row: row["n"]) == rows
+
+
+@every_store
 def test_folder_or_bucket_that_is_not_there_is_named(store, url):
     for path in (url, f"{store.protocol}://nowhere/in"):
         with pytest.raises(ef.ConnectorError, match=f"operator `read_text`: .*{path}"):

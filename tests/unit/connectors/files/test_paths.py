@@ -68,10 +68,3 @@ def test_a_path_without_files_is_an_error(tmp_path, path, message):
 def test_an_empty_list_is_an_error():
     with pytest.raises(FlowError, match="the list of paths is empty"):
         path_list([], "read")
-
-
-def test_a_partition_folder_is_refused_since_its_column_would_be_lost(tmp_path):
-    touch(tmp_path, "year=2026/a.csv")
-    with pytest.raises(ConnectorError, match=r"year=2026 is a partition folder.*give the glob"):
-        find_files(str(tmp_path), (".csv",), "read")
-    assert found(str(tmp_path / "*" / "*.csv"), tmp_path) == ["year=2026/a.csv"]

@@ -133,9 +133,17 @@ def test_hidden_files_and_folders_and_other_kinds_are_not_read(memory):
         memory.pipe_file(f"/in/{name}", b"n\n1\n")
     source = ef.read_csv("memory://in")
     assert [path for path, _ in source.arrivals()] == ["memory://in/a.csv", "memory://in/g/h.csv"]
-    memory.pipe_file("/in/day=1/a.csv", b"n\n1\n")
-    with pytest.raises(ef.ConnectorError, match=r"memory://in/day=1/a\.csv is in a partition folder"):
+
+
+def test_columns_of_folders_come_from_memory_and_text_in_such_a_folder_is_refused(memory):
+    memory.pipe_file("/in/day=1/a%2Fb=c/a.csv", b"n\n1\n")
+    memory.pipe_file("/in/day=1/a.txt", b"n\n")
+    for path in ("memory://in", "memory://in/*/*", "memory://in/"):
+        source = ef.read_csv(path)
         source.start()
+        assert [row for batch in polled(source.reader(0, 1), 5) for row in batch.to_rows()] == [{"n": 1, "day": "1", "a/b": "c"}]
+    with pytest.raises(ef.ConnectorError, match=r"memory://in/day=1/a\.txt is in a partition folder"):
+        ef.read_text("memory://in").start()
 
 
 def test_a_file_that_changes_after_it_was_read_is_named(memory, tmp_path):
