@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from .balancer.snapshot import LoadSnapshot
@@ -41,6 +42,7 @@ from .scheduler.protocol.requests import (
     Cancel,
     Fail,
     MoveKeys,
+    ReadKey,
     Rebalance,
     Responder,
     Scale,
@@ -216,6 +218,22 @@ class Job:
     def unsplit(self, operator: str, key: Hashable, *, timeout: Duration | None = "60s") -> MigrationReport:
         """Return all of a split key to its first worker, as a move. Raises RequestError if the key is not split; otherwise as `split`."""
         return self._moved(self._runtime.ask(UnsplitHotKey(checked_text(operator, "operator"), checked_key(key))), timeout)
+
+    def read(self, operator: str, key: Hashable, *, timeout: Duration | None = "30s") -> Any:
+        """Return the value of a key in an operator's state (a tuple for a key of several columns), None if it has none.
+
+        That is the present row of an aggregate without windows, as a dict; a dict of the states that a `process` has set; the state of a
+        `stateful_map`. The worker that has the key answers between two batches, also while keys move, and nothing stops for it. The value
+        can include records after the newest checkpoint: if the job goes back to that, they are processed again, and until then the key has
+        an earlier value.
+
+        Raises RequestError for an operator whose keys can't be read and for a key of another type than the operator's,
+        JobNotRunningError if the job has ended, JobTimeoutError if no worker has answered within `timeout`: one that is in a long call, or
+        waits for the key's state in a move, answers after that.
+        """
+        request = ReadKey(checked_text(operator, "operator"), checked_key(key), token_hex(8))
+        answer = self._awaited(lambda: self._runtime.ask(request), timeout, f"reading key {key!r} of `{operator}`")
+        return None if answer.value is None else answer.value.value()
 
     def migrations(self) -> list[MigrationReport]:
         """Return the newest 100 migrations of the job, oldest first."""

@@ -28,6 +28,7 @@ from ...engine.protocol.effects import (
     Rewound,
     SavedChunk,
     Sent,
+    StateRead,
     Switched,
     Work,
 )
@@ -49,6 +50,7 @@ from ...scheduler.protocol.messages import (
     ExpectRewind,
     Failed,
     PauseSource,
+    ReadState,
     Rescaling,
     Resume,
     ResumeSource,
@@ -227,11 +229,14 @@ class TaskInterpreter:
         if self._writer is not None and not self.over:
             self._report_all(self._writer.take())
 
-    def command(self, command: Command) -> None:
+    def command(self, command: Command) -> None:  # noqa: C901 -- a line for each kind
         """Carry out a command from the coordinator; one that arrives too late changes nothing."""
         match command:
             case Attach() | Detach() | ExpectRewind() | PauseSource() | TakeSource() | ResumeSource():
                 self._answer(lambda now: self._rescale(command, now))
+            case ReadState():
+                if not self.over or self.task.finished:
+                    self._answer(lambda now: self.task.read(command.number, command.wanted, now))
             case Announce():
                 self._work(lambda _: self._announce(command))
             case Switch():
@@ -343,7 +348,7 @@ class TaskInterpreter:
             case Work():
                 assert self._background is not None
                 self._background.begin(effect.position, effect.run)
-            case Switched() | Arrived() | Rewound() | OperatorProblem():
+            case Switched() | Arrived() | Rewound() | OperatorProblem() | StateRead():
                 self._reports(effect)
             case _:
                 assert_never(effect)

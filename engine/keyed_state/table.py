@@ -20,6 +20,11 @@ class AggregateTable(KeyedState):
 
     aggregator: PartialAggregator
 
+    @property
+    @abstractmethod
+    def key_types(self) -> Sequence[pa.DataType]:
+        """The types of the key columns so far, none before the first key."""
+
     @abstractmethod
     def merge(self, partial: PartialAggregates) -> PartialAggregates:
         """Add partial aggregates with every key once; return the new rows of these keys."""

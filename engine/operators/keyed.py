@@ -15,6 +15,7 @@ from ..joins.sides import Side
 from ..keyed_state.base import KeyedState
 from ..keys.encoding import encode_keys, key_column, key_groups, key_values
 from ..keys.load import largest
+from ..protocol.read_value import ReadValue
 from ..protocol.split_route import Dealt
 from ..state_description import StateDescription
 from ..updates import Updates
@@ -37,6 +38,9 @@ class KeyedOperator(Operator):
 
     It then also gets batches without rows.
     """
+
+    readable: ClassVar[bool] = False
+    """True if its state has one value per key, which instances can `read`."""
 
     @property
     def dealable(self) -> tuple[Dealt, ...]:
@@ -77,6 +81,17 @@ class KeyedInstance(OperatorInstance):
 
     def close(self) -> None:
         self.state.close()
+
+    def key_types(self) -> Sequence[pa.DataType]:
+        """Return the types of the key columns of a readable state, none before its first key."""
+        return ()
+
+    def read(self, key: Sequence[pa.Array]) -> ReadValue | None:
+        """Return the value of the key in these key columns of one row, in the types of `key_types`; None if it has none.
+
+        Called between two batches, for `readable` operators. Changes nothing.
+        """
+        raise NotImplementedError
 
     def note_load(self, columns: Sequence[pa.Array], counts: npt.NDArray[np.int64]) -> None:
         """Count `counts` records for each of the distinct keys in `columns`, if the load is due."""

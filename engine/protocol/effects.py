@@ -11,6 +11,7 @@ from ..batch import Batch
 from .elements import Element
 from .handover_step import Arrived
 from .ids import NO_CHECKPOINT, ChannelId, CheckpointNumber, StepVersion
+from .read_value import ReadValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,4 +110,19 @@ class OperatorProblem:
     problem: str
 
 
-Effect = Sent | SavedChunk | Prepared | Finished | Latency | Consumed | Switched | Arrived | Rewound | Work | OperatorProblem
+@dataclass(frozen=True, slots=True)
+class StateRead:
+    """The effect of having looked for a key in the state, for request `number`; `value`: None for a key without state.
+
+    `here`: false if the key may belong to another worker by now. `typed`: the key's type was compared with that of the keys here.
+    `problem`: the reason why the key can't be read.
+    """
+
+    number: int
+    value: ReadValue | None = None
+    here: bool = True
+    typed: bool = False
+    problem: str | None = None
+
+
+Effect = Sent | SavedChunk | Prepared | Finished | Latency | Consumed | Switched | Arrived | Rewound | Work | OperatorProblem | StateRead

@@ -47,4 +47,7 @@ NO_CHECKPOINT = CheckpointNumber(0)
 """The number that means no checkpoint. A save against it is complete; a job that restores it starts from the beginning."""
 
 StepVersion = NewType("StepVersion", int)
-"""A step of a migration, numbered over all migrations of the job."""
+"""A step of a migration, numbered from 1 over all migrations of the job."""
+
+NO_STEP = StepVersion(0)
+"""The number that means no step."""

@@ -30,6 +30,7 @@ from ..state_description import PartsChange
 from .alignment import Alignment
 from .awaited_columns import AwaitedColumns
 from .handover import Handovers
+from .key_reads import KeyToRead, read_key
 from .operator_chain import OperatorChain
 from .outputs import Outputs
 from .story import Story
@@ -250,6 +251,15 @@ class TaskCore:
         """Continue after a step that paused this task."""
         self._begin(now, "resume")
         self.outputs.resume()
+        return self._take()
+
+    def read(self, number: int, wanted: KeyToRead, now: float) -> list[Effect]:
+        """Look for a key in the state, for request `number`, between two batches; also after the task has finished."""
+        self.outputs.now = now
+        keyed = self.chain.keyed
+        if keyed is None or self.handovers is None:
+            raise ProtocolError(f"task {self.spec.name}: it has no keyed state to read")
+        self._out.append(read_key(keyed, self.handovers, number, wanted))
         return self._take()
 
     @property

@@ -19,23 +19,24 @@ An input that has ended counts as having every marker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch
 from ..errors import ProtocolError
 from ..keyed_state.base import StateTransfer
-from ..keys.encoding import encode_keys, key_hashes
+from ..keys.encoding import EncodedKeys, encode_keys, key_hashes
 from ..operators.keyed import KeyedInstance
 from ..protocol.effects import Sent
 from ..protocol.elements import MIN_TIME, Element, FetchReply, FetchRequest, TransferEnd, TransferStart
 from ..protocol.handover_step import Arrived, HandoverStep, Peer
-from ..protocol.ids import ChannelId, StepVersion
-from ..protocol.routing import Move, among
+from ..protocol.ids import NO_STEP, ChannelId, StepVersion
+from ..protocol.routing import Hashes, Move, among
 from .exchange import runs
 
 CHUNK = 2_048
@@ -89,6 +90,10 @@ class Handovers:
         self._steps: dict[StepVersion, HandoverStep] = {}
         self._version: StepVersion | None = None
         self._passed: set[int] = set()
+        self._begun = NO_STEP
+        """The newest step that has begun here."""
+        self._left: list[Move] = []
+        """The moves of that step whose state has begun to leave."""
         self._outgoing: list[_Outgoing] = []
         self._incoming: dict[int, _Incoming] = {}
         self._announced: dict[ChannelId, tuple[StepVersion, int]] = {}
@@ -140,6 +145,30 @@ class Handovers:
             *([f"waits for markers of step {self._version}"] if self._version is not None else []),
         ]
 
+    def holds(self, hashes: Hashes, newest: StepVersion) -> bool:
+        """True if all state of the key with this hash, shape (1,), is here. The coordinator has begun step `newest`, and no later one.
+
+        A worker that has begun a later step can't tell, and returns false.
+        """
+        if self._begun > newest:
+            return False
+        groups = self._operator.context.key_groups
+        coming = [m for s in self._steps.values() if s.version <= newest for m in s.moves if m.target == self._index]
+        coming += [incoming.move for incoming in self._incoming.values()]
+        return not any(m.brings(hashes, groups).any() for m in coming) and not any(m.selects(hashes, groups).any() for m in self._left)
+
+    def arrived(self, hashes: Hashes, columns: Sequence[pa.Array]) -> bool:
+        """True if the state of the key in these key columns has arrived in a lazy move that is not over.
+
+        Otherwise requests it, if it is to arrive so, for the next time that someone asks.
+        """
+        keys, name, groups = self._operator.keys, self._operator.context.name, self._operator.context.key_groups
+        for source, incoming in self._incoming.items():
+            if incoming.lazy and incoming.move.brings(hashes, groups).any():
+                encoded = encode_keys(pa.RecordBatch.from_arrays(list(columns), names=list(keys)), keys, name)
+                return bool(self._requests(source, incoming, encoded)[0] < 0)
+        return False
+
     def marker(self, channel: ChannelId, version: StepVersion) -> None:
         """Note that the marker of step `version` has arrived on an input."""
         if version != self._version:
@@ -158,6 +187,7 @@ class Handovers:
         self._version = None
         for outgoing in self._outgoing:
             if outgoing.transfer is None:
+                self._left.append(outgoing.move)
                 outgoing.transfer = self._operator.state.depart(outgoing.move)
                 self._out.append(Sent(self._peers[outgoing.move.target].outgoing, TransferStart(outgoing.version, watermark)))
                 requests, outgoing.requests = outgoing.requests, []
@@ -248,6 +278,7 @@ class Handovers:
         if step is None:
             raise ProtocolError(f"operator `{self._operator.context.name}`: a marker of step {version}, which was not announced")
         self._version, self._passed = version, set()
+        self._begun, self._left = version, []
         for move in step.moves:
             if move.source == self._index:
                 self._outgoing.append(_Outgoing(version, move, step.lazy))
@@ -293,6 +324,15 @@ class Handovers:
             incoming.aside.setdefault(0, []).append(rows)
             return np.zeros(rows.num_rows, np.bool_)
         keys = encode_keys(rows.rows, self._operator.keys, self._operator.context.name)
+        by_row = self._requests(source, incoming, keys)[keys.codes]
+        for number in np.unique(by_row).tolist():
+            if number >= 0:
+                incoming.aside.setdefault(number, []).append(rows.take(np.flatnonzero(by_row == number)))
+        here: np.ndarray[Any, np.dtype[np.bool_]] = by_row < 0
+        return here
+
+    def _requests(self, source: int, incoming: _Incoming, keys: EncodedKeys) -> npt.NDArray[np.int64]:
+        """Return the number of the request for each key, -1 for those whose state is here; request the keys that were not requested."""
         numbers = np.zeros(keys.count, np.int64)
         asking = []
         for place, key in enumerate(keys.values()):
@@ -307,12 +347,7 @@ class Handovers:
         if asking:
             incoming.gathered.append([column.take(pa.array(asking)) for column in keys.columns])
             self._ask(source, incoming)
-        by_row = numbers[keys.codes]
-        for number in np.unique(by_row).tolist():
-            if number >= 0:
-                incoming.aside.setdefault(number, []).append(rows.take(np.flatnonzero(by_row == number)))
-        here: np.ndarray[Any, np.dtype[np.bool_]] = by_row < 0
-        return here
+        return numbers
 
     def _ask(self, source: int, incoming: _Incoming) -> None:
         """Request the gathered keys, unless a request is in flight."""

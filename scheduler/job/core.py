@@ -4,7 +4,8 @@
 
 An event is a method that is called with the time, `now`; effects are taken with `effects()` and carried out in order. The
 decisions are made in parts: `attempts.py`, `checkpointing.py`, `reconfiguration.py`, `operator_scaling.py`, `node_scaling.py`,
-`automatic_balancing.py` and `autoscaling.py`. This module hands each event to the parts, and holds the job's begin, stop and end.
+`automatic_balancing.py`, `autoscaling.py` and `key_reads.py`. This module hands each event to the parts, and holds the job's begin,
+stop and end.
 
 Invariant: whatever fails, the job resumes from its newest complete checkpoint, as if nothing had happened since.
 """
@@ -16,7 +17,7 @@ from typing import Any, assert_never
 
 from ...engine.errors import JobFailedError, JobLostError, JobNotRunningError, ProtocolError
 from ...engine.plan.physical import Plan
-from ...engine.protocol.effects import Finished, OperatorProblem, Prepared
+from ...engine.protocol.effects import Finished, OperatorProblem, Prepared, StateRead
 from ...engine.protocol.ids import Attempt, WorkerId
 from ...state.errors import EvenflowError
 from ..configs.balance import OFF
@@ -27,6 +28,7 @@ from ..parts.attempts import Attempts
 from ..parts.automatic_balancing import AutomaticBalancing
 from ..parts.autoscaling import Autoscaling
 from ..parts.checkpointing import Checkpointing
+from ..parts.key_reads import KeyReads
 from ..parts.node_scaling import NodeScaling
 from ..parts.operator_scaling import OperatorScaling
 from ..parts.reconfiguration import Reconfiguration
@@ -88,9 +90,11 @@ class JobCore:
         self.node_scaling = NodeScaling(job, self, self.checkpointing, self.operator_scaling)
         self.balancing = AutomaticBalancing(job, self.reconfiguration, lambda: self.busy)
         self.autoscaling = Autoscaling(job, self.operator_scaling, self.node_scaling, self.reconfiguration, lambda: self.busy)
+        self._reads = KeyReads(job)
         self._answering = RequestHandler(
-            job, self, self.checkpointing, self.reconfiguration, self.operator_scaling, self.node_scaling, self.balancing, self.autoscaling
-        )
+            job, self, self.checkpointing, self.reconfiguration, self.operator_scaling, self.node_scaling, self.balancing, self.autoscaling,
+            self._reads,
+        )  # fmt: skip
         self._running_since = begin.running_since
         self._ended_at: float | None = None
         self._quiet_check_at = 0.0
@@ -200,6 +204,9 @@ class JobCore:
         job.happens(f"{worker}: {type(report).__name__}", now)
         if isinstance(report, OperatorProblem):
             job.note(report)
+            return
+        if isinstance(report, StateRead):
+            self._reads.note(worker, report)
             return
         if job.state.final:
             return

@@ -16,6 +16,7 @@ from ..load.metrics import OperatorLoad
 from ..parts.automatic_balancing import AutomaticBalancing
 from ..parts.autoscaling import Autoscaling
 from ..parts.checkpointing import Checkpointing, Lifecycle
+from ..parts.key_reads import KeyReads
 from ..parts.key_splits import refuse_split_keys, with_split, without_split
 from ..parts.node_scaling import NodeScaling
 from ..parts.operator_scaling import OperatorScaling
@@ -34,6 +35,7 @@ from ..protocol.requests import (
     Fail,
     MoveKeys,
     Question,
+    ReadKey,
     Rebalance,
     Scale,
     ScaleIn,
@@ -70,9 +72,11 @@ class RequestHandler:
         nodes: NodeScaling,
         balancing: AutomaticBalancing,
         autoscaling: Autoscaling,
+        reads: KeyReads,
     ) -> None:
         self._job, self._lifecycle, self._checkpointing, self._reconfiguration = job, lifecycle, checkpointing, reconfiguration
         self._operators, self._nodes, self._balancing, self._autoscaling = operators, nodes, balancing, autoscaling
+        self._reads = reads
         self._waiting = Waiting(job, checkpointing, nodes)
         self._viewing = Viewing(job, checkpointing, operators, nodes, balancing, autoscaling)
         self._histories: Mapping[type[Any], Callable[[], list[Any]]] = {
@@ -147,6 +151,8 @@ class RequestHandler:
                 return job.snapshot(operator, job.config.balance.windows)
             case ShowHistory(kind):
                 return self._histories[kind]()
+            case ReadKey():
+                return self._reads.ask(question)
             case ShowView(since):
                 return self._viewing.view(since, self.status(), [migration.report() for migration in job.migrations.history], cluster)
             case _:

@@ -23,7 +23,7 @@ def with_split(stage: Stage, table: RoutingTable, key: Hashable, to: Sequence[in
     Raises RequestError for an operator that can't deal that side, a key of another number of columns, and workers that it doesn't
     have.
     """
-    hashed = _hash(stage, key)
+    hashed = hash_in(stage, key)
     if not stage.dealable:
         problem = "only joins can, and a full join or one in sessions can't, because neither of its sides can be dealt"
         raise RequestError(f"operator `{stage.name}` can't split a key over several workers: {problem}")
@@ -43,7 +43,7 @@ def with_split(stage: Stage, table: RoutingTable, key: Hashable, to: Sequence[in
 
 def without_split(stage: Stage, table: RoutingTable, key: Hashable) -> RoutingTable:
     """Return the table in which only its home has the key. Raises RequestError if it is not split."""
-    hashed = _hash(stage, key)
+    hashed = hash_in(stage, key)
     if hashed not in table.splits:
         raise RequestError(f"operator `{stage.name}`: key {key!r} is not split over several workers")
     return RoutingTable(table.groups, table.keys, {other: split for other, split in table.splits.items() if other != hashed})
@@ -57,7 +57,8 @@ def refuse_split_keys(operator: str, table: RoutingTable, keys: Sequence[Hashabl
             raise RequestError(f"operator `{operator}`: key {key!r} is split over the workers {workers}: call job.unsplit first")
 
 
-def _hash(stage: Stage, key: Hashable) -> int:
+def hash_in(stage: Stage, key: Hashable) -> int:
+    """Return the hash64 of a key of the stage. Raises RequestError for a key of another number of columns."""
     columns, given = len(stage.keys), len(key) if isinstance(key, tuple) else 1
     if stage.keys and columns != given:
         raise RequestError(f"operator `{stage.name}` has keys of {columns} columns, and {key!r} has {given}")

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from ...engine.plan.channel_spec import ChannelSpec
-from ...engine.protocol.effects import Finished, OperatorProblem, Prepared, Rewound, Switched
+from ...engine.protocol.effects import Finished, OperatorProblem, Prepared, Rewound, StateRead, Switched
 from ...engine.protocol.handover_step import Arrived, HandoverStep, Peer
 from ...engine.protocol.ids import NO_CHECKPOINT, ChannelId, CheckpointNumber, StepVersion, WorkerId
+from ...engine.task.key_reads import KeyToRead
 from ..load.window import WorkerWindow
 
 T = TypeVar("T")
@@ -130,9 +131,17 @@ class ResumeSource:
     """Tells a paused source worker to resume reading where it stopped."""
 
 
+@dataclass(frozen=True, slots=True)
+class ReadState:
+    """Tells a worker to read a key's state, also one that has finished. Answered with `StateRead`."""
+
+    number: int
+    wanted: KeyToRead
+
+
 Rescaling = Attach | Detach | PauseSource | ExpectRewind | TakeSource | ResumeSource
 
-Command = BeginCheckpoint | StopSource | Shutdown | Announce | Switch | Resume | Rescaling
+Command = BeginCheckpoint | StopSource | Shutdown | Announce | Switch | Resume | ReadState | Rescaling
 
 Commands = list[tuple[WorkerId, Command]]
 """Commands in the order in which they are sent, each with its worker."""
@@ -195,6 +204,7 @@ Report = (
     | Switched
     | Arrived
     | OperatorProblem
+    | StateRead
 )
 
 

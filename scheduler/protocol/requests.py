@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from ...balancer.snapshot import LoadSnapshot
+from ...engine.protocol.read_value import ReadValue
 from ...engine.protocol.split_route import Dealt
 from ...state.errors import EvenflowError
 from ..load.metrics import HISTORY, OperatorLoad, WorkerFigures
@@ -195,12 +196,30 @@ class ShowView(Request[JobView]):
     since: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class KeyAnswer:
+    """The value of a key, None if it has no state."""
+
+    value: ReadValue | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadKey(Request[KeyAnswer | None]):
+    """Ask for the value of a key in an operator's state. None while there is no answer: ask again, with the same `token`, which no
+    other read has.
+    """
+
+    operator: str
+    key: Hashable
+    token: str
+
+
 ChangeRequest = (
     Stop | Cancel | Fail | Rebalance | MoveKeys | SplitHotKey | UnsplitHotKey | Balance
     | Scale | ScaleOut | ScaleIn | Autoscale | TakeCheckpoint | TakeSavepoint
 )  # fmt: skip
 Question = (
-    ShowStatus | ShowProgress | ShowFigures | ShowLoad | ShowSnapshot | ShowHistory[Any] | ShowView
+    ShowStatus | ShowProgress | ShowFigures | ShowLoad | ShowSnapshot | ShowHistory[Any] | ShowView | ReadKey
 )  # fmt: skip
 AnyRequest = ChangeRequest | Question
 

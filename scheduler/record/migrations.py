@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ...balancer.plan import BalancePlan
 from ...engine.protocol.effects import Switched
 from ...engine.protocol.handover_step import Arrived, HandoverStep
-from ...engine.protocol.ids import CheckpointNumber, StepVersion, WorkerId, index_of
+from ...engine.protocol.ids import NO_STEP, CheckpointNumber, StepVersion, WorkerId, index_of
 from ...engine.protocol.routing import RoutingTable
 from ..protocol.messages import Announce, Announced, Commands, Resume, Switch
 from ..protocol.reports import MigrationReport, MigrationState
@@ -97,6 +97,8 @@ class Migrations:
     def __init__(self, tables: dict[str, RoutingTable]) -> None:
         self.tables = tables
         self.history = Operations[Migration]()
+        self.newest_step = NO_STEP
+        """The newest step that has begun."""
         self._versions = 0
 
     def add(
@@ -166,7 +168,7 @@ class Migrations:
         elif not free or not current.may_step(finished):
             return None
         else:
-            current.in_step = True
+            current.in_step, self.newest_step = True, current.step.version
             current.switched, current.arrived = set(), set()
             return [(worker, Switch(current.step.version)) for worker in sorted(feeding)]
         return []

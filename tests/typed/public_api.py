@@ -233,6 +233,7 @@ def steer(job: ef.Job) -> ef.JobState:
     assert_type(job.metrics(), list[ef.WorkerFigures])
     assert_type(job.load("count"), ef.OperatorLoad)
     assert_type(job.snapshot("count"), ef.LoadSnapshot)
+    assert_type(job.read("count", ("JFK", 7), timeout="5s"), Any)
     assert_type(job.rebalance("count"), ef.MigrationReport)
     assert_type(job.split("join", "key", to=[1, 2], dealt="right"), ef.MigrationReport)
     assert_type(job.unsplit("join", "key"), ef.MigrationReport)

@@ -66,6 +66,11 @@ class StateRecords(StateObjects):
             return False
         return records.pop(key, None) is not None
 
+    def unexpired(self, record: KeyRecord, now: int) -> dict[str, Any]:
+        """Return the values of a record that have not expired at `now`, by name."""
+        expired = {name for name, end in record.ends(self._lives) if end <= now}
+        return {name: value for name, value in record.values.items() if name not in expired}
+
     def expire(self, watermark: int) -> None:
         """Forget values that no later row and no timer can see."""
         while keys := self.expiries.due(watermark, AT_ONCE):

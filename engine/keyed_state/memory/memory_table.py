@@ -40,6 +40,10 @@ class MemoryTable(AggregateTable):
         parts = sum(a.nbytes(p) for a, p in zip(self.aggregator.accumulators, self._parts, strict=False))
         return parts + self._rows.nbytes + self._slots.nbytes
 
+    @property
+    def key_types(self) -> Sequence[pa.DataType]:
+        return self._slots.types.types
+
     def merge(self, partial: PartialAggregates) -> PartialAggregates:
         where = self._slots.of(partial.keys)
         self._frozen.before(where)

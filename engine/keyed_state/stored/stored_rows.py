@@ -67,6 +67,11 @@ class StoredRows:
         """The panes dropped since changes are noted: one row of a delta for each, however many keys it had."""
 
     @property
+    def types(self) -> Sequence[pa.DataType]:
+        """The types of the key columns so far, none before the first key."""
+        return self._types.types
+
+    @property
     def panes(self) -> Collection[int]:
         """Return the panes that may have keys."""
         return self._panes.keys()

@@ -25,6 +25,10 @@ class StoredTable(StoredState, AggregateTable):
         self._form = PartialRows(aggregator)
         super().__init__(StoredRows(context, aggregator.keys, self._sent, self._form.about))
 
+    @property
+    def key_types(self) -> Sequence[pa.DataType]:
+        return self._rows.types
+
     def merge(self, partial: PartialAggregates) -> PartialAggregates:
         places = self._rows.places(partial.keys)
         changed = self._form.merged(partial, self._rows.get(places))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from ...keyed_state.kinds.opening import open_table
 from ...keyed_state.table import AggregateTable
 from ...keys.encoding import encode_keys
 from ...needed import Needed
+from ...protocol.read_value import ReadValue
 from ...state_description import StateDescription, columns_text
 from ...updates import Updates
 from ..base import Operator
@@ -38,6 +39,8 @@ class AggregateRunning(AggregatingOperator):
     keys: tuple[str, ...]
     functions: Mapping[str, AggregateFunction]
     updates: bool = field(kw_only=True)
+
+    readable: ClassVar[bool] = True
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
         return result_columns(inputs[0], self.keys, self.functions, "aggregate")
@@ -89,6 +92,18 @@ class AggregateRunningInstance(KeyedInstance):
         changed = self.state.merge(partial)
         if self.updates:
             self._emit(changed, times, emit)
+
+    def key_types(self) -> Sequence[pa.DataType]:
+        return self.state.key_types
+
+    def read(self, key: Sequence[pa.Array]) -> ReadValue | None:
+        places, found = self.state.known(key)
+        row = self._row(replace(found, keys=tuple(key))) if len(places) else None
+        return None if row is None else ReadValue.of_row(row)
+
+    def _row(self, found: PartialAggregates) -> pa.RecordBatch | None:
+        """Return the row of the only group in `found`, None if it has no rows left."""
+        return pa.RecordBatch.from_arrays([*found.keys, *self.aggregator.results(found)], names=self._names)
 
     def finish(self, emit: Emit) -> None:
         if not self.updates:

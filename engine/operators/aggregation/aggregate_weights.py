@@ -127,6 +127,9 @@ class AggregateWeightsInstance(AggregateRunningInstance):
             if there.any():
                 emit(Batch(self._results(partial if there.all() else partial.take(np.flatnonzero(there)))))
 
+    def _row(self, found: PartialAggregates) -> pa.RecordBatch | None:
+        return self._results(found) if self._there(found).all() else None
+
     def _there(self, partial: PartialAggregates) -> Mask:
         """Return a mask of the groups that have rows."""
         if not self._own:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from ...keyed_state.kinds.records import AT_ONCE, StateRecords
 from ...keyed_state.kinds.state_check import StateCheck, unsaveable
 from ...keys.encoding import key_values
 from ...protocol.elements import MAX_TIME, MIN_TIME
+from ...protocol.read_value import ReadValue
 from ...state_description import StateDescription, columns_text
 from ..function import FunctionOperator
 from ..keyed import KeyedOperator
@@ -47,6 +48,7 @@ class Process(FunctionOperator, KeyedOperator):
     on_error: OnError = "stop"
 
     takes_updates = True
+    readable: ClassVar[bool] = True
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
         return UNKNOWN if self.schema is None else Columns.of(self.schema)
@@ -82,6 +84,12 @@ class ProcessInstance(StatefulInstance):
     def close(self) -> None:
         close_object(self.function, self.context.name)
         super().close()
+
+    def read(self, key: Sequence[pa.Array]) -> ReadValue | None:
+        (value,) = key_values(key)
+        record = self.state.looked_up([value]).get(value)
+        values = {} if record is None else self.state.unexpired(record, self.watermark)
+        return ReadValue.of_object(values) if values else None
 
     def method_for(self, batch: Batch) -> str:
         """Return the function's method for the rows of a batch."""

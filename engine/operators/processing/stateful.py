@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
+
+import pyarrow as pa
 
 from ...batch import Batch
 from ...context import Emit
@@ -16,6 +19,9 @@ class StatefulInstance(FunctionInstance, KeyedInstance):
     """An instance that processes batches by `attempt`, which is repeated after each refused record."""
 
     state: StateObjects
+
+    def key_types(self) -> Sequence[pa.DataType]:
+        return self.state.types.types
 
     @abstractmethod
     def attempt(self, batch: Batch) -> list[Batch]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from ...functions.rows_encoder import RowsEncoder
 from ...keyed_state.kinds.objects import StateObjects
 from ...keyed_state.kinds.state_check import StateCheck, unsaveable
 from ...keys.encoding import key_values
+from ...protocol.read_value import ReadValue
 from ...state_description import StateDescription, columns_text
 from ..function import FunctionOperator
 from ..keyed import KeyedOperator
@@ -41,6 +42,7 @@ class StatefulMap(FunctionOperator, KeyedOperator):
     on_error: OnError = "stop"
 
     takes_updates = True
+    readable: ClassVar[bool] = True
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
         return UNKNOWN if self.schema is None else Columns.of(self.schema)
@@ -64,6 +66,11 @@ class StatefulMapInstance(StatefulInstance):
         self.encoder = RowsEncoder(context.name, operator.schema, function=function_name(operator.function))
         self.check = StateCheck(each=not self.errors.stops)
         super().__init__(context, operator.keys, StateObjects(context, operator.keys, undoable=not self.errors.stops))
+
+    def read(self, key: Sequence[pa.Array]) -> ReadValue | None:
+        (value,) = key_values(key)
+        state = self.state.looked_up([value]).get(value)
+        return None if state is None else ReadValue.of_object(state)
 
     def attempt(self, batch: Batch) -> list[Batch]:
         states = self.state.read(batch.rows)

@@ -275,6 +275,7 @@ def test_every_function_that_needs_no_service_is_called():
 JOB: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "rebalance": (("counts",), {"policy": "hotspot", "strategy": "all-at-once"}),
     "migrate": (("counts",), {"groups": [1], "to": 0}),
+    "read": (("counts", 1), {"timeout": "30s"}),
     "split": (("counts", 1), {"to": [0]}),
     "unsplit": (("counts", 1), {}),
     "scale": (("counts", 1), {}),
