@@ -47,56 +47,92 @@ def joined(query: Translation, left: Relation, join: exp.Join, where: list[exp.E
         where[:] = [each for each in where if tables_of(each) > ours or not tables_of(each) <= ours]
     if isinstance(node, exp.Table) and node.name in query.tables:
         return _looked_up(query, left, node, conditions, how, join)
-    if isinstance(node, exp.Table) and node.args.get("version"):
-        raise refusal(node, "FOR SYSTEM_TIME AS OF a stream isn't supported: join_asof of streams does it")
+    version = node.args.get("version") if isinstance(node, exp.Table) else None
+    if version is not None:
+        node.set("version", None)
     right = query.source(node, joined=True)
     for condition in [each for each in conditions if tables_of(each) <= {alias}]:
         if how not in ("inner", "left"):
             raise refusal(condition, f"a condition on one side of a {side} JOIN: filter that side in its own query")
         conditions.remove(condition)
         right = query.filtered(right, condition)
-    for relation in (left, right):
-        if relation.updates is not None:
-            raise refusal(join, "rows that are updated can't be joined: a changed row would have to take back its pairs; group by a window")
-    pairs = [found for each in conditions if (found := _equal(each, left, right)) is not None]
-    rest = [each for each in conditions if _equal(each, left, right) is None]
-    if not pairs:
-        raise refusal(join, "a join needs a condition that a column of one side equals a column of the other")
-    return _of_streams(query, left, right, pairs, rest, how, join)
+    pairs = [found for each in conditions if (found := equal_columns(each, left, right)) is not None]
+    rest = [each for each in conditions if equal_columns(each, left, right) is None]
+    found = StreamJoin(query, join, alias, how)
+    return found.of(left, right, pairs, rest) if version is None else found.as_of(version, left, right, pairs, rest)
 
 
-def _of_streams(
-    query: Translation, left: Relation, right: Relation, pairs: list[tuple[str, str]], rest: list[exp.Expr], how: Any, join: exp.Join
-) -> Relation:
-    times = _time_bounds(rest, left, right)
-    same = _same_windows(left, right, pairs)
-    swapped = False
-    lower = times.lower if not times.swapped else None if times.upper is None else -times.upper
-    if same:
-        within: Any = Between(0, 0)
-    elif times.column is not None and lower is not None:
-        swapped = times.swapped
-        within = Between(lower, times.column)
-    elif times.lower is not None and times.upper is not None:
-        if times.lower > times.upper:
-            raise refusal(join, "no two times fulfil the conditions on the event times")
-        within = Between(times.lower, times.upper)
-    else:
-        ttl = query.lives(f"the join with {join.this.alias_or_name}, which has no bound of time,")
-        within = Always() if ttl is None else Between(-ttl, ttl)
-    if rest and how != "inner":
-        exact = same or (isinstance(within, Between) and times.column is None and all(_is_time_bound(each, left, right) for each in rest))
-        if not exact:
-            raise refusal(join, "an outer join takes equal columns and bounds of the event times only; filter a side in its own query")
-    one, two = left.stream.key_by(*(a for a, _ in pairs)), right.stream.key_by(*(b for _, b in pairs))
-    flipped = {"left": "right", "right": "left"}.get(how, how)
-    stream = two.join(one, within, how=flipped) if swapped else one.join(two, within, how=how)
-    both = replace(left, stream=stream, names={**left.names, **right.names}, times={}, bounds=None)
-    if same:
-        both = replace(both, times=left.times, bounds=left.bounds)
-    for condition in rest if how == "inner" else ():
-        both = query.filtered(both, condition)
-    return both
+@dataclass(frozen=True, slots=True)
+class StreamJoin:
+    """A join of streams that `node` of a query says. `name`: the right side's; `how`: as for `stream.join`."""
+
+    query: Translation
+    node: exp.Expr
+    name: str
+    how: Any
+
+    def of(self, left: Relation, right: Relation, pairs: list[tuple[str, str]], rest: list[exp.Expr]) -> Relation:
+        """Return the joined rows. `pairs`: the columns that are equal; `rest`: the other conditions on both sides."""
+        self._check(left, right, pairs)
+        times = _time_bounds(rest, left, right)
+        same = _same_windows(left, right, pairs)
+        within, swapped = self._within(times, same=same)
+        if rest and self.how != "inner":
+            exact = same or (
+                isinstance(within, Between) and times.column is None and all(_is_time_bound(each, left, right) for each in rest)
+            )
+            if not exact:
+                what = "EXISTS" if self.how in ("semi", "anti") else "an outer join"
+                raise refusal(self.node, f"{what} takes equal columns and bounds of the event times only; filter a side in its own query")
+        one, two = left.stream.key_by(*(a for a, _ in pairs)), right.stream.key_by(*(b for _, b in pairs))
+        flipped = {"left": "right", "right": "left"}.get(self.how, self.how)
+        stream = two.join(one, within, how=flipped) if swapped else one.join(two, within, how=self.how)
+        names = left.names if self.how in ("semi", "anti") else {**left.names, **right.names}
+        both = replace(left, stream=stream, names=names, times={}, bounds=None)
+        if same:
+            both = replace(both, times=left.times, bounds=left.bounds)
+        for condition in rest if self.how == "inner" else ():
+            both = self.query.filtered(both, condition)
+        return both
+
+    def as_of(self, version: exp.Expr, left: Relation, right: Relation, pairs: list[tuple[str, str]], rest: list[exp.Expr]) -> Relation:
+        """Return the rows of left with the newest row of right at their event time."""
+        check_parts(version, frozenset({"this", "kind", "expression"}))
+        if self.how not in ("inner", "left"):
+            raise refusal(self.node, "FOR SYSTEM_TIME AS OF is of INNER or LEFT JOIN")
+        self._check(left, right, pairs)
+        at = version.expression
+        if not isinstance(at, exp.Column) or left.times.get(left.names.get(sql_name(at), "")) != 0:
+            raise refusal(version, "a stream is looked up at the event time of the other: FOR SYSTEM_TIME AS OF its column")
+        if rest and self.how != "inner":
+            raise refusal(rest[0], "LEFT JOIN ... FOR SYSTEM_TIME AS OF takes equal columns only")
+        one, two = left.stream.key_by(*(a for a, _ in pairs)), right.stream.key_by(*(b for _, b in pairs))
+        both = replace(left, stream=one.join_asof(two, how=self.how), names={**left.names, **right.names}, bounds=None)
+        for condition in rest:
+            both = self.query.filtered(both, condition)
+        return both
+
+    def _check(self, left: Relation, right: Relation, pairs: list[tuple[str, str]]) -> None:
+        for relation in (left, right):
+            if relation.updates is not None:
+                why = "rows that are updated can't be joined: a changed row would have to take back its pairs; group by a window"
+                raise refusal(self.node, why)
+        if not pairs:
+            raise refusal(self.node, "a join needs a condition that a column of one side equals a column of the other")
+
+    def _within(self, times: _Times, *, same: bool) -> tuple[Any, bool]:
+        """Return the times that match, and True if they are those of left for a row of right."""
+        if same:
+            return Between(0, 0), False
+        lower = times.lower if not times.swapped else None if times.upper is None else -times.upper
+        if times.column is not None and lower is not None:
+            return Between(lower, times.column), times.swapped
+        if times.lower is not None and times.upper is not None:
+            if times.lower > times.upper:
+                raise refusal(self.node, "no two times fulfil the conditions on the event times")
+            return Between(times.lower, times.upper), False
+        ttl = self.query.lives(f"the join with {self.name}, which has no bound of time,")
+        return (Always() if ttl is None else Between(-ttl, ttl)), False
 
 
 def _same_windows(left: Relation, right: Relation, pairs: list[tuple[str, str]]) -> bool:
@@ -105,7 +141,7 @@ def _same_windows(left: Relation, right: Relation, pairs: list[tuple[str, str]])
     return one is not None and two is not None and {(one.start, two.start), (one.end, two.end)} <= set(pairs)
 
 
-def _equal(condition: exp.Expr, left: Relation, right: Relation) -> tuple[str, str] | None:
+def equal_columns(condition: exp.Expr, left: Relation, right: Relation) -> tuple[str, str] | None:
     """Return the columns of left and right that a condition says are equal."""
     if not isinstance(condition, exp.EQ) or not all(isinstance(each, exp.Column) for each in (condition.this, condition.expression)):
         return None

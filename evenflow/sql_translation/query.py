@@ -19,6 +19,7 @@ from .conditions import conjuncts, tables_of
 from .event_time import event_time_column
 from .grouping import grouped, has_aggregates
 from .joins import joined
+from .membership import is_membership, members
 from .ranks import first_rows, ranked_by
 from .refusals import check_parts, refusal
 from .relation import Relation
@@ -83,7 +84,8 @@ class Query(Translation):
         check_parts(select, _SELECT)
         if select.args.get("from_") is None:
             raise refusal(select, "a query needs FROM")
-        where = conjuncts(select.args.get("where"))
+        conditions = conjuncts(select.args.get("where"))
+        where = [each for each in conditions if not is_membership(each)]
         joins = select.args.get("joins") or []
         first = select.args["from_"].this
         relation = self._restricted(self.source(first, joined=bool(joins)), {first.alias_or_name}, where, kept=_may_push(joins))
@@ -91,6 +93,8 @@ class Query(Translation):
             relation = joined(self, relation, join, where)
         for condition in where:
             relation = self.filtered(relation, condition)
+        for condition in filter(is_membership, conditions):
+            relation = members(self, relation, condition)
         if select.args.get("group") or has_aggregates(select):
             return grouped(self, relation, select)
         relation = self._projected(relation, select)

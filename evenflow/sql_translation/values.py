@@ -68,7 +68,7 @@ class _Translation:
         if isinstance(node, exp.Window):
             raise refusal(node, "of functions OVER rows only ROW_NUMBER() with a bound on it in the query around it is supported")
         if isinstance(node, exp.Query | exp.Subquery | exp.Exists):
-            raise refusal(node, "a query can't stand here; write a JOIN")
+            raise refusal(node, _QUERY)
         raise refusal(node, f"{node.sql_name() if isinstance(node, exp.Func) else type(node).__name__.upper()} isn't supported")
 
     def _argument(self, value: Any) -> Any:
@@ -108,9 +108,9 @@ class _Translation:
         raise refusal(node, "expected IS NULL, IS TRUE or IS FALSE")
 
     def in_(self, node: exp.In) -> Expression:
+        if node.args.get("query") is not None:
+            raise refusal(node, _QUERY)
         values = [self.of(each) for each in node.expressions]
-        if not values:
-            raise refusal(node, "expected a list of values; a query in IN isn't supported, write a JOIN")
         return reduce(lambda a, b: a | b, (self.of(node.this) == value for value in values))
 
     def case(self, node: exp.Case) -> Expression:
@@ -133,6 +133,12 @@ class _Translation:
     def dot(self, node: exp.Dot) -> Expression:
         return self.of(node.this).struct.field(node.expression.name)
 
+    def element(self, node: exp.Bracket) -> Expression:
+        places = [int(each.name) for each in node.expressions if isinstance(each, exp.Literal) and not each.is_string]
+        if len(places) != 1 or places[0] < 1:
+            raise refusal(node, "expected the place of an element of a list, from 1 on, such as a[1]")
+        return self.of(node.this).list.get(places[0] - 1)
+
     def called(self, node: exp.Anonymous) -> Expression:
         name = node.name.upper()
         if name in ("WSTART", "WEND"):
@@ -150,6 +156,8 @@ class _Translation:
             raise FlowError(f"SQL: {text_of(node):.300}: {name} doesn't take {len(node.expressions)} arguments") from error
 
 
+_QUERY = "a query can't stand here; write a JOIN, or IN and EXISTS as a part of WHERE"
+
 _PARTS = frozenset({"this"})
 
 _NODES: Mapping[type, tuple[frozenset[str], Callable[[_Translation, Any], Expression]]] = {
@@ -163,10 +171,11 @@ _NODES: Mapping[type, tuple[frozenset[str], Callable[[_Translation, Any], Expres
     exp.Alias: (frozenset({"this", "alias"}), _Translation.inner),
     exp.Between: (frozenset({"this", "low", "high"}), _Translation.between),
     exp.Is: (frozenset({"this", "expression"}), _Translation.is_),
-    exp.In: (frozenset({"this", "expressions"}), _Translation.in_),
+    exp.In: (frozenset({"this", "expressions", "query"}), _Translation.in_),
     exp.Case: (frozenset({"this", "ifs", "default"}), _Translation.case),
     exp.If: (frozenset({"this", "true", "false"}), _Translation.if_),
     exp.Cast: (frozenset({"this", "to"}), _Translation.cast),
+    exp.Bracket: (frozenset({"this", "expressions"}), _Translation.element),
     exp.Dot: (frozenset({"this", "expression"}), _Translation.dot),
     exp.Anonymous: (frozenset({"this", "expressions"}), _Translation.called),
 }

@@ -79,7 +79,7 @@ class Maker:
     def query(self) -> RandomQuery:
         kinds: list[Callable[[], RandomQuery]] = [
             self.projection, self.running, self.windowed, self.interval_join, self.window_join, self.looked_up, self.united, self.ranked,
-            self.distinct, self.nested, self.twice,
+            self.distinct, self.nested, self.twice, self.member, self.versioned,
         ]  # fmt: skip
         return self.choose.choice(kinds)()
 
@@ -278,6 +278,31 @@ class Maker:
             f"SELECT g, {ours} FROM (SELECT g, k, {flink} AS m FROM t{inner.flink} GROUP BY g, k) GROUP BY g",
             f"SELECT g, {theirs} FROM (SELECT g, k, {duck} AS m FROM t{inner.duck} GROUP BY g, k) GROUP BY g",
             ("g",),
+        )
+
+    def member(self) -> RandomQuery:
+        lower, upper = sorted(self.choose.randrange(-4, 6) for _ in range(2))
+        where, inner = self.where("t."), self.test(1, "u.")
+        join = " AND " if where.flink else " WHERE "
+        if self.choose.random() < 0.4:
+            ours, theirs = (f"{join}t.g IN (SELECT u.g FROM u WHERE {text})" for text in (inner.flink, inner.duck))
+        else:
+            no = self.choose.choice(("", "NOT "))
+            within = (
+                f"u.ts BETWEEN t.ts {'-' if lower < 0 else '+'} INTERVAL '{abs(lower)}' SECOND AND "
+                f"t.ts {'-' if upper < 0 else '+'} INTERVAL '{abs(upper)}' SECOND"
+            )
+            ours, theirs = (
+                f"{join}{no}EXISTS (SELECT 1 FROM u WHERE u.k = t.k AND {within} AND {text})" for text in (inner.flink, inner.duck)
+            )
+        return RandomQuery(f"SELECT t.id, t.v FROM t{where.flink}{ours}", f"SELECT t.id, t.v FROM t{where.duck}{theirs}")
+
+    def versioned(self) -> RandomQuery:
+        how = self.choose.choice(("JOIN", "LEFT JOIN"))
+        asof = {"JOIN": "ASOF JOIN", "LEFT JOIN": "ASOF LEFT JOIN"}[how]
+        return RandomQuery(
+            f"SELECT t.id AS one, u.ts AS at FROM t {how} u FOR SYSTEM_TIME AS OF t.ts AS u ON t.k = u.k",
+            f"SELECT t.id AS one, u.ts AS at FROM t {asof} u ON t.k = u.k AND t.ts >= u.ts",
         )
 
     def distinct(self) -> RandomQuery:

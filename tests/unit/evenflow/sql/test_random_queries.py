@@ -12,7 +12,7 @@ from evenflow.testing.actions.crashing import with_crashes
 from evenflow.testing.actions.moving import with_moves
 from evenflow.testing.actions.scaling import with_scaling
 
-BLOCK, BLOCKS = 25, 40
+BLOCK, BLOCKS = 25, 80
 """Queries of a test, and tests."""
 
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")

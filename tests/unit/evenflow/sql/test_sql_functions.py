@@ -40,6 +40,8 @@ from evenflow.engine.errors import FlowError, RecordError
         ("SUBSTRING(s, 1, 2)", ["te", None]),
         ("REPLACE(s, 'e', 'oo')", ["tooa", None]),
         ("REGEXP_EXTRACT(s, '(t)(.)', 2)", ["e", None]),
+        ("l[2]", [2, None]),
+        ("l[3]", [None, None]),
         ("SPLIT_INDEX('a/b/c', '/', 1)", ["b", "b"]),
         ("s LIKE 't%'", [True, None]),
         ("s LIKE 't_'", [False, None]),
