@@ -21,7 +21,7 @@ from .protocol.elements import MAX_TIME, MIN_TIME
 
 @dataclass(frozen=True, slots=True)
 class SplitFigures:
-    """The progress of a reader with a split, for `job.metrics()`.
+    """The progress of a reader with a split; `job.metrics()` shows it.
 
     `lag`: available records that were not yet returned, None if unknown. `newest`: the newest returned event time, in
     microseconds. `idle`: whether the split is quiet, so that it doesn't hold event time back. `position`: the number of the next

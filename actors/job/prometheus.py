@@ -240,7 +240,7 @@ class JobCollector(Collector):
         lowest: dict[str, float] = {}
         for worker in workers:
             if worker.watermark is not None:
-                mark = worker.watermark / 1e6
+                mark = worker.watermark.timestamp()
                 marks.add_metric([self._job, worker.operator, worker.worker], mark)
                 lowest[worker.operator] = min(mark, lowest.get(worker.operator, mark))
         for operator, mark in lowest.items():
@@ -269,7 +269,7 @@ class JobCollector(Collector):
                 if split.lag is not None:
                     lag.add_metric(names, split.lag)
                 if split.newest is not None:
-                    newest.add_metric(names, split.newest / 1e6)
+                    newest.add_metric(names, split.newest.timestamp())
         yield from (lag, newest, idle)
 
     def _of_functions(self, workers: list[WorkerFigures]) -> Iterator[Metric]:

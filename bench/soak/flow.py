@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -85,12 +86,12 @@ class Visits(ef.KeyedFunction):
     lately = ef.list_state(ttl=LIFE)
 
     def on_row(self, key: Any, row: dict[str, Any], context: ef.KeyContext) -> None:
-        if not self.rows and context.time is not None and not context.ended:
-            context.timer(context.time + 20_000_000)
+        if not self.rows and not context.ended:
+            context.timer(context.time + timedelta(seconds=20))
         self.rows += 1
         self.lately = [*self.lately, row["value"]][-5:]
 
-    def on_timer(self, key: Any, time: int, context: ef.KeyContext) -> Iterator[dict[str, Any]]:
+    def on_timer(self, key: Any, time: datetime, context: ef.KeyContext) -> Iterator[dict[str, Any]]:
         yield {"visitor": key, "rows": self.rows, "lately": sum(self.lately)}
 
 

@@ -8,60 +8,73 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from ..keyed_state.kinds.key_record import KeyRecord
 from ..keyed_state.kinds.timers import Timers
 from ..protocol.elements import MAX_TIME, MIN_TIME
+from ..time.datetimes import as_datetime, as_microseconds
 from ..time.event_time import EARLIEST, LATEST
 from .declared_states import KeyState
 from .measures import FunctionContext
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-
 
 class KeyContext:
-    """The context of a call: event time, watermark, and the current key's timers.
+    """The context of a call: event time, watermark, and the current key's timers."""
 
-    `time`: event time of the row, or the timer's, in microseconds since the epoch (UTC); None without event time. `watermark`: no
-    later record is earlier than this. It differs from run to run, and so do results that depend on it.
-    """
-
-    __slots__ = ("_key", "_record", "_timers", "time", "watermark")
+    __slots__ = ("_key", "_record", "_time", "_timers", "_watermark")
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
-        self.time: int | None = None
-        self.watermark = MIN_TIME
+        self._time: int | None = None
+        self._watermark = MIN_TIME
+
+    @property
+    def time(self) -> datetime:
+        """The event time of the row, or the timer's, in UTC. Raises ValueError without event time."""
+        if self._time is None:
+            raise ValueError("context.time needs event time: give the source event_time=")
+        return as_datetime(self._time)
+
+    @property
+    def watermark(self) -> datetime | None:
+        """The time in UTC that no later record is earlier than; None before the first. At the end of the stream, the last time
+        that there is.
+
+        It differs from run to run, and so do results that depend on it.
+        """
+        return None if self._watermark == MIN_TIME else as_datetime(self._watermark)
 
     @property
     def ended(self) -> bool:
         """True if the stream has ended. Timers set now still fire, so a timer that sets itself again must check this."""
-        return self.watermark == MAX_TIME
+        return self._watermark == MAX_TIME
 
-    def timer(self, at: int | datetime) -> None:
-        """Schedule a call to `on_timer` for this key, when the watermark passes `at` (microseconds, or a datetime), or at the
-        end.
+    def timer(self, at: datetime) -> None:
+        """Schedule a call to `on_timer` for this key, when the watermark passes `at`, or at the end; `at` without a zone is UTC.
 
         A key has at most one timer for a time. A timer for a time that the watermark has passed fires when the watermark next
         rises.
         """
-        if self.time is None:
+        if self._time is None:
             raise ValueError("a timer needs event time: give the source event_time=")
-        time = _microseconds(at)
+        time = _checked(at)
         if time not in self._record.timers:
             self._record.timers.add(time)
             self._timers.add(time, self._key)
 
-    def cancel(self, at: int | datetime) -> None:
+    def cancel(self, at: datetime) -> None:
         """Cancel the timer of this key at `at`, if there is one."""
-        self._record.timers.discard(_microseconds(at))
+        self._record.timers.discard(_checked(at))
 
     def bind(self, key: Any, record: KeyRecord, time: int | None) -> None:
         """Bind the context to a key's record. Called before each call of the function."""
-        self._key, self._record, self.time = key, record, time
+        self._key, self._record, self._time = key, record, time
+
+    def advance(self, watermark: int) -> None:
+        """Take a new watermark, in microseconds. Called before each call of the function."""
+        self._watermark = watermark
 
 
 class TimedFunction(ABC):
@@ -70,7 +83,7 @@ class TimedFunction(ABC):
     current: tuple[KeyRecord, int | None]
     """The record of the current key, and the event time: the states read and write these."""
 
-    def on_timer(self, key: Any, time: int, context: KeyContext) -> Iterable[Any] | None:
+    def on_timer(self, key: Any, time: datetime, context: KeyContext) -> Iterable[Any] | None:
         """Yield rows when the watermark passes a timer's `time`.
 
         Timers fire by time, then in the order in which they were set.
@@ -102,21 +115,22 @@ class KeyedFunction(TimedFunction):
     """A function of the rows of a key with states, declared as class attributes, and timers.
 
     >>> import evenflow as ef
+    >>> from datetime import timedelta
     >>> class PerMinute(ef.KeyedFunction):
     ...     clicks = ef.map_state()
     ...     def on_row(self, key, row, context):
-    ...         minute = context.time // 60_000_000
+    ...         minute = context.time.replace(second=0, microsecond=0) + timedelta(minutes=1)
     ...         self.clicks[minute] = self.clicks.get(minute, 0) + 1
-    ...         context.timer((minute + 1) * 60_000_000)
+    ...         context.timer(minute)
     ...     def on_timer(self, key, time, context):
-    ...         yield {"user": key, "until": time // 1_000_000, "clicks": self.clicks.pop(time // 60_000_000 - 1)}
+    ...         yield {"user": key, "until": f"{time:%H:%M}", "clicks": self.clicks.pop(time)}
     >>> flow, out = ef.Dataflow("clicks"), []
     >>> rows = [{"user": "ann", "ts": 0}, {"user": "ann", "ts": 20}, {"user": "ann", "ts": 90}]
     >>> clicks = flow.read(ef.from_items(rows, event_time="ts", unit="s")).key_by("user")
     >>> _ = clicks.process(PerMinute()).write(ef.to_list(out))
     >>> _ = flow.run(runtime="local").wait()
     >>> out
-    [{'user': 'ann', 'until': 60, 'clicks': 2}, {'user': 'ann', 'until': 120, 'clicks': 1}]
+    [{'user': 'ann', 'until': '00:01', 'clicks': 2}, {'user': 'ann', 'until': '00:02', 'clicks': 1}]
 
     A timer fires after every earlier row, and perhaps after some later rows that arrived before the watermark. So keep the state
     of different times apart, as here.
@@ -134,11 +148,12 @@ class CoKeyedFunction(TimedFunction):
     """A function of the rows of a key in two streams, with states and timers that both share.
 
     >>> import evenflow as ef
+    >>> from datetime import timedelta
     >>> class Answered(ef.CoKeyedFunction):
     ...     begun, answered = ef.value_state(), ef.value_state()
     ...     def on_left(self, key, row, context):
     ...         self.begun = row["ts"]
-    ...         context.timer(context.time + 60_000_000)
+    ...         context.timer(context.time + timedelta(minutes=1))
     ...     def on_right(self, key, row, context):
     ...         self.answered = row["at"]
     ...     def on_timer(self, key, time, context):
@@ -165,12 +180,11 @@ class CoKeyedFunction(TimedFunction):
         """Yield rows for a row of the second stream, as `KeyedFunction.on_row`."""
 
 
-def _microseconds(at: int | datetime) -> int:
-    """Return a point in event time in microseconds; a datetime without a zone is UTC, as in a source's column."""
-    if isinstance(at, datetime):
-        return ((at if at.tzinfo is not None else at.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
-    if not isinstance(at, int) or isinstance(at, bool):
-        raise TypeError(f"a timer's time is a datetime, or a whole number of microseconds since the epoch, got {at!r}")
-    if not EARLIEST <= at <= LATEST:
-        raise ValueError(f"a timer's time, in microseconds since the epoch, must be in the years 1 to 9999, got {at}")
-    return at
+def _checked(at: datetime) -> int:
+    """Return a timer's time in microseconds. Raises TypeError if it is no datetime, ValueError if it is outside the years 1 to 9999."""
+    if not isinstance(at, datetime):
+        raise TypeError(f"a timer's time is a datetime, such as context.time + timedelta(minutes=1), got {at!r}")
+    time = as_microseconds(at)
+    if not EARLIEST <= time <= LATEST:
+        raise ValueError(f"a timer's time must be in the years 1 to 9999 in UTC, got {at!r}")
+    return time

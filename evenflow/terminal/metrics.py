@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from itertools import groupby
 
 from rich.console import Group, RenderableType
@@ -29,14 +30,14 @@ def metrics_tables(figures: Sequence[WorkerFigures], *, totals: bool = False) ->
     return Group(*tables)
 
 
-def newest_time(figures: Sequence[WorkerFigures]) -> int | None:
+def newest_time(figures: Sequence[WorkerFigures]) -> datetime | None:
     """Return the newest watermark of any worker, None without event time."""
     return max((f.watermark for f in figures if f.watermark is not None), default=None)
 
 
-def lag(figures: WorkerFigures, newest: int | None) -> str:
+def lag(figures: WorkerFigures, newest: datetime | None) -> str:
     """Format the distance from a worker's event time to the newest."""
-    return "-" if figures.watermark is None or newest is None else f"{(newest - figures.watermark) / 1e6:.1f} s"
+    return "-" if figures.watermark is None or newest is None else f"{(newest - figures.watermark).total_seconds():.1f} s"
 
 
 def latency(figures: WorkerFigures) -> str:
@@ -91,7 +92,7 @@ def _rates_table(operator: str, workers: Sequence[WorkerFigures]) -> Table:
     return table
 
 
-def _totals_table(operator: str, workers: Sequence[WorkerFigures], newest: int | None) -> Table:
+def _totals_table(operator: str, workers: Sequence[WorkerFigures], newest: datetime | None) -> Table:
     columns = ("rows in", "rows out", "late", "skipped", "refused", "lag")
     table = DataTable("no.", *columns, right=columns, title=f"{operator}, so far")
     for f in workers:

@@ -22,13 +22,13 @@ def clock(at: float | None) -> str:
     return "-" if at is None else f"{datetime.fromtimestamp(at, UTC).astimezone():%H:%M:%S}"
 
 
-def event_time(watermark: int | None) -> str:
-    """Format microseconds since the epoch as a time in UTC, to the second.
+def event_time(watermark: datetime | None) -> str:
+    """Format an event time in UTC, to the second; `-` for none.
 
-    >>> event_time(1_500_000), event_time(None)
+    >>> event_time(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)), event_time(None)
     ('1970-01-01 00:00:01', '-')
     """
-    return "-" if watermark is None else f"{datetime.fromtimestamp(watermark // 1_000_000, UTC):%Y-%m-%d %H:%M:%S}"
+    return "-" if watermark is None else f"{watermark:%Y-%m-%d %H:%M:%S}"
 
 
 def milliseconds(value: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from ..engine.errors import RequestError
@@ -60,7 +61,7 @@ def workers_of(snapshots: PolicySnapshots, operator: str | None) -> dict[str, An
         {**_worker(figures[worker], newest, owned[index]), "node": node_of(view, worker)} for index, worker in enumerate(stage.workers)
     ]
     splits = [
-        [one.worker, split.split, split.lag, None if split.newest is None else split.newest / 1e6, split.idle]
+        [one.worker, split.split, split.lag, None if split.newest is None else split.newest.timestamp(), split.idle]
         for one in figures.values()
         if one.operator == operator
         for split in one.splits
@@ -86,8 +87,8 @@ def _failed(failure: Failure) -> dict[str, Any]:
     return {**facts, "record": failure.record, "key": failure.key, "error": f"{failure.kind}: {failure.text}"}
 
 
-def _worker(one: WorkerFigures, newest: int | None, groups: int) -> dict[str, Any]:
-    lag = None if newest is None or one.watermark is None else round((newest - one.watermark) / 1e6, 2)
+def _worker(one: WorkerFigures, newest: datetime | None, groups: int) -> dict[str, Any]:
+    lag = None if newest is None or one.watermark is None else round((newest - one.watermark).total_seconds(), 2)
     return {
         "name": one.worker,
         "rows": [one.rows_in, one.rows_out],

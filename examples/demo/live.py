@@ -31,7 +31,7 @@ class LiveView:
         self._job = job
         self._figures: Sequence[WorkerFigures] = ()
         self._seconds = 0.0
-        self._watermark: int | None = None
+        self._watermark: dt.datetime | None = None
         self._seen: deque[tuple[float, int]] = deque(maxlen=RATE_OVER)
         self._live = Live(get_renderable=self._render, console=CONSOLE, refresh_per_second=PER_SECOND)
 
@@ -55,7 +55,7 @@ class LiveView:
         self._seen.append((self._seconds, rows))
         (began, before), (ended, _) = self._seen[0], self._seen[-1]
         rate = (rows - before) / (ended - began) if ended > began else 0.0
-        day = "-" if self._watermark is None else f"{dt.datetime.fromtimestamp(self._watermark / 1e6, dt.UTC):%d %B %Y}"
+        day = "-" if self._watermark is None else f"{self._watermark:%d %B %Y}"
         return Text.assemble(
             *((f"{rows:>9,}", "bold"), " records   ", (f"{rate:>7,.0f}", "bold"), " records/s   "),
             *("event time ", (f"{day:<18}", "bold"), f"{self._seconds:5.1f} s"),

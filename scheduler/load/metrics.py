@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,34 @@ from ...engine.functions.measures import Measured
 from ...engine.protocol.ids import WorkerId
 from ...engine.shown import Shown
 from ...engine.source import SplitFigures
+from ...engine.time.datetimes import as_datetime
 from .window import WorkerWindow
 
 HISTORY = 120
 
 MOST = 5
 """Key groups and keys that a load names when it is printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitProgress:
+    """The progress of a source with a split.
+
+    `lag`: available records that were not yet read, None if unknown. `newest`: the newest event time that was read, in UTC. `idle`:
+    True if the split is quiet, so that it doesn't hold event time back. `position`: the number of the next record, such as an offset.
+    """
+
+    split: str
+    lag: int | None = None
+    newest: datetime | None = None
+    idle: bool = False
+    position: int | None = None
+
+    @staticmethod
+    def of(figures: SplitFigures) -> SplitProgress:
+        """Return what a source has reported, with its time as a datetime."""
+        newest = None if figures.newest is None else as_datetime(figures.newest)
+        return SplitProgress(figures.split, figures.lag, newest, figures.idle, figures.position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +65,8 @@ class WorkerFigures:
     input_wait_share: float
     backpressure: float
     queued_batches: int
-    watermark: int | None
+    watermark: datetime | None
+    """Its event time in UTC; None without event time, before the first watermark, and after the last."""
     state_bytes: int
     late_records: int
     skipped_records: int
@@ -52,7 +76,7 @@ class WorkerFigures:
     refused_messages: int
     latency_ms: tuple[float, float] | None
     """p50 and p99 of the last latency marks, source to here."""
-    splits: tuple[SplitFigures, ...] = ()
+    splits: tuple[SplitProgress, ...] = ()
     """The progress of a source with each of the worker's splits, such as the partitions of a Kafka topic; empty for most
     sources.
     """
@@ -242,13 +266,13 @@ class JobMetrics:
             input_wait_share=window.wait_input / length,
             backpressure=window.wait_credit / length,
             queued_batches=window.queued,
-            watermark=window.watermark,
+            watermark=None if window.watermark is None else as_datetime(window.watermark),
             state_bytes=window.state_bytes,
             late_records=window.late_records,
             skipped_records=window.skipped_records,
             refused_messages=window.refused_messages,
             latency_ms=_percentiles(np.array(self._latencies[worker])),
-            splits=window.splits,
+            splits=tuple(map(SplitProgress.of, window.splits)),
             measured=window.measured,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from typing import Any, assert_type
 
 import pyarrow as pa
@@ -41,7 +42,7 @@ class Sessions(ef.KeyedFunction):
     def on_row(self, key: Any, row: dict[str, Any], context: ef.KeyContext) -> None:
         self.rows += 1
         self.rejected.add(1)
-        context.timer(60_000_000)
+        context.timer(context.time + timedelta(minutes=1))
 
 
 class Answered(ef.CoKeyedFunction):

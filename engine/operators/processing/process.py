@@ -27,6 +27,7 @@ from ...keys.encoding import key_values
 from ...protocol.elements import MAX_TIME, MIN_TIME
 from ...protocol.read_value import ReadValue
 from ...state_description import StateDescription, columns_text
+from ...time.datetimes import as_datetime
 from ..function import FunctionOperator
 from ..keyed import KeyedOperator
 from .stateful import StatefulInstance
@@ -103,7 +104,7 @@ class ProcessInstance(StatefulInstance):
         keys = chain.from_iterable(key_values(self.key_columns(piece.rows)) for piece in batch.pieces())
         times: Iterable[int | None] = repeat(None, batch.num_rows) if batch.times is None else batch.times.tolist()
         place, key, before, forgotten = 0, None, len(states), 0
-        self._context.watermark = self.watermark
+        self._context.advance(self.watermark)
         method = self.method_for(batch)
         on_row, settle = getattr(self.function, method), self.state.settle
         given = self.given(batch)
@@ -136,7 +137,7 @@ class ProcessInstance(StatefulInstance):
         return results
 
     def advance(self, watermark: int, emit: Emit) -> None:
-        self._context.watermark = watermark
+        self._context.advance(watermark)
         fired: dict[Any, int] | None = {} if watermark == MAX_TIME else None
         while keys := self.state.timers.due(watermark, AT_ONCE):
             states = self.state.read_keys(keys)
@@ -166,7 +167,7 @@ class ProcessInstance(StatefulInstance):
         unfired, time = None if self.errors.stops else self.state.copied(key, record), max(at, self.watermark)
         self._bind(key, record, at)
         try:
-            self._keep(self.function.on_timer(key, at, self._context), time, "on_timer")
+            self._keep(self.function.on_timer(key, as_datetime(at), self._context), time, "on_timer")
             if first_foreign([record.values]) is not None:
                 self._refuse_state(record)
             fired = [] if unfired is None else self._taken()
@@ -198,7 +199,7 @@ class ProcessInstance(StatefulInstance):
 
     def _timer(self, at: int) -> Any:
         """Return a refused timer as a record for its dead letter."""
-        return f"the timer at {at}" if self.errors.stops else {"timer": at}
+        return f"the timer at {as_datetime(at).isoformat()}" if self.errors.stops else {"timer": as_datetime(at)}
 
     def _count(self, fired: dict[Any, int], key: Any) -> None:
         """Raise RecordError for a key whose timers set one another forever."""

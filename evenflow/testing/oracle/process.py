@@ -15,6 +15,7 @@ from ...engine.functions.keyed_function import KeyContext, TimedFunction
 from ...engine.keyed_state.kinds.key_record import KeyRecord
 from ...engine.keyed_state.kinds.timers import Timers
 from ...engine.protocol.elements import MAX_TIME
+from ...engine.time.datetimes import as_datetime
 
 Timed = tuple[Any, int | None]
 """A row, and its event time."""
@@ -61,13 +62,14 @@ class _Plain:
 
     def fired(self, watermark: int) -> Iterator[Timed]:
         """Yield the results of the timers that the watermark has passed, the earliest first."""
-        self.context.watermark = watermark
+        self.context.advance(watermark)
         while due := [(min(record.timers), place, key) for place, (key, record) in enumerate(self._records.items()) if record.timers]:
             at, _, key = min(due, key=lambda entry: entry[:2])
             if at > watermark:
                 return
             self._records[key].timers.discard(at)
-            yield from self.called(key, {"timer": at}, at, partial(self.function.on_timer, key, at))
+            time = as_datetime(at)
+            yield from self.called(key, {"timer": time}, at, partial(self.function.on_timer, key, time))
 
 
 def _watermarks(times: Sequence[int | None]) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import urllib.request
+from datetime import UTC, datetime
 
 import pytest
 import ray
@@ -66,8 +67,9 @@ def test_metrics_show_rates_shares_of_time_and_watermarks(job):
         return shown.issuperset(WORKERS)
 
     until(look, "every worker has shown a rate, useful time and waits")
-    seen = figures_of(job, "aggregate")[0].watermark
-    until(lambda: (figures_of(job, "aggregate")[0].watermark or 0) > (seen or 0), "the watermark has risen")
+    first = datetime.min.replace(tzinfo=UTC)
+    seen = figures_of(job, "aggregate")[0].watermark or first
+    until(lambda: (figures_of(job, "aggregate")[0].watermark or first) > seen, "the watermark has risen")
 
 
 def test_latency_marks_give_a_latency_where_the_stream_ends(job):

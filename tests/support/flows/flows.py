@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,10 @@ from disordered import source
 
 import evenflow as ef
 from evenflow.testing import in_order
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SECOND, MICROSECOND = timedelta(seconds=1), timedelta(microseconds=1)
+LATE = EPOCH + 20 * SECOND
 
 
 def tumbling_windows() -> ef.Dataflow:
@@ -91,23 +96,23 @@ class Seconds(ef.KeyedFunction):
     rows = ef.value_state(default=0)
 
     def on_row(self, key: Any, row: dict[str, Any], context: ef.KeyContext) -> Any:
-        second = context.time // 1_000_000
+        second = context.time.replace(microsecond=0)
         self.prices[second] = [*self.prices.get(second, []), row["price"]]
         self.rows += 1
-        context.timer((second + 1) * 1_000_000)
-        context.timer((second + 3) * 1_000_000)
+        context.timer(second + SECOND)
+        context.timer(second + 3 * SECOND)
         if row["seq"] % 7 == 0:
-            context.timer(context.time + 5_000_000)
-            context.cancel(context.time + 5_000_000)
+            context.timer(context.time + 5 * SECOND)
+            context.cancel(context.time + 5 * SECOND)
 
-    def on_timer(self, key: Any, time: int, context: ef.KeyContext) -> Any:
-        prices = self.prices.pop(time // 1_000_000 - 1, None)
+    def on_timer(self, key: Any, time: datetime, context: ef.KeyContext) -> Any:
+        prices = self.prices.pop(time - SECOND, None)
         if prices is None:
             yield {"key": key, "time": time, "n": 0, "price": 0.0}
         else:
             yield {"key": key, "time": time, "n": len(prices), "price": sum(sorted(prices))}
-        if time % 2_000_000 == 0 and time < 20_000_000:
-            context.timer(time + 2_500_000)
+        if (time - EPOCH) % (2 * SECOND) == timedelta(0) and time < EPOCH + 20 * SECOND:
+            context.timer(time + 2.5 * SECOND)
 
 
 def timers_of_a_key() -> ef.Dataflow:
@@ -274,16 +279,17 @@ class Brittle(ef.KeyedFunction):
     def on_row(self, key: Any, row: dict[str, Any], context: ef.KeyContext) -> Any:
         self.total += row["price"]
         self.seen.append(row["seq"])
-        context.timer(20_000_000 + row["seq"])
-        context.cancel(20_000_000 + row["seq"] - 12)
+        context.timer(LATE + row["seq"] * MICROSECOND)
+        context.cancel(LATE + (row["seq"] - 12) * MICROSECOND)
         yield {"seq": row["seq"], "seen": list(self.seen), "total": self.total}
         refused(row, 3)
 
-    def on_timer(self, key: Any, time: int, context: ef.KeyContext) -> Any:
-        self.seen.append(time)
-        yield {"seq": time, "seen": list(self.seen), "total": 0.0}
-        if time % 3 == 0:
-            raise KeyError(time)
+    def on_timer(self, key: Any, time: datetime, context: ef.KeyContext) -> Any:
+        seq = (time - EPOCH) // MICROSECOND
+        self.seen.append(seq)
+        yield {"seq": seq, "seen": list(self.seen), "total": 0.0}
+        if seq % 3 == 0:
+            raise KeyError(seq)
 
 
 def poison_with_states() -> ef.Dataflow:

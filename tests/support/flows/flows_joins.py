@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from math import nan
 from random import Random
 from typing import Any
@@ -111,18 +112,18 @@ class Meetings(ef.CoKeyedFunction):
     def on_right(self, key: Any, row: dict[str, Any], context: ef.KeyContext) -> Any:
         return self._note(self.rights, row, row["r"], context)
 
-    def on_timer(self, key: Any, time: int, context: ef.KeyContext) -> Any:
-        second = time // 1_000_000 - 1
+    def on_timer(self, key: Any, time: datetime, context: ef.KeyContext) -> Any:
+        second = int(time.timestamp()) - 1
         left, right = self.lefts.pop(second, []), self.rights.pop(second, [])
         yield {"key": key, "second": second, "left": sorted(left), "right": sorted(right)}
         if (len(left) + len(right)) % 5 == 4:
             raise KeyError(second)
 
     def _note(self, side: Any, row: dict[str, Any], number: int, context: ef.KeyContext) -> Any:
-        second = context.time // 1_000_000
+        second = int(context.time.timestamp())
         side[second] = [*side.get(second, []), number]
         self.last = number
-        context.timer((second + 1) * 1_000_000)
+        context.timer(datetime.fromtimestamp(second + 1, UTC))
         if row["both"] == 3:
             raise ValueError(f"{number} is poison")
         yield {"key": key_text(row), "second": second, "left": [number], "right": []}

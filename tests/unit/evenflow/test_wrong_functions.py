@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections import deque
+from datetime import datetime, timedelta, timezone
 
 import numpy as np
 import pyarrow as pa
@@ -122,12 +123,12 @@ class Awaited(ef.KeyedFunction):
 
 class Timed(ef.KeyedFunction):
     def on_row(self, key, row, context):
-        context.timer(2**62)
+        context.timer(datetime.max.replace(tzinfo=timezone(timedelta(hours=-1))))
 
 
 class ShortTimer(ef.KeyedFunction):
     def on_row(self, key, row, context):
-        context.timer(5)
+        context.timer(context.time)
 
     def on_timer(self, key):
         return []
@@ -333,7 +334,7 @@ def test_callback_that_exits_ends_the_job_with_its_row(refused):
 
 
 def test_timer_beyond_all_event_times_is_refused(ended):
-    assert "must be in the years 1 to 9999, got 4611686018427387904" in str(ended(process(Timed()), event_time="t"))
+    assert "must be in the years 1 to 9999 in UTC, got datetime.datetime(9999, 12, 31," in str(ended(process(Timed()), event_time="t"))
 
 
 def test_functions_that_fit_are_not_refused():

@@ -121,7 +121,7 @@ class SlowTimer(ef.KeyedFunction):
         self.standing = standing
 
     def on_row(self, key, row, context):
-        context.timer(row["ts"])
+        context.timer(context.time)
 
     def on_timer(self, key, time, context):
         self.standing.stand()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -53,10 +54,10 @@ class Remembering(ef.KeyedFunction):
         self.total += row["value"]
         self.last = row["value"]
         if row["value"] % 2:
-            context.timer(context.time + 1_500_000)
+            context.timer(context.time + timedelta(seconds=1.5))
         return ()
 
-    def on_timer(self, key: Any, time: int, context: ef.KeyContext) -> Any:
+    def on_timer(self, key: Any, time: datetime, context: ef.KeyContext) -> Any:
         del self.total
         return ()
 

@@ -18,8 +18,9 @@ from prometheus_client.parser import text_string_to_metric_families
 import evenflow as ef
 from evenflow.actors.job.prometheus import JobCollector
 from evenflow.cli.command_line import main
-from evenflow.engine.source import SplitFigures
+from evenflow.engine.time.datetimes import as_datetime
 from evenflow.grafana.export import HERE
+from evenflow.scheduler.load.metrics import SplitProgress
 from evenflow.scheduler.protocol.effects import JobState
 from evenflow.scheduler.protocol.requests import ShowFigures
 
@@ -51,7 +52,7 @@ class Answers:
     def ask(self, request):
         answer = self.runtime.ask(request)
         if isinstance(request, ShowFigures):
-            return [replace(figures, splits=(SplitFigures("topic-0", lag=3, newest=5, idle=False),)) for figures in answer]
+            return [replace(figures, splits=(SplitProgress("topic-0", lag=3, newest=as_datetime(5)),)) for figures in answer]
         return answer
 
 

@@ -424,7 +424,7 @@ class Keeps(ef.KeyedFunction):
 
     def on_row(self, key, row, context):
         if self.at_timer:
-            context.timer(context.time + 1)
+            context.timer(context.time + timedelta(seconds=1))
         else:
             self.keep()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -158,10 +159,10 @@ class Reminders(ef.KeyedFunction):
 
     def on_row(self, key: Any, row: dict[str, Any], context: ef.KeyContext) -> Any:
         if not self.seen:
-            context.timer(context.time + 3_600_000_000)
+            context.timer(context.time + timedelta(hours=1))
         self.seen += 1
 
-    def on_timer(self, key: Any, time: int, context: ef.KeyContext) -> Any:
+    def on_timer(self, key: Any, time: datetime, context: ef.KeyContext) -> Any:
         yield {"key": key, "rows": int(self.seen)}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 import evenflow as ef
@@ -80,8 +82,8 @@ def test_commands_are_readable_at_eighty_columns(words, job, capsys):
 def busy(worker: str, operator: str) -> WorkerFigures:
     """Return a worker's figures, each as wide as it gets."""
     return WorkerFigures(
-        worker, operator, 123_456_789_012, 123_456_789_012, 123_456_789.0, 99_950.0, 1.0, 1.0, 1.0, 12_345, 1_370_001_600_000_000,
-        999 * 2**30 + 2**29, 123_456, 123_456, 123_456, (1234.5, 12_345.6),
+        worker, operator, 123_456_789_012, 123_456_789_012, 123_456_789.0, 99_950.0, 1.0, 1.0, 1.0, 12_345,
+        datetime(2013, 5, 31, 12, tzinfo=UTC), 999 * 2**30 + 2**29, 123_456, 123_456, 123_456, (1234.5, 12_345.6),
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import count
 
 import pytest
@@ -13,6 +13,7 @@ from evenflow.engine.keyed_state.kinds.timers import MOST_VOID
 from evenflow.engine.operators.processing.process import Process
 from evenflow.engine.protocol.elements import MAX_TIME
 from evenflow.engine.protocol.routing import Move
+from evenflow.engine.time.datetimes import as_datetime
 from evenflow.state.backends.settings import StateSettings
 
 SECOND = 1_000_000
@@ -159,13 +160,13 @@ class Alarms(ef.KeyedFunction):
     def on_row(self, key, row, context):
         for at in row["at"]:
             if at < 0:
-                context.cancel(-at * SECOND)
+                context.cancel(as_datetime(-at * SECOND))
             else:
-                context.timer(at * SECOND)
+                context.timer(as_datetime(at * SECOND))
 
     def on_timer(self, key, time, context):
         self.fired += 1
-        yield {"k": key, "time": time // SECOND, "nth": self.fired, "ended": context.ended}
+        yield {"k": key, "time": int(time.timestamp()), "nth": self.fired, "ended": context.ended}
 
 
 def alarms(rows):
@@ -211,9 +212,9 @@ class Chain(ef.KeyedFunction):
         context.timer(datetime(1970, 1, 1, 0, 0, 10) + timedelta(seconds=row["v"]))
 
     def on_timer(self, key, time, context):
-        yield {"k": key, "at": time // SECOND}
-        if time < 14 * SECOND:
-            context.timer(datetime.fromtimestamp(time // SECOND + 1, UTC))
+        yield {"k": key, "at": int(time.timestamp())}
+        if time < as_datetime(14 * SECOND):
+            context.timer(time + timedelta(seconds=1))
 
 
 def test_timer_that_a_timer_sets_fires_in_its_turn_among_the_others(step):
@@ -225,10 +226,10 @@ def test_timer_that_a_timer_sets_fires_in_its_turn_among_the_others(step):
 
 class Forever(ef.KeyedFunction):
     def on_row(self, key, row, context):
-        context.timer(context.time + SECOND)
+        context.timer(context.time + timedelta(seconds=1))
 
     def on_timer(self, key, time, context):
-        context.timer(time + SECOND)
+        context.timer(time + timedelta(seconds=1))
 
 
 def test_timers_that_set_one_another_for_ever_end_with_the_stream_in_an_error(drive):
@@ -334,9 +335,9 @@ class Failing(ef.KeyedFunction):
         if what == "ttl":
             self.short = 1
         elif what == "timer":
-            context.timer(5)
+            context.timer(datetime(1970, 1, 1))
         elif what == "time":
-            context.timer(1.5)
+            context.timer(60_000_000)
         elif what == "list":
             self.items = "abc"
         elif what == "map":
@@ -352,7 +353,7 @@ class Failing(ef.KeyedFunction):
         ("return", None, r"on_row returned \{'k': 'a'\}: yield rows, or return a list of them"),
         ("ttl", None, "the state `short` has a ttl, which needs event time: give the source event_time="),
         ("timer", None, "a timer needs event time: give the source event_time="),
-        ("time", [1], "a timer's time is a datetime, or a whole number of microseconds since the epoch, got 1.5"),
+        ("time", [1], r"a timer's time is a datetime, such as context.time \+ timedelta\(minutes=1\), got 60000000"),
         ("list", [1], "the state `items` is a list, got 'abc'"),
         ("map", [1], r"the state `names` is a map, got \[1\]"),
     ],
@@ -365,7 +366,7 @@ def test_mistake_is_named_with_operator_key_and_row(drive, what, times, problem)
 def test_timer_without_on_timer_is_named(drive):
     driven = drive(Process(("k",), Failing()))
     driven.process({"k": ["a"], "v": ["timer"]}, [1])
-    with pytest.raises(RecordError, match=r"(?s)Failing sets timers: it must define on_timer.*key: 'a'.*the timer at 5"):
+    with pytest.raises(RecordError, match=r"(?s)Failing sets timers: it must define on_timer.*key: 'a'.*the timer at 1970-01-01T00:00:00"):
         driven.advance(MAX_TIME)
 
 
@@ -402,13 +403,13 @@ class Reminder(ef.KeyedFunction):
         if self.at is not None:
             context.cancel(self.at)
         if row["v"]:
-            self.at = context.time + 3600 * SECOND
+            self.at = context.time + timedelta(hours=1)
             context.timer(self.at)
         else:
             del self.at
 
     def on_timer(self, key, time, context):
-        yield {"k": key, "at": time // SECOND}
+        yield {"k": key, "at": int(time.timestamp())}
 
 
 def test_timers_that_were_put_off_and_keys_that_were_forgotten_do_not_pile_up(step):
