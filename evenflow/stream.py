@@ -6,12 +6,12 @@ Every method adds an operator and returns the stream of its output. Nothing runs
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from .building.aggregates import make_aggregate, make_window_aggregate
 from .building.columns import keys_after, keys_with, merged
 from .building.joins import co_group, co_process, join, join_asof
-from .building.row_operators import make_deduplicate, make_drop, make_key_by, make_rename, make_select, make_with_columns
+from .building.row_operators import make_deduplicate, make_drop, make_key_by, make_rename, make_select, make_typed, make_with_columns
 from .building.stateful_operators import make_process, make_stateful_map, make_stateful_map_columns
 from .building.windows import AnyWindows, check_windows, make_window_process
 from .engine.aggregates.base import AggregateFunction
@@ -30,7 +30,6 @@ from .engine.operators.base import Operator
 from .engine.operators.joins.co_group import CoGroupFunction
 from .engine.operators.joins.join_side import JoinSide
 from .engine.operators.keyed import KeyedOperator
-from .engine.operators.processing.stateful_map import StatefulFunction
 from .engine.operators.processing.stateful_map_columns import ColumnsFunction
 from .engine.operators.rows.compute import Compute
 from .engine.operators.rows.key_by import KeyBy
@@ -42,18 +41,67 @@ from .engine.plan.worker_bounds import WorkerBounds
 from .engine.time.duration import Duration
 from .engine.time.sessions import SessionWindows
 from .engine.time.windows import Windows
-from .transformations import Transformations
+from .engine.typed_rows.row_type import RowType
+from .transformations import C, N, R, Transformations
+
+AnyStream = TypeVar("AnyStream", bound="Stream[Any]")
 
 
 class MissingMethodError(FlowError, AttributeError):
     """The lack of a method that another kind of stream has; the message says how to get that stream."""
 
 
-class Stream(Transformations["Stream", "Stream"]):
-    """A stream of rows; a row is a dict from column name to value."""
+class Stream(Transformations["Stream[R]", "Stream", "Stream", R]):
+    """A stream of rows. Functions get a row as a dict from column name to value, or as an object of the class `R` (`typed`)."""
 
-    def _on(self, node: Node, port: str = "out") -> Stream:
-        return Stream(self.flow, node, port)
+    def _on(self, node: Node, rows: RowType | None = None) -> Stream:
+        return _of(Stream(self.flow, node), rows)
+
+    def _same(self, node: Node, port: str = "out") -> Stream[R]:
+        return _of(Stream[R](self.flow, node, port), self.row_type)
+
+    @overload
+    def map(self, function: Callable[[R], N], *, schema: None = None, on_error: OnError = "stop") -> Stream[N]: ...
+    @overload
+    def map(self, function: Callable[[R], Any], *, schema: type[C], on_error: OnError = "stop") -> Stream[C]: ...
+    @overload
+    def map(self, function: Callable[[R], Any], *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream: ...
+    def map(self, function: Callable[[R], Any], *, schema: Any = None, on_error: OnError = "stop") -> Stream[Any]:
+        return super().map(function, schema=schema, on_error=on_error)
+
+    @overload
+    def flat_map(self, function: Callable[[R], Iterable[N]], *, schema: None = None, on_error: OnError = "stop") -> Stream[N]: ...
+    @overload
+    def flat_map(self, function: Callable[[R], Iterable[Any]], *, schema: type[C], on_error: OnError = "stop") -> Stream[C]: ...
+    @overload
+    def flat_map(self, function: Callable[[R], Iterable[Any]], *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream: ...
+    def flat_map(self, function: Callable[[R], Iterable[Any]], *, schema: Any = None, on_error: OnError = "stop") -> Stream[Any]:
+        return super().flat_map(function, schema=schema, on_error=on_error)
+
+    def typed(self, cls: type[C], *, on_error: OnError = "stop") -> Stream[C]:
+        """Give functions from here on each row as an object of `cls`: a dataclass, NamedTuple, TypedDict, msgspec.Struct or Pydantic model.
+
+        The columns must be the fields of the class, in any order, and of their types. That is checked now if the columns are known, else
+        at the first batch. A value that a field doesn't allow, such as a null, is refused: `on_error` is as for `map`. A Pydantic model
+        validates and converts each row here, and only here.
+
+        `filter`, `branch`, `key_by`, `deduplicate`, `with_time` and `union` keep the class; methods that change columns give dicts again.
+        A function that is annotated to return such a class makes columns of its fields (`map`, `flat_map`, `map_async`).
+
+        >>> from dataclasses import dataclass
+        >>> import evenflow as ef
+        >>> @dataclass(slots=True)
+        ... class Bid:
+        ...     item: str
+        ...     price: float
+        >>> flow, rows = ef.Dataflow("bids"), []
+        >>> bids = flow.read(ef.from_items([{"item": "tea", "price": 3.0}, {"item": "milk", "price": 0.5}])).typed(Bid)
+        >>> _ = bids.filter(lambda bid: bid.price > 1).write(ef.to_list(rows))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> rows
+        [{'item': 'tea', 'price': 3.0}]
+        """
+        return cast("Stream[C]", self._then("typed", make_typed(cls, on_error)))
 
     def _side(self, port: str) -> Stream:
         return Stream(self.flow, self.node, port)
@@ -67,23 +115,29 @@ class Stream(Transformations["Stream", "Stream"]):
             example = f'rows.key_by("user").{name}(...)'
             raise MissingMethodError(f".{name}(...) needs a keyed stream: call key_by first, for example {example}{total}")
 
-    def union(self, *others: Stream) -> Stream:
-        """Merge the rows of this stream and the others, in the order of their arrival; all must have the same columns."""
+    def union(self, *others: Stream[R]) -> Stream[R]:
+        """Merge the rows of this stream and the others, in the order of their arrival; all must have the same columns.
+
+        Rows of a class must be of one class.
+        """
         for other in others:
             if not isinstance(other, Stream):
                 raise FlowError(f"union({other!r:.200}): expected streams, for example a.union(b, c)")
             if other.flow is not self.flow:
                 raise FlowError(f"union of streams of two flows, `{self.flow.name}` and `{other.flow.name}`: read both in one flow")
+            if other.row_type != self.row_type:
+                kinds = " and ".join("dicts" if each is None else each.name for each in (self.row_type, other.row_type))
+                raise FlowError(f"union of rows of two classes, {kinds}: call .typed(...) with one class on each stream before")
         inputs = tuple(Input(s.node.id, s.port) for s in (self, *others))
-        return Stream(self.flow, self.flow.graph.add("union", Union(), inputs))
+        return self._same(self.flow.graph.add("union", Union(), inputs))
 
-    def key_by(self, *keys: str | Callable[[dict[str, Any]], Any], column: str = "key") -> KeyedStream:
+    def key_by(self, *keys: str | Callable[[R], Any], column: str = "key") -> KeyedStream[R]:
         """Partition by one or several columns, or by `function(row)`, whose value is added as the column `column`.
 
         A null is a key like any other.
         """
-        by = make_key_by(keys, column)
-        return KeyedStream(self._then("key_by", by), (column,)) if isinstance(by, KeyBy) else KeyedStream(self, by)
+        by = make_key_by(keys, column, self.row_type)
+        return KeyedStream(self._same(self._add("key_by", by)), (column,)) if isinstance(by, KeyBy) else KeyedStream(self, by)
 
     def window(self, windows: AnyWindows) -> WindowedStream:
         """Cut the whole stream into windows, without keys: one result for each, over all rows.
@@ -101,7 +155,7 @@ class Stream(Transformations["Stream", "Stream"]):
         """
         return WindowedStream(self, UNKEYED, check_windows(windows))
 
-    def deduplicate(self, *columns: str, ttl: Duration | None = None) -> Stream:
+    def deduplicate(self, *columns: str, ttl: Duration | None = None) -> Stream[R]:
         """Keep the first row to arrive for each combination of values in these columns; a null is a value like any other.
 
         With `ttl` a row passes again if its event time is at least `ttl` later than that of the last one that passed, and the state is
@@ -117,10 +171,10 @@ class Stream(Transformations["Stream", "Stream"]):
         [0, 12]
         """
         operator = make_deduplicate((), columns, ttl)
-        return keyed_node(self, "deduplicate", operator, operator.keys)
+        return self._same(keyed_node(self, "deduplicate", operator, operator.keys).node)
 
 
-class KeyedStream(Transformations["KeyedStream", "Stream"]):
+class KeyedStream(Transformations["KeyedStream[R]", "KeyedStream", "Stream", R]):
     """A stream partitioned by key: every record of a key reaches the same worker, in order per channel.
 
     `keys`: the key columns. It has the methods of `Stream` that work row by row. Their result is keyed by the same columns of the new
@@ -136,12 +190,37 @@ class KeyedStream(Transformations["KeyedStream", "Stream"]):
     [{'word': 'a', 'n': 2}]
     """
 
-    def __init__(self, stream: Stream, keys: tuple[str, ...]) -> None:
+    def __init__(self, stream: Stream[R], keys: tuple[str, ...]) -> None:
         super().__init__(stream.flow, stream.node, stream.port)
-        self._stream, self.keys = stream, keys
+        self._stream, self.keys, self.row_type = stream, keys, stream.row_type
 
-    def _on(self, node: Node, port: str = "out") -> KeyedStream:
-        return KeyedStream(Stream(self.flow, node, port), self.keys)
+    def _on(self, node: Node, rows: RowType | None = None) -> KeyedStream:
+        return KeyedStream(_of(Stream(self.flow, node), rows), self.keys)
+
+    def _same(self, node: Node, port: str = "out") -> KeyedStream[R]:
+        return KeyedStream(_of(Stream[R](self.flow, node, port), self.row_type), self.keys)
+
+    @overload
+    def map(self, function: Callable[[R], N], *, schema: None = None, on_error: OnError = "stop") -> KeyedStream[N]: ...
+    @overload
+    def map(self, function: Callable[[R], Any], *, schema: type[C], on_error: OnError = "stop") -> KeyedStream[C]: ...
+    @overload
+    def map(self, function: Callable[[R], Any], *, schema: SchemaLike = None, on_error: OnError = "stop") -> KeyedStream: ...
+    def map(self, function: Callable[[R], Any], *, schema: Any = None, on_error: OnError = "stop") -> KeyedStream[Any]:
+        return super().map(function, schema=schema, on_error=on_error)
+
+    @overload
+    def flat_map(self, function: Callable[[R], Iterable[N]], *, schema: None = None, on_error: OnError = "stop") -> KeyedStream[N]: ...
+    @overload
+    def flat_map(self, function: Callable[[R], Iterable[Any]], *, schema: type[C], on_error: OnError = "stop") -> KeyedStream[C]: ...
+    @overload
+    def flat_map(self, function: Callable[[R], Iterable[Any]], *, schema: SchemaLike = None, on_error: OnError = "stop") -> KeyedStream: ...
+    def flat_map(self, function: Callable[[R], Iterable[Any]], *, schema: Any = None, on_error: OnError = "stop") -> KeyedStream[Any]:
+        return super().flat_map(function, schema=schema, on_error=on_error)
+
+    def typed(self, cls: type[C], *, on_error: OnError = "stop") -> KeyedStream[C]:
+        """Give functions each row as an object of `cls`, as `Stream.typed` does."""
+        return cast("KeyedStream[C]", self._then("typed", make_typed(cls, on_error)))
 
     def _side(self, port: str) -> Stream:
         return Stream(self.flow, self.node, port)
@@ -171,14 +250,14 @@ class KeyedStream(Transformations["KeyedStream", "Stream"]):
         """Rename columns, as `Stream.rename` does; keys follow their columns."""
         return self._projected("rename", make_rename(merged(columns, names, "rename")))
 
-    def key_by(self, *keys: str | Callable[[dict[str, Any]], Any], column: str = "key") -> KeyedStream:
+    def key_by(self, *keys: str | Callable[[R], Any], column: str = "key") -> KeyedStream[R]:
         """Partition by other keys, as `Stream.key_by` does."""
         return self._stream.key_by(*keys, column=column)
 
-    def deduplicate(self, *columns: str, ttl: Duration | None = None) -> KeyedStream:
+    def deduplicate(self, *columns: str, ttl: Duration | None = None) -> KeyedStream[R]:
         """Keep the first row of each key, or of each key and combination of values in `columns`, as `Stream.deduplicate` does."""
         operator = make_deduplicate(self.keys, columns, ttl)
-        return self._on(keyed_node(self._stream, "deduplicate", operator, operator.keys).node)
+        return self._same(keyed_node(self._stream, "deduplicate", operator, operator.keys).node)
 
     def window(self, windows: AnyWindows) -> WindowedStream:
         """Cut each key's rows into windows: of event time by `ef.tumbling("1h")`, `ef.sliding("1h", every="5m")` or `ef.session("10m")`,
@@ -190,13 +269,15 @@ class KeyedStream(Transformations["KeyedStream", "Stream"]):
         """Aggregate without windows: emits a row per changed key and batch, or with `emit="final"` one per key at the end."""
         return self._keyed("aggregate", make_aggregate(self.keys, aggregates, emit))
 
-    def stateful_map(self, function: StatefulFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
+    def stateful_map(
+        self, function: Callable[[Any, R], tuple[Any, Any]], *, schema: SchemaLike = None, on_error: OnError = "stop"
+    ) -> Stream:
         """Apply `function(state, row) -> (state, row or None)`: the state is None for a new key, and consists of plain values.
 
         `on_error` is as for `Stream.map`; a refused record leaves its key's state unchanged. The function may then see the earlier records
         of the batch again, with the same states.
         """
-        return self._keyed("stateful_map", make_stateful_map(self.keys, function, schema, on_error))
+        return self._keyed("stateful_map", make_stateful_map(self.keys, function, schema, on_error, self.row_type))
 
     def stateful_map_columns(
         self, function: ColumnsFunction, *, state: Mapping[str, Any], columns: Iterable[str] | None = None, on_error: OnError = "stop"
@@ -221,15 +302,15 @@ class KeyedStream(Transformations["KeyedStream", "Stream"]):
         """
         return self._keyed("stateful_map_columns", make_stateful_map_columns(self.keys, function, state, columns, on_error))
 
-    def process(self, function: KeyedFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
+    def process(self, function: KeyedFunction[R], *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
         """Emit the rows that your `KeyedFunction` yields: a class with states (value, list, map, with a time to live) and timers per key.
 
         `on_error` is as for `stateful_map`; a refused timer counts as fired, and the record of its dead letter is `{"timer": its time}`.
         """
-        return self._keyed("process", make_process(self.keys, function, schema, on_error))
+        return self._keyed("process", make_process(self.keys, function, schema, on_error, self.row_type))
 
     def join(
-        self, right: KeyedStream, within: Windows | SessionWindows | Between | Always, *, how: How = "inner", suffix: str = "_right"
+        self, right: KeyedStream[Any], within: Windows | SessionWindows | Between | Always, *, how: How = "inner", suffix: str = "_right"
     ) -> JoinResults:
         """Join with the rows of `right` that have the same key and a matching time.
 
@@ -257,7 +338,7 @@ class KeyedStream(Transformations["KeyedStream", "Stream"]):
         return self._joined("join", right, lambda keys: join(self.keys, keys, within, how, suffix))
 
     def join_asof(
-        self, right: KeyedStream, *, how: Literal["left", "inner"] = "left", max_age: Duration | None = None, suffix: str = "_right"
+        self, right: KeyedStream[Any], *, how: Literal["left", "inner"] = "left", max_age: Duration | None = None, suffix: str = "_right"
     ) -> JoinResults:
         """Join each row with the newest row of `right` of its key that is not later than it, and at most `max_age` older.
 
@@ -276,7 +357,9 @@ class KeyedStream(Transformations["KeyedStream", "Stream"]):
         """
         return self._joined("join_asof", right, lambda keys: join_asof(self.keys, keys, how, max_age, suffix))
 
-    def co_process(self, right: KeyedStream, function: CoKeyedFunction, *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
+    def co_process(
+        self, right: KeyedStream[Any], function: CoKeyedFunction, *, schema: SchemaLike = None, on_error: OnError = "stop"
+    ) -> Stream:
         """Emit the rows that your `CoKeyedFunction` yields for this stream's rows (`on_left`) and those of `right` (`on_right`) of a key.
 
         The key columns of both may have different names. States, timers and `on_error` are as for `process`.
@@ -285,7 +368,7 @@ class KeyedStream(Transformations["KeyedStream", "Stream"]):
 
     def co_group(
         self,
-        right: KeyedStream,
+        right: KeyedStream[Any],
         windows: Windows | SessionWindows,
         function: CoGroupFunction,
         *,
@@ -351,7 +434,7 @@ class JoinResults(Stream):
 class WindowedStream:
     """A stream cut into windows."""
 
-    def __init__(self, stream: Stream, keys: tuple[str, ...], windows: AnyWindows) -> None:
+    def __init__(self, stream: Stream[Any], keys: tuple[str, ...], windows: AnyWindows) -> None:
         self._stream, self.keys, self._windows = stream, keys, windows
 
     if not TYPE_CHECKING:
@@ -430,9 +513,15 @@ class WindowResults(Stream):
         return Stream(self.flow, self.node, "late")
 
 
-def keyed_node(stream: Stream, name: str, operator: Operator, keys: tuple[str, ...]) -> Stream:
+def keyed_node(stream: Stream[Any], name: str, operator: Operator, keys: tuple[str, ...]) -> Stream:
     """Add a keyed operator that reads `stream`, and return its output."""
     node = stream.flow.graph.add(name, operator, (Input(stream.node.id, stream.port),), keys)
     if keys == UNKEYED:
         node.parallelism, node.bounds = 1, WorkerBounds(fixed=True)
     return Stream(stream.flow, node)
+
+
+def _of(stream: AnyStream, rows: RowType | None) -> AnyStream:
+    """Return the stream, as one of rows of a class."""
+    stream.row_type = rows
+    return stream

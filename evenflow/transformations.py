@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeAlias
 
 import pyarrow as pa
+from typing_extensions import TypeVar
 
 from .building.columns import merged
 from .building.lookup_table import make_lookup
 from .building.row_operators import (
+    ResultLike,
     make_branch,
     make_cast,
     make_drop,
@@ -29,21 +31,55 @@ from .engine.errors import FlowError
 from .engine.expressions.expression import Expression
 from .engine.functions.batch_formats import Format
 from .engine.functions.error_policy import DEAD_LETTERS, OnError
-from .engine.functions.rows_encoder import SchemaLike
 from .engine.operators.base import Operator
 from .engine.operators.function import FunctionOperator
 from .engine.operators.joins.lookup import How
 from .engine.operators.rows.branch import OTHERWISE
-from .engine.operators.rows.filter import Predicate
 from .engine.operators.rows.with_arrival_time import WithArrivalTime
 from .engine.plan.graph import Graph, Input, Node
 from .engine.plan.worker_bounds import WorkerBounds
 from .engine.sink import Sink
 from .engine.source import Source
 from .engine.time.duration import Duration
+from .engine.typed_rows.row_type import RowType
 
 T_co = TypeVar("T_co", covariant=True)
+P_co = TypeVar("P_co", covariant=True)
 S_co = TypeVar("S_co", covariant=True)
+
+R = TypeVar("R", default=dict[str, Any])
+"""The rows that the functions of a stream's user get."""
+
+
+class DataclassRow(Protocol):
+    """An object of a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+class NamedRow(Protocol):
+    """An object of a NamedTuple."""
+
+    def _asdict(self) -> dict[str, Any]: ...
+
+
+class StructRow(Protocol):
+    """An object of a msgspec.Struct."""
+
+    __struct_fields__: ClassVar[tuple[str, ...]]
+
+
+class ModelRow(Protocol):
+    """An object of a Pydantic model."""
+
+    def model_dump_json(self) -> str: ...
+
+
+TypedRow: TypeAlias = DataclassRow | NamedRow | StructRow | ModelRow
+"""An object that a function annotated with its class may return as a row."""
+
+N = TypeVar("N", bound=TypedRow)
+C = TypeVar("C")
 
 
 class Flow(Protocol):
@@ -53,18 +89,25 @@ class Flow(Protocol):
     graph: Graph
 
 
-class Transformations(ABC, Generic[T_co, S_co]):
-    """A stream whose methods return a stream of the same kind, `T_co`, and side streams without keys, `S_co`.
+class Transformations(ABC, Generic[T_co, P_co, S_co, R]):
+    """A stream whose methods return a stream of the same kind and rows, `T_co`, one of dicts, `P_co`, or one without keys, `S_co`.
 
-    `flow`, `node`, `port`: the dataflow, the operator that made the stream, and the operator's output.
+    `flow`, `node`, `port`: the dataflow, the operator that made the stream, and the operator's output. `row_type`: the class of
+    the rows that functions get, None for dicts.
     """
+
+    row_type: RowType | None = None
 
     def __init__(self, flow: Flow, node: Node, port: str = "out") -> None:
         self.flow, self.node, self.port = flow, node, port
 
     @abstractmethod
-    def _on(self, node: Node, port: str = "out") -> T_co:
-        """Return the stream of this kind at the output `port` of `node`."""
+    def _on(self, node: Node, rows: RowType | None = None) -> P_co:
+        """Return the stream of this kind at the output of `node`, of dicts, or of the objects that the user's function returned."""
+
+    @abstractmethod
+    def _same(self, node: Node, port: str = "out") -> T_co:
+        """Return the stream of this kind, of the same rows, at the output `port` of `node`."""
 
     @abstractmethod
     def _side(self, port: str) -> S_co:
@@ -96,7 +139,7 @@ class Transformations(ABC, Generic[T_co, S_co]):
             self.node.parallelism = workers
         return self
 
-    def map(self, function: Callable[[dict[str, Any]], Any], *, schema: SchemaLike = None, on_error: OnError = "stop") -> T_co:
+    def map(self, function: Callable[[R], Any], *, schema: ResultLike = None, on_error: OnError = "stop") -> P_co:
         """Apply `function(row) -> row`, which returns a dict, or a plain value for the column `item`.
 
         `schema` declares the columns' types, by name: Arrow's, their names, or Python's. A value that would change in its type is refused.
@@ -121,24 +164,22 @@ class Transformations(ABC, Generic[T_co, S_co]):
         >>> rows
         [{'item': 'milk', 'price': 2}, {'item': 'tea', 'price': 3}]
         """
-        return self._then("map", make_map(function, schema, on_error))
+        return self._then("map", make_map(function, schema, on_error, self.row_type))
 
-    def flat_map(
-        self, function: Callable[[dict[str, Any]], Iterable[Any]], *, schema: SchemaLike = None, on_error: OnError = "stop"
-    ) -> T_co:
+    def flat_map(self, function: Callable[[R], Iterable[Any]], *, schema: ResultLike = None, on_error: OnError = "stop") -> P_co:
         """Apply `function(row) -> rows`, which returns any number of rows. `on_error`, and a class in place of a function, are as for
         `map`.
         """
-        return self._then("flat_map", make_flat_map(function, schema, on_error))
+        return self._then("flat_map", make_flat_map(function, schema, on_error, self.row_type))
 
-    def filter(self, predicate: Predicate, *, on_error: OnError = "stop") -> T_co:
+    def filter(self, predicate: Callable[[R], Any] | Expression, *, on_error: OnError = "stop") -> T_co:
         """Keep rows for which `predicate(row)` is True, or an expression such as `ef.col("delay") > 0`, which is much faster.
 
         `on_error`, and a class in place of a function, are as for `map`.
         """
-        return self._then("filter", make_filter(predicate, on_error))
+        return self._same(self._add("filter", make_filter(predicate, on_error, self.row_type)))
 
-    def branch(self, predicate: Predicate, *, on_error: OnError = "stop") -> tuple[T_co, T_co]:
+    def branch(self, predicate: Callable[[R], Any] | Expression, *, on_error: OnError = "stop") -> tuple[T_co, T_co]:
         """Split the stream in two: the rows for which `predicate` is true, as for `filter`, and all others. It is evaluated once per row.
 
         The second stream also has the rows for which an expression is null. `on_error` is as for `map`.
@@ -151,10 +192,10 @@ class Transformations(ABC, Generic[T_co, S_co]):
         >>> small, large
         ([{'item': 1}, {'item': 3}], [{'item': 20}])
         """
-        node = self._add("branch", make_branch(predicate, on_error))
-        return self._on(node), self._on(node, OTHERWISE)
+        node = self._add("branch", make_branch(predicate, on_error, self.row_type))
+        return self._same(node), self._same(node, OTHERWISE)
 
-    def map_batches(self, function: Callable[[Any], Any], *, format: Format = "arrow", on_error: OnError = "stop") -> T_co:  # noqa: A002 -- named as in Spark and Ray
+    def map_batches(self, function: Callable[[Any], Any], *, format: Format = "arrow", on_error: OnError = "stop") -> P_co:  # noqa: A002 -- named as in Spark and Ray
         """Apply `function(batch) -> batch`, for vectorised work.
 
         `format` is that of the argument: "arrow", a `pyarrow.RecordBatch`; "pandas" and "polars", a DataFrame, in pandas with Arrow's
@@ -170,16 +211,16 @@ class Transformations(ABC, Generic[T_co, S_co]):
 
     def map_async(
         self,
-        function: Callable[[dict[str, Any]], Awaitable[Any]],
+        function: Callable[[R], Awaitable[Any]],
         *,
         concurrency: int = 100,
         ordered: bool = True,
         timeout: Duration | None = "30s",
         retries: int = 0,
         backoff: Duration = "200ms",
-        schema: SchemaLike = None,
+        schema: ResultLike = None,
         on_error: OnError = "stop",
-    ) -> T_co:
+    ) -> P_co:
         """Apply `await function(row) -> row`, as `map` does, for functions that wait: up to `concurrency` rows of each worker wait at the
         same time.
 
@@ -204,7 +245,8 @@ class Transformations(ABC, Generic[T_co, S_co]):
         >>> rows
         [{'item': 'a', 'found': 'A'}, {'item': 'b', 'found': 'B'}]
         """
-        return self._then("map_async", make_map_async(function, concurrency, ordered, timeout, retries, backoff, schema, on_error))
+        made = make_map_async(function, concurrency, ordered, timeout, retries, backoff, schema, on_error, self.row_type)
+        return self._then("map_async", made)
 
     def lookup(
         self,
@@ -216,7 +258,7 @@ class Transformations(ABC, Generic[T_co, S_co]):
         unique: bool = False,
         suffix: str = "_right",
         refresh: Duration | None = None,
-    ) -> T_co:
+    ) -> P_co:
         """Add columns of a table by common keys: `on` names them, or maps the stream's names to the table's.
 
         `table` is a pyarrow Table, a pandas or Polars DataFrame, or another frame with `__arrow_c_stream__`; a Spark DataFrame, which is
@@ -245,9 +287,7 @@ class Transformations(ABC, Generic[T_co, S_co]):
         """
         return self._then("lookup", make_lookup(table, on, how, columns, unique=unique, suffix=suffix, refresh=refresh))
 
-    def with_time(
-        self, time: str | Callable[[dict[str, Any]], Any], *, unit: str = "ms", max_delay: Duration = 0, on_error: OnError = "stop"
-    ) -> T_co:
+    def with_time(self, time: str | Callable[[R], Any], *, unit: str = "ms", max_delay: Duration = 0, on_error: OnError = "stop") -> T_co:
         """Set the event time from here on: a column, or `function(row)`, replaces the source's, for times that have to be parsed first.
 
         The times are timestamps, dates, or numbers that count `unit` ("s", "ms", "us" or "ns") since 1970. A row may arrive up to
@@ -267,7 +307,7 @@ class Transformations(ABC, Generic[T_co, S_co]):
         >>> [(row["window_start"].hour, row["n"]) for row in rows]
         [(10, 2), (11, 1)]
         """
-        return self._then("with_time", make_with_time(time, unit, max_delay, on_error))
+        return self._same(self._add("with_time", make_with_time(time, unit, max_delay, on_error, self.row_type)))
 
     def with_arrival_time(self) -> T_co:
         """Set the event time from here on to the time at which a row arrives at this operator. It advances even without rows.
@@ -275,9 +315,9 @@ class Transformations(ABC, Generic[T_co, S_co]):
         Results aren't repeatable: a row that is read again after a recovery gets another time, and so may fall into another window. Each
         row still counts exactly once.
         """
-        return self._then("with_arrival_time", WithArrivalTime())
+        return self._same(self._add("with_arrival_time", WithArrivalTime()))
 
-    def explode(self, column: str, *, position: str | None = None) -> T_co:
+    def explode(self, column: str, *, position: str | None = None) -> P_co:
         """Emit a row for each element of the lists in `column`; the fields of structs become columns, other elements keep the column's
         name.
 
@@ -286,11 +326,11 @@ class Transformations(ABC, Generic[T_co, S_co]):
         """
         return self._then("explode", make_explode(column, position))
 
-    def select(self, *columns: str, **computed: Expression) -> T_co:
+    def select(self, *columns: str, **computed: Expression) -> P_co:
         """Keep only these columns, in this order, then compute others, as `with_columns` does: `select("id", total=ef.col("a") + 1)`."""
         return self._then("select", make_select(columns, computed))
 
-    def with_columns(self, columns: Mapping[str, Expression] | None = None, **computed: Expression) -> T_co:
+    def with_columns(self, columns: Mapping[str, Expression] | None = None, **computed: Expression) -> P_co:
         """Add columns that expressions compute, all from the columns of this stream: `with_columns(total=ef.col("price") * ef.col("qty"))`.
 
         A column of the same name is replaced, in its place. `columns` takes names that Python doesn't allow as arguments:
@@ -307,15 +347,15 @@ class Transformations(ABC, Generic[T_co, S_co]):
         """
         return self._then("with_columns", make_with_columns(merged(columns, computed, "with_columns")))
 
-    def drop(self, *columns: str) -> T_co:
+    def drop(self, *columns: str) -> P_co:
         """Remove these columns."""
         return self._then("drop", make_drop(columns))
 
-    def rename(self, columns: Mapping[str, str] | None = None, **names: str) -> T_co:
+    def rename(self, columns: Mapping[str, str] | None = None, **names: str) -> P_co:
         """Rename columns: `rename(old="new")` or `rename({"old": "new"})`."""
         return self._then("rename", make_rename(merged(columns, names, "rename")))
 
-    def cast(self, types: Mapping[str, pa.DataType | str | type] | None = None, **columns: pa.DataType | str | type) -> T_co:
+    def cast(self, types: Mapping[str, pa.DataType | str | type] | None = None, **columns: pa.DataType | str | type) -> P_co:
         """Convert columns to other types: `cast(price="float64")`, or `cast({"at": pa.timestamp("ms")})`. Other columns stay as they are.
 
         A type is Arrow's, its name (`"decimal128(10, 2)"`), or Python's (`float`). Whole numbers become timestamps that count the type's
@@ -364,5 +404,5 @@ class Transformations(ABC, Generic[T_co, S_co]):
     def _add(self, name: str, operator: Operator) -> Node:
         return self.flow.graph.add(name, operator, (Input(self.node.id, self.port),))
 
-    def _then(self, name: str, operator: Operator) -> T_co:
-        return self._on(self._add(name, operator))
+    def _then(self, name: str, operator: Operator) -> P_co:
+        return self._on(self._add(name, operator), operator.results if isinstance(operator, FunctionOperator) else None)

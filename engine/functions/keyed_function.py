@@ -9,7 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
 
 from ..keyed_state.kinds.key_record import KeyRecord
 from ..keyed_state.kinds.timers import Timers
@@ -18,6 +20,9 @@ from ..time.datetimes import as_datetime, as_microseconds
 from ..time.event_time import EARLIEST, LATEST
 from .declared_states import KeyState
 from .measures import FunctionContext
+
+R = TypeVar("R", default=dict[str, Any])
+"""The rows of the stream: dicts, or objects of its class."""
 
 
 class KeyContext:
@@ -111,8 +116,8 @@ class TimedFunction(ABC):
         return {name: state.ttl for name, state in states.items() if state.ttl is not None}
 
 
-class KeyedFunction(TimedFunction):
-    """A function of the rows of a key with states, declared as class attributes, and timers.
+class KeyedFunction(TimedFunction, Generic[R]):
+    """A function of the rows of a key with states, declared as class attributes, and timers. `R`: the rows, dicts by default.
 
     >>> import evenflow as ef
     >>> from datetime import timedelta
@@ -137,7 +142,7 @@ class KeyedFunction(TimedFunction):
     """
 
     @abstractmethod
-    def on_row(self, key: Any, row: dict[str, Any], context: KeyContext) -> Iterable[Any] | None:
+    def on_row(self, key: Any, row: R, context: KeyContext) -> Iterable[Any] | None:
         """Yield rows (dicts or plain values) for a row; `key` is a tuple if there are several key columns.
 
         Called for each row in arrival order.

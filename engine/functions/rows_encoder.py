@@ -16,13 +16,16 @@ DataType(double)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 import pyarrow as pa
 
 from ..batch import ITEM
 from ..errors import FlowError, RecordError
+from ..typed_rows.annotations import is_row_class
+from ..typed_rows.field_types import UnfitError
+from ..typed_rows.row_type import RowType
 from ..types.names import type_named
 from ..types.python_values import REFUSALS
 from ..types.value_column import ValueColumn
@@ -54,14 +57,27 @@ def column_type(name: Any, kind: Any, operator: str) -> pa.DataType:
 class RowsEncoder:
     """An encoder of rows (dicts, or plain values for a stream with the one column `item`) as record batches.
 
-    `schema`: the types that the user declared. `function`: the name of the user's function, for errors. `advice`: the
-    recommendation in errors about values of another type; by default the operator's `schema`.
+    `schema`: the types that the user declared. `results`: the class of the rows, if they are objects. `function`: the name of
+    the user's function, for errors. `advice`: the recommendation in errors about values of another type; by default the
+    operator's `schema`.
     """
 
-    def __init__(self, operator: str, schema: pa.Schema | None = None, *, function: str | None = None, advice: str | None = None) -> None:
-        self.operator, self.declared = operator, schema
+    def __init__(
+        self,
+        operator: str,
+        schema: pa.Schema | None = None,
+        *,
+        results: RowType | None = None,
+        function: str | None = None,
+        advice: str | None = None,
+    ) -> None:
+        self.operator, self.declared, self._results = operator, schema, results
         self._names: list[str] | None = None if schema is None else schema.names
         self._columns = {} if schema is None else {field.name: ValueColumn(field.name, field.type) for field in schema}
+        if results is not None:
+            self._names = results.names
+            self._columns = {name: ValueColumn(name, kind, exact=True) for name, kind in results.column_types().items()}
+            advice = f"return values of the types that {results.name} says"
         self._function, self._advice = function, advice
 
     def encode(self, rows: list[Any], like: pa.Schema | None = None) -> pa.RecordBatch:
@@ -98,6 +114,11 @@ class RowsEncoder:
         return None
 
     def _encoded(self, rows: list[Any], like: pa.Schema | None) -> tuple[list[str], list[ValueColumn], list[pa.Array]]:
+        if self._results is not None:
+            try:
+                return self._arrays(self._results.names, self._results.columns(rows), rows, like)
+            except UnfitError as error:
+                raise RecordError(self.operator, f"{self._function}: {error}") from error
         plain = not isinstance(rows[0], dict)
         names = self._names if self._names is not None else [ITEM] if plain else self._names_of(rows[0])
         if plain:
@@ -106,11 +127,25 @@ class RowsEncoder:
             values = [rows]
         else:
             values = self._values(rows, names)
-        columns = [self._columns.get(name) or ValueColumn(name) for name in names]
-        arrays = [self._array(column, given, rows, like) for column, given in zip(columns, values, strict=True)]
-        if plain and arrays[0].null_count and any(row is None for row in rows):
+        if plain:
+            self._refuse_objects(rows)
+        encoded = self._arrays(names, values, rows, like)
+        if plain and encoded[2][0].null_count and any(row is None for row in rows):
             self._refuse_none()
-        return names, columns, arrays
+        return encoded
+
+    def _arrays(
+        self, names: list[str], values: Sequence[Sequence[Any]], rows: list[Any], like: pa.Schema | None
+    ) -> tuple[list[str], list[ValueColumn], list[pa.Array]]:
+        columns = [self._columns.get(name) or ValueColumn(name) for name in names]
+        return names, columns, [self._array(column, given, rows, like) for column, given in zip(columns, values, strict=True)]
+
+    def _refuse_objects(self, rows: list[Any]) -> None:
+        """Raise RecordError for objects of a row class, if nothing says that the function returns them."""
+        kind = next((kind for kind in set(map(type, rows)) if is_row_class(kind)), None)
+        if kind is not None:
+            advice = f"annotate it (`-> {kind.__name__}`), or say schema={kind.__name__}, where the operator allows it"
+            raise RecordError(self.operator, f"{self._function or 'the function'} returned an object of {kind.__name__}: {advice}")
 
     def _names_of(self, row: dict[Any, Any]) -> list[str]:
         """Return the columns of the first row of the stream."""
@@ -148,7 +183,7 @@ class RowsEncoder:
             "leave records out with filter, or with flat_map, which may return no rows",
         )
 
-    def _array(self, column: ValueColumn, values: list[Any], rows: list[Any], like: pa.Schema | None) -> pa.Array:
+    def _array(self, column: ValueColumn, values: Sequence[Any], rows: list[Any], like: pa.Schema | None) -> pa.Array:
         place = -1 if like is None else like.get_field_index(column.name)
         try:
             return column.encoded(values, None if like is None or place < 0 else like.field(place).type)

@@ -15,6 +15,8 @@ import numpy as np
 from ..batch import Batch
 from ..context import Emit
 from ..errors import FlowError
+from ..typed_rows.objects import objects_of
+from ..typed_rows.row_type import RowType
 from .error_policy import ErrorPolicy, Refused, function_name
 from .function_class import class_of
 
@@ -87,16 +89,21 @@ def _check_arguments(function: Any, place: str, arguments: tuple[str, ...], advi
         raise FlowError(f"{place}: it takes {signature}, but is called with ({', '.join(arguments)}): {error}{behind}") from error
 
 
-def call_rows(function: Callable[[dict[str, Any]], Any], batch: Batch, errors: ErrorPolicy, emit: Emit) -> tuple[list[Any], Batch]:
-    """Call `function` with every row in order; return the results, and the batch without the refused rows."""
+def call_rows(
+    function: Callable[[Any], Any], batch: Batch, errors: ErrorPolicy, emit: Emit, rows: RowType | None = None
+) -> tuple[list[Any], Batch]:
+    """Call `function` with every row in order, a dict or an object of the class `rows`.
+
+    Return the results, and the batch without the refused rows.
+    """
     results: list[Any] = []
     refused: list[int] = []
     append = results.append
     for piece in batch.pieces():
-        rows = iter(piece.to_rows())
+        given = iter(objects_of(piece, rows, errors.operator))
         while True:
             try:
-                for row in rows:
+                for row in given:
                     append(function(row))
                 break
             except BaseException as error:  # noqa: BLE001 -- a user's function may raise anything

@@ -4,17 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+
+from ..columns import UNKNOWN, Columns
 from ..dropped_records import DroppedRecord
 from ..functions.error_policy import ErrorPolicy, OnError
 from ..functions.function_class import class_of, let_go, made, open_object
 from ..functions.measures import FunctionContext, Measured
+from ..typed_rows.row_type import RowType
 from .base import Operator, OperatorInstance
 
 
+def declared_columns(schema: pa.Schema | None, results: RowType | None) -> Columns:
+    """Return the known columns of a function's results: those of a declared schema, or of the class that it returns."""
+    if results is not None:
+        return results.known_columns()
+    return UNKNOWN if schema is None else Columns.of(schema)
+
+
 class FunctionOperator(Operator):
-    """An operator that calls a user's function; `on_error` is the policy for records that the function refuses."""
+    """An operator that calls a user's function.
+
+    `on_error`: the policy for records that the function refuses. `results`: the class of the rows that it emits, None for dicts.
+    """
 
     on_error: OnError = "stop"
+    results: RowType | None = None
 
 
 class FunctionInstance(OperatorInstance):

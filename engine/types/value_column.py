@@ -57,15 +57,16 @@ class Misfit:
 class ValueColumn:
     """The type of a column so far. `declared`: it is the user's, and no value may change to fit it.
 
-    A declared null type counts as none: the first value decides.
+    A declared null type counts as none: the first value decides. `exact`: the values must be of the declared type's kind, so
+    that 2.0 is no whole number.
     """
 
-    __slots__ = ("declared", "kind", "name")
+    __slots__ = ("declared", "exact", "kind", "name")
 
-    def __init__(self, name: str, declared: pa.DataType | None = None) -> None:
+    def __init__(self, name: str, declared: pa.DataType | None = None, *, exact: bool = False) -> None:
         self.kind = None if declared is None or pa.types.is_null(declared) else declared
         """The type so far, None before the first value."""
-        self.name, self.declared = name, self.kind is not None
+        self.name, self.declared, self.exact = name, self.kind is not None, exact
 
     def encoded(self, values: Sequence[Any], like: pa.DataType | None = None) -> pa.Array:
         """Return the values in the column's type, or in a wider one.
@@ -74,7 +75,7 @@ class ValueColumn:
         holds.
         """
         if self.declared:
-            return array_of(values, self.kind, declared=True)
+            return array_of(values, self.kind, declared=not self.exact)
         wanted = self.kind
         if wanted is None and (wanted := _usable(like)) is not None and all(map(is_, values, repeat(None))):
             wanted = None  # nulls alone say nothing about the values that follow

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
+
+import pyarrow as pa
 
 from ..engine.errors import FlowError, short
 from ..engine.expressions.expression import Expression, instead_of_arrow
@@ -25,31 +27,46 @@ from ..engine.operators.rows.map import Map
 from ..engine.operators.rows.map_async import MapAsync
 from ..engine.operators.rows.map_batches import MapBatches
 from ..engine.operators.rows.project import Project
+from ..engine.operators.rows.typed import Typed
 from ..engine.operators.rows.with_time import WithTime
 from ..engine.time.duration import Duration, microseconds, seconds
 from ..engine.time.event_time import EventTime
+from ..engine.typed_rows.annotations import is_row_class, row_type
+from ..engine.typed_rows.return_types import returned_class
+from ..engine.typed_rows.row_type import RowType
 from .columns import check_columns
 
-
-def make_map(function: Any, schema: SchemaLike, on_error: str) -> Map:
-    """Make `map`. Raises FlowError for a wrong function, schema or error policy."""
-    return Map(check_function(function, "map", "row", classes=True), arrow_schema(schema, "map"), check_on_error(on_error, "map"))
+ResultLike: TypeAlias = SchemaLike | type[Any]
+"""The types of a function's results, or their class."""
 
 
-def make_flat_map(function: Any, schema: SchemaLike, on_error: str) -> FlatMap:
+def make_typed(cls: Any, on_error: str) -> Typed:
+    """Make `typed`. Raises FlowError for a class that is none of rows, or has a field that no column can hold."""
+    return Typed(row_type(cls, "typed"), check_on_error(on_error, "typed"))
+
+
+def make_map(function: Any, schema: ResultLike, on_error: str, rows: RowType | None = None) -> Map:
+    """Make `map` of rows of the class `rows`. Raises FlowError for a wrong function, schema or error policy."""
+    mapped = check_function(function, "map", "row", classes=True)
+    types, results = _results(function, schema, "map")
+    return Map(mapped, types, check_on_error(on_error, "map"), rows, results)
+
+
+def make_flat_map(function: Any, schema: ResultLike, on_error: str, rows: RowType | None = None) -> FlatMap:
     """Make `flat_map`. Raises FlowError as `make_map` does."""
     expand = check_function(function, "flat_map", "row", yields=True, classes=True)
-    return FlatMap(expand, arrow_schema(schema, "flat_map"), check_on_error(on_error, "flat_map"))
+    types, results = _results(function, schema, "flat_map", many=True)
+    return FlatMap(expand, types, check_on_error(on_error, "flat_map"), rows, results)
 
 
-def make_filter(predicate: Any, on_error: str) -> Filter:
+def make_filter(predicate: Any, on_error: str, rows: RowType | None = None) -> Filter:
     """Make `filter`. Raises FlowError for anything but a function of a row or an expression."""
-    return Filter(_predicate(predicate, "filter"), check_on_error(on_error, "filter"))
+    return Filter(_predicate(predicate, "filter"), check_on_error(on_error, "filter"), rows)
 
 
-def make_branch(predicate: Any, on_error: str) -> Branch:
+def make_branch(predicate: Any, on_error: str, rows: RowType | None = None) -> Branch:
     """Make `branch`. Raises FlowError as `make_filter` does."""
-    return Branch(_predicate(predicate, "branch"), check_on_error(on_error, "branch"))
+    return Branch(_predicate(predicate, "branch"), check_on_error(on_error, "branch"), rows)
 
 
 def make_map_batches(function: Any, chosen: Any, on_error: str) -> MapBatches:
@@ -65,8 +82,9 @@ def make_map_async(
     timeout: Duration | None,
     retries: Any,
     backoff: Duration,
-    schema: SchemaLike,
+    schema: ResultLike,
     on_error: str,
+    rows: RowType | None = None,
 ) -> MapAsync:
     """Make `map_async`. Raises FlowError for anything but an async function of a row, and for wrong settings."""
     check_function(function, "map_async", "row", classes=True, awaited=True)
@@ -78,16 +96,16 @@ def make_map_async(
     if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
         raise FlowError(f"map_async(retries={retries!r}): expected a whole number, for example 5; 0 calls the function once")
     again = Retries(retries, seconds(backoff, "map_async(backoff=...)"))
-    types, policy = arrow_schema(schema, "map_async"), check_on_error(on_error, "map_async")
-    return MapAsync(function, concurrency, bool(ordered), limit, types, policy, again)
+    (types, results), policy = _results(function, schema, "map_async"), check_on_error(on_error, "map_async")
+    return MapAsync(function, concurrency, bool(ordered), limit, types, policy, again, rows, results)
 
 
-def make_key_by(keys: tuple[Any, ...], column: Any) -> KeyBy | tuple[str, ...]:
+def make_key_by(keys: tuple[Any, ...], column: Any, rows: RowType | None = None) -> KeyBy | tuple[str, ...]:
     """Make `key_by` for a function of a row, or return the names of the key columns. Raises FlowError for anything else."""
     if not isinstance(column, str) or not column:
         raise FlowError(f'key_by(column={column!r:.200}): expected the name of a new column, for example column="key"')
     if len(keys) == 1 and callable(keys[0]):
-        return KeyBy(check_function(keys[0], "key_by", "row"), column)
+        return KeyBy(check_function(keys[0], "key_by", "row"), column, rows)
     if not keys:
         raise FlowError("key_by needs at least one column, or a function")
     if not all(isinstance(key, str) for key in keys) or len(set(keys)) != len(keys):
@@ -144,7 +162,7 @@ def make_explode(column: Any, position: Any) -> Explode:
     return Explode(column, position)
 
 
-def make_with_time(time: Any, unit: str, max_delay: Duration, on_error: str) -> WithTime:
+def make_with_time(time: Any, unit: str, max_delay: Duration, on_error: str, rows: RowType | None = None) -> WithTime:
     """Make `with_time`. Raises FlowError for anything but a column or a function of a row, and for a wrong unit or duration."""
     if not isinstance(time, str):
         check_function(time, "with_time", "row")
@@ -154,7 +172,8 @@ def make_with_time(time: Any, unit: str, max_delay: Duration, on_error: str) -> 
         EventTime("time", unit)
     except FlowError as error:
         raise FlowError(f"with_time: {error}") from error
-    return WithTime(time, unit, microseconds(max_delay, "with_time(max_delay=...)"), check_on_error(on_error, "with_time"))
+    delay = microseconds(max_delay, "with_time(max_delay=...)")
+    return WithTime(time, unit, delay, check_on_error(on_error, "with_time"), rows)
 
 
 def make_deduplicate(keys: tuple[str, ...], columns: tuple[Any, ...], ttl: Duration | None) -> Deduplicate:
@@ -167,6 +186,13 @@ def make_deduplicate(keys: tuple[str, ...], columns: tuple[Any, ...], ttl: Durat
     if lasting == 0:
         raise FlowError(f"deduplicate(ttl={ttl!r}): must be longer than zero; without ttl a row passes once for ever")
     return Deduplicate((*keys, *(name for name in columns if name not in keys)), lasting)
+
+
+def _results(function: Any, schema: ResultLike, method: str, *, many: bool = False) -> tuple[pa.Schema | None, RowType | None]:
+    """Return the declared types of a function's results, or their class, which `schema` or its annotation names."""
+    if schema is None:
+        schema = returned_class(function, many=many)
+    return (None, row_type(schema, method)) if is_row_class(schema) else (arrow_schema(schema, method), None)
 
 
 def _predicate(predicate: Any, method: str) -> Any:

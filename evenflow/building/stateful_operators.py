@@ -15,13 +15,16 @@ from ..engine.functions.user_function import check_function, check_open
 from ..engine.operators.processing.process import Process
 from ..engine.operators.processing.stateful_map import StatefulMap
 from ..engine.operators.processing.stateful_map_columns import StatefulMapColumns
+from ..engine.typed_rows.row_type import RowType
 from .columns import listed_columns
 
 
-def make_stateful_map(keys: tuple[str, ...], function: Any, schema: SchemaLike, on_error: OnError) -> StatefulMap:
+def make_stateful_map(
+    keys: tuple[str, ...], function: Any, schema: SchemaLike, on_error: OnError, rows: RowType | None = None
+) -> StatefulMap:
     """Make `stateful_map`. Raises FlowError for a wrong function, schema or error policy."""
     fields, policy = arrow_schema(schema, "stateful_map"), check_on_error(on_error, "stateful_map")
-    return StatefulMap(keys, check_function(function, "stateful_map", "state", "row"), fields, policy)
+    return StatefulMap(keys, check_function(function, "stateful_map", "state", "row"), fields, policy, rows)
 
 
 def make_stateful_map_columns(
@@ -33,7 +36,7 @@ def make_stateful_map_columns(
     return StatefulMapColumns(keys, check_function(function, "stateful_map_columns", "state", "rows"), dtypes, wanted, policy)
 
 
-def make_process(keys: tuple[str, ...], function: Any, schema: SchemaLike, on_error: OnError) -> Process:
+def make_process(keys: tuple[str, ...], function: Any, schema: SchemaLike, on_error: OnError, rows: RowType | None = None) -> Process:
     """Make `process`. Raises FlowError for anything but a `KeyedFunction`, and for a wrong schema or error policy."""
     if not isinstance(function, KeyedFunction):
         raise FlowError(f"process({function!r}): expected an instance of a class derived from ef.KeyedFunction")
@@ -41,7 +44,7 @@ def make_process(keys: tuple[str, ...], function: Any, schema: SchemaLike, on_er
     check_function(function.on_row, f"{name}.on_row", "key", "row", "context", yields=True)
     check_function(function.on_timer, f"{name}.on_timer", "key", "time", "context", yields=True)
     check_open(type(function), name)
-    return Process(keys, function, arrow_schema(schema, "process"), check_on_error(on_error, "process"))
+    return Process(keys, function, arrow_schema(schema, "process"), check_on_error(on_error, "process"), rows)
 
 
 def _state_dtypes(state: Mapping[str, Any]) -> dict[str, np.dtype[Any]]:

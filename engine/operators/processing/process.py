@@ -28,6 +28,8 @@ from ...protocol.elements import MAX_TIME, MIN_TIME
 from ...protocol.read_value import ReadValue
 from ...state_description import StateDescription, columns_text
 from ...time.datetimes import as_datetime
+from ...typed_rows.objects import iterate_objects
+from ...typed_rows.row_type import RowType
 from ..function import FunctionOperator
 from ..keyed import KeyedOperator
 from .stateful import StatefulInstance
@@ -40,13 +42,15 @@ MOST_AT_END = 100_000
 class Process(FunctionOperator, KeyedOperator):
     """An operator that calls a `KeyedFunction`: rows in arrival order, timers by their time.
 
-    Rows from `on_row` have the input row's event time, rows from `on_timer` the timer's.
+    `rows`: the class of the rows that `on_row` gets, None for dicts. Rows from `on_row` have the input row's event time, rows
+    from `on_timer` the timer's.
     """
 
     keys: tuple[str, ...]
     function: TimedFunction
     schema: pa.Schema | None = None
     on_error: OnError = "stop"
+    rows: RowType | None = None
 
     takes_updates = True
     readable: ClassVar[bool] = True
@@ -71,6 +75,7 @@ class ProcessInstance(StatefulInstance):
 
     def __init__(self, operator: Process, context: Context) -> None:
         self.function = copy(operator.function)  # instances in one process must not share what a function keeps in `self`
+        self.rows = operator.rows
         self.errors = ErrorPolicy(context.name, operator.on_error, keyed=True)
         self.encoder = RowsEncoder(context.name, operator.schema, function=type(operator.function).__name__)
         self.check = StateCheck(each=not self.errors.stops)
@@ -110,7 +115,8 @@ class ProcessInstance(StatefulInstance):
         given = self.given(batch)
         checks, accepts = not self.errors.stops, self.check.accepts_values
         try:
-            for place, key, row, time in zip(range(batch.num_rows), keys, given.iterate_rows(), times, strict=True):
+            rows = iterate_objects(given, self.rows, self.context.name)
+            for place, key, row, time in zip(range(batch.num_rows), keys, rows, times, strict=True):
                 record = states.get(key)
                 if record is None:
                     record = KeyRecord()

@@ -24,6 +24,8 @@ from ...keyed_state.kinds.state_check import StateCheck, unsaveable
 from ...keys.encoding import key_values
 from ...protocol.read_value import ReadValue
 from ...state_description import StateDescription, columns_text
+from ...typed_rows.objects import iterate_objects
+from ...typed_rows.row_type import RowType
 from ..function import FunctionOperator
 from ..keyed import KeyedOperator
 from .stateful import StatefulInstance
@@ -34,12 +36,16 @@ StatefulFunction = Callable[[Any, dict[str, Any]], tuple[Any, Any]]
 
 @dataclass(frozen=True, eq=False)
 class StatefulMap(FunctionOperator, KeyedOperator):
-    """An operator that calls a function for each row in arrival order; a result has its row's event time."""
+    """An operator that calls a function for each row in arrival order; a result has its row's event time.
+
+    `rows`: the class of the function's rows, None for dicts.
+    """
 
     keys: tuple[str, ...]
     function: StatefulFunction
     schema: pa.Schema | None = None
     on_error: OnError = "stop"
+    rows: RowType | None = None
 
     takes_updates = True
     readable: ClassVar[bool] = True
@@ -61,7 +67,7 @@ class StatefulMapInstance(StatefulInstance):
     """An instance whose state is a Python object per key."""
 
     def __init__(self, operator: StatefulMap, context: Context) -> None:
-        self.function = operator.function
+        self.function, self.rows = operator.function, operator.rows
         self.errors = ErrorPolicy(context.name, operator.on_error, keyed=True)
         self.encoder = RowsEncoder(context.name, operator.schema, function=function_name(operator.function))
         self.check = StateCheck(each=not self.errors.stops)
@@ -107,7 +113,7 @@ class StatefulMapInstance(StatefulInstance):
         place, key, before, forgotten = 0, None, len(states), 0
         kind: type | None = None
         try:
-            for place, key, row in zip(range(batch.num_rows), keys, batch.iterate_rows(), strict=True):
+            for place, key, row in zip(range(batch.num_rows), keys, iterate_objects(batch, self.rows, self.context.name), strict=True):
                 returned = function(get(key), row)
                 if type(returned) is not tuple or len(returned) != 2:  # a dict, a string or a set of two could be unpacked too
                     self._refuse_shape(returned)

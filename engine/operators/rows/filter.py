@@ -21,6 +21,7 @@ from ...expressions.trees.tree import columns_of
 from ...functions.error_policy import ErrorPolicy, OnError, Refused, function_name
 from ...functions.user_function import call_rows
 from ...needed import Needed
+from ...typed_rows.row_type import RowType
 from ...updates import Updates
 from ..base import Operator
 from ..function import FunctionInstance, FunctionOperator
@@ -37,11 +38,12 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 class Filter(FunctionOperator):
     """An operator that passes rows for which the predicate is true.
 
-    Null as the result of an expression counts as false, as in SQL.
+    Null as the result of an expression counts as false, as in SQL. `rows`: the class of a function's argument, None for dicts.
     """
 
     predicate: Predicate
     on_error: OnError = "stop"
+    rows: RowType | None = None
 
     def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
         return inputs[0]
@@ -76,6 +78,7 @@ class FilterInstance(FunctionInstance):
     def __init__(self, operator: Filter, context: Context) -> None:
         super().__init__(context)
         self.predicate = self.made(operator.predicate)
+        self.rows = operator.rows
         self.condition = Condition(self.predicate.tree, context.name) if isinstance(self.predicate, Expression) else None
         self.errors = ErrorPolicy(context.name, operator.on_error)
 
@@ -85,7 +88,7 @@ class FilterInstance(FunctionInstance):
             self.errors.halved(batch, partial(self._attempt, self.condition, judged), emit)
         else:
             function = self.predicate if self.errors.stops else _checked(self.predicate, self.context.name)
-            kept, batch = call_rows(function, batch, self.errors, emit)
+            kept, batch = call_rows(function, batch, self.errors, emit, self.rows)
             judged = [(batch, self._mask(kept, batch))]
         for rows, mask in judged:
             self.pass_on(rows, mask, emit)
@@ -116,10 +119,10 @@ class FilterInstance(FunctionInstance):
         judged.append((batch, mask))
 
 
-def _checked(predicate: Callable[[dict[str, Any]], Any], operator: str) -> Callable[[dict[str, Any]], bool]:
+def _checked(predicate: Callable[[Any], Any], operator: str) -> Callable[[Any], bool]:
     """Return the predicate, which then raises for a row whose result is not true or false, so that only this row is refused."""
 
-    def checked(row: dict[str, Any]) -> bool:
+    def checked(row: Any) -> bool:
         truth = predicate(row)
         if not isinstance(truth, (bool, np.bool_)):
             raise RecordError(operator, _no_truth(predicate, truth))

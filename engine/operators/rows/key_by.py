@@ -13,6 +13,7 @@ from ...errors import RecordError
 from ...functions.error_policy import ErrorPolicy, function_name
 from ...functions.rows_encoder import RowsEncoder
 from ...functions.user_function import call_rows
+from ...typed_rows.row_type import RowType
 from ...updates import Updates
 from ..base import Operator
 from ..function import FunctionInstance, FunctionOperator
@@ -23,10 +24,14 @@ _CONTAINERS = {list, dict, set, tuple}
 
 @dataclass(frozen=True, eq=False)
 class KeyBy(FunctionOperator):
-    """An operator that adds the column `column` with `function(row)`, a value that Arrow has a type for."""
+    """An operator that adds the column `column` with `function(row)`, a value that Arrow has a type for.
+
+    `rows`: the class of its argument, None for dicts.
+    """
 
     function: Callable[[dict[str, Any]], Any]
     column: str
+    rows: RowType | None = None
 
     checked_at_once = True
 
@@ -54,7 +59,7 @@ class KeyByInstance(FunctionInstance):
 
     def __init__(self, operator: KeyBy, context: Context) -> None:
         super().__init__(context)
-        self.function, self.column = operator.function, operator.column
+        self.function, self.column, self.rows = operator.function, operator.column, operator.rows
         self.errors = ErrorPolicy(context.name, operator.on_error)
         self.encoder = RowsEncoder(
             context.name, function=function_name(operator.function), advice="return keys of one type, such as numbers or strings"
@@ -64,7 +69,7 @@ class KeyByInstance(FunctionInstance):
         name = self.context.name
         if batch.rows.schema.get_field_index(self.column) >= 0:
             raise RecordError(name, column_taken(self.column))
-        keys, _ = call_rows(self.function, batch, self.errors, emit)
+        keys, _ = call_rows(self.function, batch, self.errors, emit, self.rows)
         if not _CONTAINERS.isdisjoint(map(type, keys)):
             place, key = next((i, key) for i, key in enumerate(keys) if type(key) in _CONTAINERS)
             problem = f"a {type(key).__name__} can't be a key: return one value, or add columns by map and key by several"

@@ -13,20 +13,22 @@ import numpy as np
 import pyarrow as pa
 
 from ...batch import Batch
-from ...columns import UNKNOWN, Columns
+from ...columns import Columns
 from ...context import Context, Emit
 from ...functions.error_policy import ErrorPolicy, OnError, Refused, function_name
 from ...functions.retries import ONCE, Retries
 from ...functions.rows_encoder import RowsEncoder
 from ...functions.running_call import RunningCall
-from ..function import FunctionInstance, FunctionOperator
+from ...typed_rows.objects import objects_of
+from ...typed_rows.row_type import RowType
+from ..function import FunctionInstance, FunctionOperator, declared_columns
 
 
 @dataclass(frozen=True, eq=False)
 class MapAsync(FunctionOperator):
     """An operator that awaits `function(row)`, for up to `concurrency` rows at a time. `timeout` in seconds.
 
-    Unless `ordered`, rows are emitted as their calls end.
+    Unless `ordered`, rows are emitted as their calls end. `rows`, `results`: the classes of its argument and its result.
     """
 
     function: Callable[[dict[str, Any]], Awaitable[Any]]
@@ -36,9 +38,11 @@ class MapAsync(FunctionOperator):
     schema: pa.Schema | None = None
     on_error: OnError = "stop"
     retries: Retries = ONCE
+    rows: RowType | None = None
+    results: RowType | None = None
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
-        return UNKNOWN if self.schema is None else Columns.of(self.schema)
+        return declared_columns(self.schema, self.results)
 
     def open(self, context: Context) -> MapAsyncInstance:
         return MapAsyncInstance(self, context)
@@ -54,9 +58,10 @@ class MapAsyncInstance(FunctionInstance):
         from ...functions.event_loop import EventLoop  # asyncio takes as long to load as all operators together
 
         super().__init__(context)
+        self._rows = operator.rows
         self._ordered = operator.ordered
         self.errors = ErrorPolicy(context.name, operator.on_error)
-        self.encoder = RowsEncoder(context.name, operator.schema, function=function_name(operator.function))
+        self.encoder = RowsEncoder(context.name, operator.schema, results=operator.results, function=function_name(operator.function))
         self._function = operator.function
         self._loop = EventLoop(
             operator.function,
@@ -69,7 +74,7 @@ class MapAsyncInstance(FunctionInstance):
         )
 
     def process(self, batch: Batch, emit: Emit) -> None:
-        outcomes = self._loop.outcomes(batch.to_rows(), stop=self.errors.stops)
+        outcomes = self._loop.outcomes(objects_of(batch, self._rows, self.context.name), stop=self.errors.stops)
         if self._ordered:
             outcomes.sort(key=lambda outcome: outcome.place)
         for outcome in outcomes:

@@ -23,6 +23,7 @@ from ...functions.user_function import call_rows
 from ...needed import Needed
 from ...protocol.elements import MIN_TIME
 from ...time.event_time import EventTime
+from ...typed_rows.row_type import RowType
 from ..function import FunctionInstance, FunctionOperator
 from ..own_time import OwnTime, OwnTimeInstance
 
@@ -33,13 +34,14 @@ _TIME = "time"
 class WithTime(FunctionOperator, OwnTime):
     """An operator that assigns event times. `time`: a column, or `function(row)`; numbers count `unit` since the Unix epoch.
 
-    `max_delay` is in microseconds.
+    `max_delay` is in microseconds. `rows`: the class of the function's argument, None for dicts.
     """
 
     time: str | Callable[[dict[str, Any]], Any]
     unit: str = "ms"
     max_delay: int = 0
     on_error: OnError = "stop"
+    rows: RowType | None = None
 
     def open(self, context: Context) -> WithTimeInstance:
         return WithTimeInstance(self, context)
@@ -57,7 +59,7 @@ class WithTimeInstance(FunctionInstance, OwnTimeInstance):
 
     def __init__(self, operator: WithTime, context: Context) -> None:
         super().__init__(context)
-        self._time, self._max_delay = operator.time, operator.max_delay
+        self._time, self._max_delay, self._rows = operator.time, operator.max_delay, operator.rows
         self.errors = ErrorPolicy(context.name, operator.on_error)
         self._spec = EventTime(operator.time if isinstance(operator.time, str) else _TIME, operator.unit)
         self._encoder = RowsEncoder(
@@ -98,7 +100,7 @@ class WithTimeInstance(FunctionInstance, OwnTimeInstance):
 
     def _called(self, function: Callable[[dict[str, Any]], Any], batch: Batch, emit: Emit) -> tuple[pa.Array, Batch]:
         """Return the function's results for the rows as a column, and the batch without the refused rows."""
-        results, batch = call_rows(function, batch, self.errors, emit)
+        results, batch = call_rows(function, batch, self.errors, emit, self._rows)
         offsets = np.arange(len(results) + 1)
         named = [{_TIME: result} for result in results]
         kept, columns = [np.zeros(0, np.intp)], list[pa.Array]()

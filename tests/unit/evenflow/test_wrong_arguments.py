@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -27,6 +27,12 @@ WRONG: dict[str, Any] = {
     "a function": lambda: None,
     "a table": pa.table({"a": [1]}),
 }
+
+
+class Row(NamedTuple):
+    k: str
+    v: int
+    at: int
 
 
 def rows() -> ef.Stream:
@@ -126,6 +132,7 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
     "flat_map": (lambda *a, **k: rows().flat_map(*a, **k), (lambda row: [row],), {"schema": None, "on_error": "stop"}),
     "filter": (lambda *a, **k: rows().filter(*a, **k), (lambda row: True,), {"on_error": "stop"}),
     "branch": (lambda *a, **k: rows().branch(*a, **k), (lambda row: True,), {"on_error": "stop"}),
+    "typed": (lambda *a, **k: rows().typed(*a, **k), (Row,), {"on_error": "stop"}),
     "map_batches": (lambda *a, **k: rows().map_batches(*a, **k), (lambda batch: batch,), {"format": "arrow", "on_error": "stop"}),
     "map_async": (
         lambda *a, **k: rows().map_async(*a, **k),
