@@ -86,7 +86,8 @@ class Stream(Transformations["Stream[R]", "Stream", "Stream", R]):
         validates and converts each row here, and only here.
 
         `filter`, `branch`, `key_by`, `deduplicate`, `with_time` and `union` keep the class; methods that change columns give dicts again.
-        A function that is annotated to return such a class makes columns of its fields (`map`, `flat_map`, `map_async`).
+        A function that is annotated to return such a class makes columns of its fields (`map`, `flat_map`, `map_async`); the results of
+        `map` and `flat_map` are rows of that class.
 
         >>> from dataclasses import dataclass
         >>> import evenflow as ef

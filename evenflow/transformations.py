@@ -246,7 +246,7 @@ class Transformations(ABC, Generic[T_co, P_co, S_co, R]):
         [{'item': 'a', 'found': 'A'}, {'item': 'b', 'found': 'B'}]
         """
         made = make_map_async(function, concurrency, ordered, timeout, retries, backoff, schema, on_error, self.row_type)
-        return self._then("map_async", made)
+        return self._on(self._add("map_async", made))
 
     def lookup(
         self,

@@ -16,7 +16,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, repeat
+from operator import is_
 from typing import Any
 
 import pyarrow as pa
@@ -114,16 +115,12 @@ class Slot:
 
     def plain(self, values: Sequence[Any]) -> Sequence[Any]:
         """Return values, or None, as those that Arrow knows. Raises UnfitError for a value that isn't allowed."""
-        if None not in set(map(_none, values)):
+        if not any(map(is_, values, repeat(None))):
             return self.kind.plain(values)
         if not self.optional:
             raise UnfitError(f"None, but {self.kind.name} allows none: say `{self.kind.name} | None`")
         given = iter(self.kind.plain([value for value in values if value is not None]))
         return [None if value is None else next(given) for value in values]
-
-
-def _none(value: Any) -> bool | None:
-    return None if value is None else True
 
 
 @dataclass(frozen=True)

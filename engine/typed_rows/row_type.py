@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import attrgetter, itemgetter
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -28,7 +27,7 @@ from ..types.python_values import REFUSALS
 from .field_types import FieldType, OpenType, Slot, UnfitError
 
 Form = Literal["call", "keywords", "dict", "unvalidated"]
-"""How an object is made: a call with its values in order, or by keyword; a dict; a Pydantic model that is not validated again."""
+"""The way in which an object is made: a call with values in order, or by keyword; a dict; a Pydantic model without validation."""
 
 
 @dataclass(frozen=True)
@@ -132,11 +131,10 @@ class RowType(FieldType):
     def columns(self, rows: Sequence[Any]) -> list[Sequence[Any]]:
         """Return the values of each field, as those that Arrow knows. Raises UnfitError for anything but objects of the class."""
         self._check(rows)
-        get = itemgetter if self.form == "dict" else attrgetter
         found = list[Sequence[Any]]()
-        for field in self.fields:
+        for field, values in zip(self.fields, _reader(tuple(self.names), self.form == "dict")(rows), strict=True):
             try:
-                found.append(field.slot.plain(list(map(get(field.name), rows))))
+                found.append(field.slot.plain(values))
             except UnfitError as error:
                 raise UnfitError(f"{self.name}.{field.name}: {error}") from error
         return found
@@ -186,3 +184,11 @@ def _builder(cls: type, names: tuple[str, ...], form: Form) -> Callable[..., lis
     maker = cls.model_construct if form == "unvalidated" else cls  # type: ignore[attr-defined]  # Pydantic's
     builder: Callable[..., list[Any]] = eval(source, {"cls": maker})  # noqa: S307 -- only names of fields go in
     return builder
+
+
+@lru_cache(maxsize=256)
+def _reader(names: tuple[str, ...], dicts: bool) -> Callable[[Sequence[Any]], list[list[Any]]]:
+    """Return a function from objects to the values of each field; it is compiled once, like `_builder`."""
+    lists = ", ".join(f"[row[{name!r}] for row in rows]" if dicts else f"[row.{name} for row in rows]" for name in names)
+    reader: Callable[[Sequence[Any]], list[list[Any]]] = eval(f"lambda rows: [{lists}]")  # noqa: S307 -- only names of fields go in
+    return reader

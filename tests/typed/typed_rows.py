@@ -35,6 +35,10 @@ def priced(bid: Bid) -> Priced:
     return Priced(bid.item, bid.price)
 
 
+async def fetched(bid: Bid) -> Priced:
+    return priced(bid)
+
+
 def halves(bid: Bid) -> Iterator[Bid]:
     yield Bid(bid.item, bid.price / 2)
 
@@ -61,6 +65,7 @@ def right(stream: ef.Stream, sink: ef.Sink) -> None:
     assert_type(bids.map(priced).filter(lambda row: row.euros > 1), ef.Stream[Priced])
     assert_type(bids.map(lambda bid: {"n": bid.price}), ef.Stream)
     assert_type(bids.map(lambda bid: {"item": bid.item, "n": 1}, schema=Counted), ef.Stream[Counted])
+    assert_type(bids.map_async(fetched).typed(Priced), ef.Stream[Priced])
     assert_type(bids.select("item"), ef.Stream)
     keyed = bids.key_by(lambda bid: bid.item)
     assert_type(keyed, ef.KeyedStream[Bid])

@@ -127,7 +127,7 @@ def test_rows_of_a_typed_dict_are_dicts_with_its_keys():
         pytest.param(lambda bids: bids.map(priced), id="map"),
         pytest.param(lambda bids: bids.map(Prices), id="a class in place of a function"),
         pytest.param(lambda bids: bids.map(lambda bid: Priced(bid.item, bid.price), schema=Priced), id="schema"),
-        pytest.param(lambda bids: bids.map_async(fetched), id="map_async"),
+        pytest.param(lambda bids: bids.map_async(fetched).typed(Priced), id="map_async"),
         pytest.param(lambda bids: bids.flat_map(twice).filter(lambda row: row.euros < 2), id="flat_map"),
     ],
 )
