@@ -58,8 +58,8 @@ def joined(query: Translation, left: Relation, join: exp.Join, where: list[exp.E
         right = query.filtered(right, condition)
     pairs = [found for each in conditions if (found := equal_columns(each, left, right)) is not None]
     rest = [each for each in conditions if equal_columns(each, left, right) is None]
-    found = StreamJoin(query, join, alias, how)
-    return found.of(left, right, pairs, rest) if version is None else found.as_of(version, left, right, pairs, rest)
+    of_streams = StreamJoin(query, join, alias, how)
+    return of_streams.of(left, right, pairs, rest) if version is None else of_streams.as_of(version, left, right, pairs, rest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ def worker_answers_for_every_key(patch: Patch) -> None:
 
 
 def new_owner_answers_before_the_state_has_arrived(patch: Patch) -> None:
-    """The old owner still knows what it has given away."""
+    """Keep only the check of what the worker has given away."""
 
     def not_left(self, hashes, newest):
         groups = self._operator.context.key_groups

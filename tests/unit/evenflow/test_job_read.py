@@ -115,7 +115,7 @@ WRONG = [
 ]
 
 
-def test_what_can_not_be_read_is_refused_with_what_to_do():
+def test_other_keys_are_refused_with_advice():
     job = run()
     assert awaited(job, "totals", "JFK", VALUES[0][2])
     assert awaited(job, "days", ("JFK", 2), VALUES[3][2])

@@ -73,7 +73,6 @@ REFUSED = {
     "SELECT t.v FROM t FULL JOIN u ON t.k = u.k AND u.w > 1 AND u.ts = t.ts": "filter that side in its own query",
     "SELECT t.v FROM t JOIN u ON t.k = u.k AND u.ts BETWEEN t.ts + INTERVAL '2' HOUR AND t.ts + INTERVAL '1' HOUR": "no two times fulfil",
     "SELECT t.v FROM t JOIN (SELECT k, COUNT(*) AS n FROM u GROUP BY k) c ON t.k = c.k": "rows that are updated can't be joined",
-    "SELECT t.v FROM t JOIN u FOR SYSTEM_TIME AS OF t.ts AS r ON t.k = r.k": "join_asof of streams does it",
     "SELECT t.v, n.name FROM t JOIN tab AS n ON t.v > 3": "a column of the table equals something of the stream",
     "SELECT t.v, n.name FROM t RIGHT JOIN tab AS n ON t.k = n.k": "a table is joined by INNER or LEFT JOIN",
     "SELECT t.v, n.name FROM t LEFT JOIN tab AS n ON t.k = n.k AND t.v > 3": "takes equal columns only",
@@ -86,7 +85,9 @@ REFUSED = {
     "SELECT v FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k)": "keeps its rows for ever",
     "SELECT v FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.w = 1)": "a join needs a condition that a column of one side equals",
     "SELECT v FROM t WHERE EXISTS (SELECT k FROM u WHERE u.k = t.k GROUP BY k)": "EXISTS takes SELECT ... FROM table WHERE",
-    "SELECT v FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k AND u.ts BETWEEN t.ts AND t.ts + INTERVAL '1' DAY AND u.w < t.v)": "takes equal columns and bounds",
+    (
+        "SELECT v FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k AND u.ts BETWEEN t.ts AND t.ts + INTERVAL '1' DAY AND u.w < t.v)"
+    ): "takes equal columns and bounds",
     "SELECT t.v FROM t JOIN u FOR SYSTEM_TIME AS OF PROCTIME() AS u ON t.k = u.k": "looked up at the event time of the other",
     "SELECT t.v FROM t RIGHT JOIN u FOR SYSTEM_TIME AS OF t.ts AS u ON t.k = u.k": "is of INNER or LEFT JOIN",
     "SELECT v FROM t WHERE v > (SELECT MAX(w) FROM u)": "a query can't stand here",
