@@ -195,7 +195,16 @@ class Transformations(ABC, Generic[T_co, P_co, S_co, R]):
         node = self._add("branch", make_branch(predicate, on_error, self.row_type))
         return self._same(node), self._same(node, OTHERWISE)
 
-    def map_batches(self, function: Callable[[Any], Any], *, format: Format = "arrow", on_error: OnError = "stop") -> P_co:  # noqa: A002 -- named as in Spark and Ray
+    def map_batches(
+        self,
+        function: Callable[[Any], Any],
+        *,
+        format: Format = "arrow",  # noqa: A002 -- named as in Spark and Ray
+        batch_size: int | None = None,
+        timeout: Duration = "50ms",
+        event_time: str | None = None,
+        on_error: OnError = "stop",
+    ) -> P_co:
         """Apply `function(batch) -> batch`, for vectorised work.
 
         `format` is that of the argument: "arrow", a `pyarrow.RecordBatch`; "pandas" and "polars", a DataFrame, in pandas with Arrow's
@@ -204,10 +213,17 @@ class Transformations(ABC, Generic[T_co, P_co, S_co, R]):
 
             prices.map_batches(lambda frame: frame.assign(total=frame["price"] * frame["n"]), format="pandas")
 
+        With `batch_size`, rows wait until there are that many, for a model that is faster with more of them, but no longer than about
+        `timeout`; the last batch before a checkpoint or a move of keys is smaller too. Otherwise a batch has the rows that have come
+        together.
+
+        A stream with event time keeps the number of rows, unless `event_time` names the column of the result with their times: each a
+        timestamp that is no earlier than the first time of the batch.
+
         `on_error`, and a class in place of a function, are as for `map`. A batch for which the function raises is tried again in halves,
         down to the row that is refused.
         """
-        return self._then("map_batches", make_map_batches(function, format, on_error))
+        return self._then("map_batches", make_map_batches(function, format, batch_size, timeout, event_time, on_error))
 
     def map_async(
         self,

@@ -386,6 +386,7 @@ class TaskCore:
         self._go_on()
 
     def _pass_handover(self, handovers: Handovers) -> None:
+        self.chain.settle()
         early = handovers.pass_barrier(self._time.channels, self.watermark)
         for batch in handovers.released():
             self.chain.process(0, batch)
@@ -462,6 +463,7 @@ class TaskCore:
             self._follow()
 
     def _pass_barrier(self, barrier: Barrier) -> None:
+        self.chain.settle()
         self.outputs.broadcast(barrier)
         self.outputs.take(self._out)
         prepared = Prepared(barrier.checkpoint, self.chain.prepare(barrier.checkpoint), self.watermark, own_times=self.chain.own_times)

@@ -2,8 +2,8 @@
 
 Invariant: an operator's batches reach the next ones in the order in which it emitted them, before any watermark that it emitted
 later, and each is processed before the operator continues; but in a long chain every `DEPTH`-th operator takes its batches only
-when the one that emitted them has returned, so that Python's stack holds a chain of any length. Operators behind one with an
-event time of its own see that operator's watermark, and never the task's.
+when the one that emitted them has returned, so that Python's stack holds a chain of any length. Operators behind one with a
+watermark of its own see that operator's watermark, and never the task's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..batch import Batch, NoPythonValueError
-from ..context import Context
+from ..context import Context, Emit
 from ..dropped_records import DroppedRecord, Sample
 from ..errors import RecordError
 from ..functions.error_policy import DEAD_LETTERS
@@ -25,8 +25,9 @@ from ..functions.measures import Measured
 from ..keys.load import KeyLoad
 from ..operators.base import OperatorInstance
 from ..operators.keyed import KeyedInstance
-from ..operators.own_time import OwnTime, OwnTimeInstance
+from ..operators.own_time import OwnTime
 from ..operators.rows.write import WriteInstance
+from ..operators.time_domain import TimeDomain, TimeDomainInstance
 from ..operators.two_inputs import LATE
 from ..plan.task_spec import TaskSpec
 from ..protocol.effects import OperatorProblem, Work, WorkOutcome
@@ -63,7 +64,8 @@ class OperatorChain:
     def __init__(self, spec: TaskSpec, load: KeyLoad, outputs: Outputs, epoch: int = 0) -> None:
         self._spec, self._load, self._outputs, self._epoch = spec, load, outputs, epoch
         self._domains = TimeDomains(spec)
-        self._clocked = [at for at in self._domains.reached if isinstance(own := spec.chain[at].operator, OwnTime) and own.ticks]
+        self._clocked = [at for at in self._domains.reached if isinstance(own := spec.chain[at].operator, TimeDomain) and own.ticks]
+        self._assigning = [at for at in self._domains.reached if isinstance(spec.chain[at].operator, OwnTime)]
         self._background = [at for at, chained in enumerate(spec.chain) if chained.operator.has_background_work]
         self.has_background_work = bool(self._background)
         """True if an operator may have background work."""
@@ -152,6 +154,13 @@ class OperatorChain:
             except OF_VALUES as error:
                 raise self._named(position, error) from error
             self._catch_up()
+            if position in self._domains.reached:
+                self._go_on(position)
+
+    def settle(self) -> None:
+        """Emit the rows that operators hold back: a barrier or a move of keys follows."""
+        for position in self._domains.reached:
+            self._run(position, self._own(position).settle)
 
     def finish(self) -> None:
         """Emit the remaining results: the inputs have ended."""
@@ -167,18 +176,20 @@ class OperatorChain:
     @property
     def own_times(self) -> dict[str, int]:
         """Return the watermark of each operator with an event time of its own, by name."""
-        return {self._spec.chain[position].name: time for position, time in self._domains.reached.items()}
+        return {self._spec.chain[position].name: self._domains.reached[position] for position in self._assigning}
 
     def restore(self, own_times: Mapping[str, int]) -> None:
         """Continue from a checkpoint at these times."""
-        for position in self._domains.reached:
+        for position in self._assigning:
             self._rise(position, own_times.get(self._spec.chain[position].name, MIN_TIME))
 
     def rewind(self, time: int, own_times: Mapping[str, int]) -> dict[int, int]:
         """Continue with records that are no earlier than `time`. Return the new watermark of each domain."""
+        self.settle()
         for position in self._domains.reached:
             self._own(position).rewind()
-            self._domains.reached[position] = own_times.get(self._spec.chain[position].name, MIN_TIME)
+            begins = own_times.get(self._spec.chain[position].name, MIN_TIME) if position in self._assigning else time
+            self._domains.reached[position] = begins
         return {TASK: time, **self._domains.reached}
 
     def tick(self) -> None:
@@ -186,8 +197,7 @@ class OperatorChain:
         if self._outputs.now - self._ticked >= TICK:
             self._ticked = self._outputs.now
             for position in self._clocked:
-                self._own(position).tick()
-                self._go_on(position)
+                self._run(position, self._own(position).tick)
 
     def background_work(self) -> Iterator[Work | OperatorProblem]:
         """Yield the operators' work for other threads, and reports about work that takes too long."""
@@ -208,10 +218,19 @@ class OperatorChain:
             return None
         return OperatorProblem(operator.context.name, operator.work_failed(outcome.error))
 
-    def _own(self, position: int) -> OwnTimeInstance:
+    def _own(self, position: int) -> TimeDomainInstance:
         operator = self.operators[position]
-        assert isinstance(operator, OwnTimeInstance)
+        assert isinstance(operator, TimeDomainInstance)
         return operator
+
+    def _run(self, position: int, step: Callable[[Emit], None]) -> None:
+        """Take a step of an operator with a watermark of its own, and pass on what it emits, then its watermark."""
+        try:
+            step(self._emitters[position])
+        except OF_VALUES as error:
+            raise self._named(position, error) from error
+        self._catch_up()
+        self._go_on(position)
 
     def _go_on(self, position: int) -> None:
         self._rise(position, self._own(position).watermark)

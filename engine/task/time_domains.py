@@ -1,15 +1,15 @@
-"""The event-time domains of a task: that of the task, and one for each operator with an event time of its own.
+"""The event-time domains of a task: that of the task, and one for each operator with a watermark of its own.
 
-An operator that assigns event time begins a domain: all operators and exchanges behind it in the chain, up to the next such
-operator. Invariant: the watermark of a domain rises, and reaches `MAX_TIME` when the operator that begins it has emitted its last
-row.
+An operator that assigns event time, or that holds rows back, begins a domain: all operators and exchanges behind it in the chain,
+up to the next such operator. Invariant: the watermark of a domain rises, and reaches `MAX_TIME` when the operator that begins it has
+emitted its last row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..operators.own_time import OwnTime
+from ..operators.time_domain import TimeDomain
 from ..plan.task_spec import TaskSpec
 from ..protocol.elements import MIN_TIME
 
@@ -21,7 +21,7 @@ class TimeDomains:
     """The domains of a task. `reached`: the watermark of each but the task's, by the position of its operator."""
 
     def __init__(self, spec: TaskSpec) -> None:
-        self._begins = [isinstance(chained.operator, OwnTime) for chained in spec.chain]
+        self._begins = [isinstance(chained.operator, TimeDomain) for chained in spec.chain]
         self._of: list[int] = []
         for chained in spec.chain:
             self._of.append(self.behind(chained.inputs[0][0]) if chained.inputs else TASK)

@@ -26,6 +26,7 @@ from ..engine.operators.rows.key_by import KeyBy
 from ..engine.operators.rows.map import Map
 from ..engine.operators.rows.map_async import MapAsync
 from ..engine.operators.rows.map_batches import MapBatches
+from ..engine.operators.rows.map_gathered import MapGathered
 from ..engine.operators.rows.project import Project
 from ..engine.operators.rows.typed import Typed
 from ..engine.operators.rows.with_time import WithTime
@@ -69,10 +70,18 @@ def make_branch(predicate: Any, on_error: str, rows: RowType | None = None) -> B
     return Branch(_predicate(predicate, "branch"), check_on_error(on_error, "branch"), rows)
 
 
-def make_map_batches(function: Any, chosen: Any, on_error: str) -> MapBatches:
-    """Make `map_batches`. Raises FlowError for anything but a function of a batch, and for a wrong format or error policy."""
+def make_map_batches(function: Any, chosen: Any, size: Any, timeout: Duration, event_time: Any, on_error: str) -> MapBatches:
+    """Make `map_batches`. Raises FlowError for anything but a function of a batch, and for wrong settings."""
     checked = check_function(function, "map_batches", "batch", classes=True)
-    return MapBatches(checked, check_on_error(on_error, "map_batches"), check_format(chosen, "map_batches"))
+    if event_time is not None and (not isinstance(event_time, str) or not event_time):
+        raise FlowError(f'map_batches(event_time={event_time!r:.200}): expected the name of a column, for example event_time="ts"')
+    longest = microseconds(timeout, "map_batches(timeout=...)")
+    policy, given_as = check_on_error(on_error, "map_batches"), check_format(chosen, "map_batches")
+    if size is None:
+        return MapBatches(checked, policy, given_as, event_time)
+    if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+        raise FlowError(f"map_batches(batch_size={size!r:.200}): expected a whole number of at least 1; without it rows don't wait")
+    return MapGathered(checked, policy, given_as, event_time, size, longest)
 
 
 def make_map_async(

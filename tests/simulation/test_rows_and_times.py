@@ -26,7 +26,7 @@ SEEDS = 1
 """Seeds for each flow and kind of accident, and per test."""
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
 FLOWS = (*flows_rows.FLOWS, *flows_times.FLOWS)
-IN_ORDER = {flows_rows.awaited_rows, flows_rows.first_rows, flows_times.times_behind_an_exchange}
+IN_ORDER = {flows_rows.awaited_rows, flows_rows.gathered_rows, flows_rows.first_rows, flows_times.times_behind_an_exchange}
 """Flows that rely on the order of a source's records: a split that moves to another source worker arrives by another channel."""
 
 

@@ -44,9 +44,9 @@ class WithArrivalTimeInstance(OwnTimeInstance):
     def watermark(self) -> int:
         return self._reached
 
-    def tick(self) -> None:
+    def tick(self, emit: Emit) -> None:
         self._reached = max(self._reached, self.context.now())
 
     def process(self, batch: Batch, emit: Emit) -> None:
-        self.tick()
+        self.tick(emit)
         emit(Batch(batch.rows, np.full(batch.num_rows, self._reached, np.int64)))

@@ -216,7 +216,10 @@ def _(operator: MapBatches, inputs: Sequence[Records]) -> Records:
     if operator.on_error != "stop":
         return by_row(operator, stream.items, lambda row: _columns(function, Records([Record(row, None)], stream.schema)).to_pylist(), None)
     table = _columns(function, stream)
-    times = [r.time for r in stream.items] if table.num_rows == len(stream.items) else [None] * table.num_rows
+    if operator.time is not None:
+        times: list[int | None] = table[operator.time].cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist()
+    else:
+        times = [r.time for r in stream.items] if table.num_rows == len(stream.items) else [None] * table.num_rows
     return Records([Record(row, time) for row, time in zip(table.to_pylist(), times, strict=True)], table.schema)
 
 

@@ -11,6 +11,7 @@ from evenflow.engine.batch import Batch
 from evenflow.engine.keyed_state.kinds.join_rows import JoinRows
 from evenflow.engine.operators.aggregation.aggregate_windows import AggregateWindowsInstance
 from evenflow.engine.operators.processing.process import ProcessInstance
+from evenflow.engine.operators.rows.map_gathered import MapGatheredInstance
 from evenflow.engine.protocol.elements import Marker, Watermark
 from evenflow.engine.protocol.restored_keys import RestoredKeys
 from evenflow.engine.protocol.routing import Move
@@ -24,6 +25,31 @@ from evenflow.engine.task.task_checkpoints import TaskCheckpoints
 from evenflow.engine.task.task_event_time import TaskEventTime
 
 Patch = pytest.MonkeyPatch
+
+
+def watermark_overtakes_rows_that_wait_for_a_full_batch(patch: Patch) -> None:
+    patch.setattr(MapGatheredInstance, "watermark", property(lambda self: self._input_watermark))
+
+
+def barrier_overtakes_rows_that_wait_for_a_full_batch(patch: Patch) -> None:
+    _do_not_settle_in(patch, "_pass_barrier")
+
+
+def keys_move_before_their_rows_that_wait_for_a_full_batch(patch: Patch) -> None:
+    _do_not_settle_in(patch, "_pass_handover")
+
+
+def _do_not_settle_in(patch: Patch, step: str) -> None:
+    take = getattr(TaskCore, step)
+
+    def without_settling(self: Any, *given: Any) -> None:
+        settle, self.chain.settle = self.chain.settle, lambda: None
+        try:
+            take(self, *given)
+        finally:
+            self.chain.settle = settle
+
+    patch.setattr(TaskCore, step, without_settling)
 
 
 def marker_is_not_sent_to_one_worker(patch: Patch) -> None:

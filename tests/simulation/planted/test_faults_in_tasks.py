@@ -5,6 +5,7 @@ from __future__ import annotations
 import faults_in_tasks as faults
 import flows
 import flows_joins
+import flows_rows
 import pytest
 from judging import every_row_is_counted_once_or_late_once, windows_with_late_rows
 from planting import Runs, assert_found
@@ -48,6 +49,9 @@ PLANTED = [
     (faults.rows_from_before_the_markers_wait_for_dealt_rows, Runs(flows_joins.join_inner, 100, SPLITS)),
     (faults.copied_rows_are_given_back_too, Runs(flows_joins.join_inner, 100, SPLITS)),
     (faults.copied_rows_of_all_workers_are_restored, Runs(flows_joins.join_inner, 100, SPLITS_AND_CRASHES, save_state=True)),
+    (faults.watermark_overtakes_rows_that_wait_for_a_full_batch, Runs(flows_rows.gathered_rows, 100)),
+    (faults.barrier_overtakes_rows_that_wait_for_a_full_batch, Runs(flows_rows.gathered_rows, 100, CRASHES, save_state=True)),
+    (faults.keys_move_before_their_rows_that_wait_for_a_full_batch, Runs(flows_rows.gathered_rows, 300, MOVES)),
     (faults.timer_fires_twice, Runs(flows.timers_of_a_key, 100)),
     (faults.late_row_is_counted_twice, Runs(windows_with_late_rows, 100, judge=every_row_is_counted_once_or_late_once)),
 ]

@@ -6,7 +6,9 @@ import asyncio
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from disordered import source
 
 import evenflow as ef
@@ -85,6 +87,23 @@ def awaited_rows() -> ef.Dataflow:
     return flow
 
 
+def gathered_rows() -> ef.Dataflow:
+    """Gather rows for one call behind keyed state, whose keys move; the function drops and repeats rows with event time."""
+
+    def repeated(batch: pa.RecordBatch) -> pa.RecordBatch:
+        times = pc.multiply(batch["ts"], 1000).cast(pa.timestamp("us"))
+        places = np.repeat(np.arange(batch.num_rows), batch["seq"].to_numpy() % 3)
+        return batch.append_column("at", times).take(pa.array(places))
+
+    flow = ef.Dataflow("gathered")
+    lanes = flow.read(source()).key_by("lane").stateful_map(in_order("seq", lanes=12))
+    gathered = lanes.map_batches(lambda batch: batch, batch_size=4, timeout="400ms")
+    gathered.key_by("lane").stateful_map(in_order("seq", lanes=12)).write(ef.to_list([], name="ordered"))
+    windows = gathered.map_batches(repeated, batch_size=3, timeout="1s", event_time="at").key_by("key").window(ef.tumbling("1s"))
+    windows.aggregate(n=ef.count(), total=ef.sum("price")).write(ef.to_list([], name="windows"))
+    return flow
+
+
 NAMES = pa.table({
     "key": ["a", "b", "b", None, "z"], "half": [True, True, False, True, None], "value": [1.5, 2.5, 3.5, 4.5, 5.5],
     "name": pa.array(["ann", "bob", "bea", "nil", "zoe"]).dictionary_encode(),
@@ -128,4 +147,4 @@ def computed_columns() -> ef.Dataflow:
     return flow
 
 
-FLOWS = (awaited_rows, rows_with_names, first_rows, rows_of_keyed_streams, branches_of_branches, computed_columns)
+FLOWS = (awaited_rows, rows_with_names, first_rows, rows_of_keyed_streams, branches_of_branches, computed_columns, gathered_rows)

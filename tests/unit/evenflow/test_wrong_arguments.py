@@ -133,7 +133,11 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
     "filter": (lambda *a, **k: rows().filter(*a, **k), (lambda row: True,), {"on_error": "stop"}),
     "branch": (lambda *a, **k: rows().branch(*a, **k), (lambda row: True,), {"on_error": "stop"}),
     "typed": (lambda *a, **k: rows().typed(*a, **k), (Row,), {"on_error": "stop"}),
-    "map_batches": (lambda *a, **k: rows().map_batches(*a, **k), (lambda batch: batch,), {"format": "arrow", "on_error": "stop"}),
+    "map_batches": (
+        lambda *a, **k: rows().map_batches(*a, **k),
+        (lambda batch: batch,),
+        {"format": "arrow", "batch_size": 1, "timeout": "1s", "event_time": None, "on_error": "stop"},
+    ),
     "map_async": (
         lambda *a, **k: rows().map_async(*a, **k),
         (NothingOfTwo.on_left,),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +116,10 @@ def test_metrics_have_the_lag_of_each_partition(bootstrap):
         until(lambda: len(rows) == 10)
         until(lambda: [split.idle for figures in job.metrics() for split in figures.splits] == [True, True])
         splits = job.metrics()[0].splits
-        assert [(split.split, split.lag, split.newest) for split in splits] == [("0", 0, 7_009_000), ("1", 0, None)]
+        assert [(split.split, split.lag, split.newest) for split in splits] == [
+            ("0", 0, datetime.fromtimestamp(7.009, UTC)),
+            ("1", 0, None),
+        ]
         assert [split.position for split in splits] == [10, 0]
         assert "0 records behind" in str(job.metrics())
 

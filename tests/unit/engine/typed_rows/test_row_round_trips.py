@@ -124,7 +124,7 @@ def columns_back(rows: list[Any], cls: type) -> list[Any] | None:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=600)
+@settings(deadline=None, max_examples=150)
 @given(st.data(), st.sampled_from(FORMS))
 def test_rows_of_random_classes_come_back_equal_or_are_refused(data, form):
     kinds = data.draw(st.lists(annotations(), min_size=1, max_size=4))
@@ -140,7 +140,7 @@ def test_rows_of_random_classes_come_back_equal_or_are_refused(data, form):
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(st.sampled_from(LEAVES), FOREIGN)
 def test_a_value_of_another_type_is_refused_or_equal(leaf, foreign):
     cls = make_class("dataclass", {"a": leaf[0]})
