@@ -7,16 +7,18 @@ An instance keeps no state itself: before every call the operator binds it to th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Any, Generic
+from typing import Any, Generic, Literal, get_args
 
 from typing_extensions import TypeVar
 
+from ..errors import FlowError
 from ..keyed_state.kinds.key_record import KeyRecord
 from ..keyed_state.kinds.timers import Timers
-from ..protocol.elements import MAX_TIME, MIN_TIME
+from ..protocol.elements import MIN_TIME
 from ..time.datetimes import as_datetime, as_microseconds
+from ..time.duration import Duration, microseconds
 from ..time.event_time import EARLIEST, LATEST
 from .declared_states import KeyState
 from .measures import FunctionContext
@@ -25,19 +27,28 @@ R = TypeVar("R", default=dict[str, Any])
 """The rows of the stream: dicts, or objects of its class."""
 
 
+TimeDomain = Literal["event", "processing"]
+"""The clock of a timer: event time, or processing time, which is the clock of the worker."""
+
+
 class KeyContext:
-    """The context of a call: event time, watermark, and the current key's timers."""
+    """The context of a call: event time, watermark, the worker's clock, and the current key's timers."""
 
-    __slots__ = ("_key", "_record", "_time", "_timers", "_watermark")
+    __slots__ = ("_domain", "_ended", "_key", "_now", "_processing_timers", "_record", "_time", "_timers", "_watermark")
 
-    def __init__(self, timers: Timers) -> None:
-        self._timers = timers
+    def __init__(self, timers: Timers, processing_timers: Timers, now: Callable[[], int]) -> None:
+        self._timers, self._processing_timers, self._now = timers, processing_timers, now
         self._time: int | None = None
         self._watermark = MIN_TIME
+        self._ended = False
+        self._domain: TimeDomain | None = None
 
     @property
     def time(self) -> datetime:
-        """The event time of the row, or the timer's, in UTC. Raises ValueError without event time."""
+        """The event time of the row, or the timer's, in UTC. Raises ValueError without event time.
+
+        For a processing-time timer it is the event time of the call that set the timer, or the watermark if that is later.
+        """
         if self._time is None:
             raise ValueError("context.time needs event time: give the source event_time=")
         return as_datetime(self._time)
@@ -52,9 +63,22 @@ class KeyContext:
         return None if self._watermark == MIN_TIME else as_datetime(self._watermark)
 
     @property
+    def now(self) -> datetime:
+        """The processing time: the worker's clock, in UTC, when it began with this batch of rows or with the timers that are due.
+
+        It never goes back in a worker, and clocks of several machines differ. Results that depend on it differ from run to run.
+        """
+        return as_datetime(self._now())
+
+    @property
+    def time_domain(self) -> TimeDomain | None:
+        """`"event"` or `"processing"` in `on_timer`: the kind of timer that fires, set by `timer` or `timer_after`; None for a row."""
+        return self._domain
+
+    @property
     def ended(self) -> bool:
         """True if the stream has ended. Timers set now still fire, so a timer that sets itself again must check this."""
-        return self._watermark == MAX_TIME
+        return self._ended
 
     def timer(self, at: datetime) -> None:
         """Schedule a call to `on_timer` for this key, when the watermark passes `at`, or at the end; `at` without a zone is UTC.
@@ -69,17 +93,46 @@ class KeyContext:
             self._record.timers.add(time)
             self._timers.add(time, self._key)
 
-    def cancel(self, at: datetime) -> None:
-        """Cancel the timer of this key at `at`, if there is one."""
-        self._record.timers.discard(_checked(at))
+    def timer_after(self, delay: Duration) -> datetime:
+        """Schedule a call to `on_timer` for this key when the worker's clock has reached `now` plus `delay`; return that time.
 
-    def bind(self, key: Any, record: KeyRecord, time: int | None) -> None:
-        """Bind the context to a key's record. Called before each call of the function."""
-        self._key, self._record, self._time = key, record, time
+        Works without event time, and fires on a stream that is quiet. At the end of the stream all remaining timers fire, earlier than
+        planned. The timer is part of checkpoints and moves with its key: after a recovery it fires at once if it was due meanwhile.
+        Calls in one batch with the same delay have the same time, and set one timer. Raises FlowError for a `delay` that is not
+        longer than zero.
+        """
+        wait = microseconds(delay, "timer_after: delay")
+        if wait == 0:
+            raise FlowError(f"timer_after({delay!r}): the delay must be longer than zero")
+        at = self._now() + wait
+        if at > LATEST:
+            raise FlowError(f"timer_after({delay!r}): the timer would fire after the year 9999")
+        if at not in self._record.processing_timers:
+            self._record.processing_timers[at] = self._time
+            self._processing_timers.add(at, self._key)
+        return as_datetime(at)
+
+    def cancel(self, at: datetime, *, time_domain: TimeDomain = "event") -> None:
+        """Cancel the timer of this key at `at`, if there is one; `time_domain="processing"` for a time that `timer_after` returned."""
+        time = _checked(at)
+        if time_domain == "event":
+            self._record.timers.discard(time)
+        elif time_domain == "processing":
+            self._record.processing_timers.pop(time, None)
+        else:
+            raise FlowError(f"cancel(time_domain={time_domain!r:.200}): expected {' or '.join(map(repr, get_args(TimeDomain)))}")
+
+    def bind(self, key: Any, record: KeyRecord, time: int | None, domain: TimeDomain | None = None) -> None:
+        """Bind the context to a key's record. Called before each call of the function; `domain`: that of a timer that fires."""
+        self._key, self._record, self._time, self._domain = key, record, time, domain
 
     def advance(self, watermark: int) -> None:
         """Take a new watermark, in microseconds. Called before each call of the function."""
         self._watermark = watermark
+
+    def end(self) -> None:
+        """Note that the stream has ended."""
+        self._ended = True
 
 
 class TimedFunction(ABC):
@@ -89,9 +142,9 @@ class TimedFunction(ABC):
     """The record of the current key, and the event time: the states read and write these."""
 
     def on_timer(self, key: Any, time: datetime, context: KeyContext) -> Iterable[Any] | None:
-        """Yield rows when the watermark passes a timer's `time`.
+        """Yield rows when the watermark passes the `time` of an event-time timer, or the clock reaches that of a processing-time timer.
 
-        Timers fire by time, then in the order in which they were set.
+        `context.time_domain` tells which of the two fires. The timers of each fire by time, then in the order in which they were set.
         """
         raise NotImplementedError(f"{type(self).__name__} sets timers: it must define on_timer(self, key, time, context)")
 

@@ -44,6 +44,9 @@ class Operator(ABC):
         """True if its instances have work for other threads (`OperatorInstance.background_work`)."""
         return False
 
+    ticks: ClassVar[bool] = False
+    """True if its instances count by the clock (`OperatorInstance.tick`)."""
+
     stays_with_input: ClassVar[bool] = False
     """True if it always runs in the workers of the operator before it."""
 
@@ -141,6 +144,11 @@ class OperatorInstance(ABC):
 
     def finish(self, emit: Emit) -> None:
         """Emit the remaining results. Called at the end of the input, after `advance(MAX_TIME)`."""
+
+    def tick(self, emit: Emit) -> None:
+        """Note the time by `Context.now`, and emit what is due by it. Called now and then between two batches, also without input,
+        if the operator `ticks`.
+        """
 
     def background_work(self) -> Callable[[], Any] | None:
         """Return work for another thread, if there is any. Called after every event if the operator `has_background_work`.

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from ..columns import Columns
 from ..context import Context
 from ..updates import Updates
-from .time_domain import TimeDomain, TimeDomainInstance
+from .own_watermark import OwnWatermark, OwnWatermarkInstance
 
 
-class OwnTime(TimeDomain):
-    """An operator that changes event times."""
+class OwnTime(OwnWatermark):
+    """An operator that changes event times. If it `ticks`, they advance without rows."""
 
     def known_columns(self, inputs: Sequence[Columns]) -> Columns:
         return inputs[0]
@@ -28,5 +28,5 @@ class OwnTime(TimeDomain):
         """Create an instance, as for every operator."""
 
 
-class OwnTimeInstance(TimeDomainInstance):
+class OwnTimeInstance(OwnWatermarkInstance):
     """An instance that assigns event times."""

@@ -26,8 +26,8 @@ from ..keys.load import KeyLoad
 from ..operators.base import OperatorInstance
 from ..operators.keyed import KeyedInstance
 from ..operators.own_time import OwnTime
+from ..operators.own_watermark import OwnWatermarkInstance
 from ..operators.rows.write import WriteInstance
-from ..operators.time_domain import TimeDomain, TimeDomainInstance
 from ..operators.two_inputs import LATE
 from ..plan.task_spec import TaskSpec
 from ..protocol.effects import OperatorProblem, Work, WorkOutcome
@@ -64,7 +64,7 @@ class OperatorChain:
     def __init__(self, spec: TaskSpec, load: KeyLoad, outputs: Outputs, epoch: int = 0) -> None:
         self._spec, self._load, self._outputs, self._epoch = spec, load, outputs, epoch
         self._domains = TimeDomains(spec)
-        self._clocked = [at for at in self._domains.reached if isinstance(own := spec.chain[at].operator, TimeDomain) and own.ticks]
+        self._clocked = [at for at, chained in enumerate(spec.chain) if chained.operator.ticks]
         self._assigning = [at for at in self._domains.reached if isinstance(spec.chain[at].operator, OwnTime)]
         self._background = [at for at, chained in enumerate(spec.chain) if chained.operator.has_background_work]
         self.has_background_work = bool(self._background)
@@ -192,12 +192,17 @@ class OperatorChain:
             self._domains.reached[position] = begins
         return {TASK: time, **self._domains.reached}
 
+    @property
+    def next_tick(self) -> float | None:
+        """Return the time, by the task's clock, from which `tick` tells the operators the time; None if none counts by the clock."""
+        return self._ticked + TICK if self._clocked else None
+
     def tick(self) -> None:
-        """Advance operators that count by the clock, no more often than every `TICK` seconds."""
+        """Tell operators that count by the clock the time, no more often than every `TICK` seconds."""
         if self._outputs.now - self._ticked >= TICK:
             self._ticked = self._outputs.now
             for position in self._clocked:
-                self._run(position, self._own(position).tick)
+                self._run(position, self.operators[position].tick)
 
     def background_work(self) -> Iterator[Work | OperatorProblem]:
         """Yield the operators' work for other threads, and reports about work that takes too long."""
@@ -218,19 +223,20 @@ class OperatorChain:
             return None
         return OperatorProblem(operator.context.name, operator.work_failed(outcome.error))
 
-    def _own(self, position: int) -> TimeDomainInstance:
+    def _own(self, position: int) -> OwnWatermarkInstance:
         operator = self.operators[position]
-        assert isinstance(operator, TimeDomainInstance)
+        assert isinstance(operator, OwnWatermarkInstance)
         return operator
 
     def _run(self, position: int, step: Callable[[Emit], None]) -> None:
-        """Take a step of an operator with a watermark of its own, and pass on what it emits, then its watermark."""
+        """Take a step of an operator, and pass on what it emits, then its watermark if it has one of its own."""
         try:
             step(self._emitters[position])
         except OF_VALUES as error:
             raise self._named(position, error) from error
         self._catch_up()
-        self._go_on(position)
+        if position in self._domains.reached:
+            self._go_on(position)
 
     def _go_on(self, position: int) -> None:
         self._rise(position, self._own(position).watermark)

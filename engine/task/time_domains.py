@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..operators.time_domain import TimeDomain
+from ..operators.own_watermark import OwnWatermark
 from ..plan.task_spec import TaskSpec
 from ..protocol.elements import MIN_TIME
 
@@ -21,7 +21,7 @@ class TimeDomains:
     """The domains of a task. `reached`: the watermark of each but the task's, by the position of its operator."""
 
     def __init__(self, spec: TaskSpec) -> None:
-        self._begins = [isinstance(chained.operator, TimeDomain) for chained in spec.chain]
+        self._begins = [isinstance(chained.operator, OwnWatermark) for chained in spec.chain]
         self._of: list[int] = []
         for chained in spec.chain:
             self._of.append(self.behind(chained.inputs[0][0]) if chained.inputs else TASK)

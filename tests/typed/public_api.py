@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, assert_type
 
 import pyarrow as pa
@@ -43,6 +43,9 @@ class Sessions(ef.KeyedFunction):
         self.rows += 1
         self.rejected.add(1)
         context.timer(context.time + timedelta(minutes=1))
+        due: datetime = context.timer_after("10m")
+        if due < context.now or context.time_domain == "processing":
+            context.cancel(due, time_domain="processing")
 
 
 class Answered(ef.CoKeyedFunction):

@@ -27,7 +27,9 @@ class StateRecords(StateObjects):
 
     def __init__(self, context: Context, keys: tuple[str, ...], lives: Mapping[str, int], *, undoable: bool) -> None:
         super().__init__(context, keys, pack_records, unpack_records, undoable=undoable, kind=b"records")
-        self.timers, self.expiries = Timers(), Timers()
+        self.timers, self.processing_timers, self.expiries = Timers(), Timers(), Timers()
+        self.timed = False
+        """True if rows with event time were seen, or timers that such rows have set."""
         self._lives = dict(lives)
         self._expiring: set[Any] = set()
         """The keys in `expiries`."""
@@ -40,6 +42,10 @@ class StateRecords(StateObjects):
             if record is not None:
                 for time in sorted(record.timers):
                     self.timers.add(time, key)
+                for time, set_at in record.processing_timers.items():
+                    self.processing_timers.add(time, key)
+                    self.timed = self.timed or set_at is not None
+                self.timed = self.timed or bool(record.timers)
                 self._note_expiry(key, record)
 
     def users_parts(self, states: Sequence[KeyRecord]) -> Sequence[Any]:
@@ -90,6 +96,9 @@ class StateRecords(StateObjects):
         if self.timers.crowded:
             standing = {key: frozenset(record.timers) for key, record in self._records(self.timers.keys())}
             self.timers.retain(lambda at, key: at in standing.get(key, ()))
+        if self.processing_timers.crowded:
+            set_now = {key: frozenset(record.processing_timers) for key, record in self._records(self.processing_timers.keys())}
+            self.processing_timers.retain(lambda at, key: at in set_now.get(key, ()))
         if self.expiries.crowded:
             there = {key for key, record in self._records(self.expiries.keys()) if record.written}
             self.expiries.retain(lambda _, key: key in there)

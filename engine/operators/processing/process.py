@@ -18,7 +18,7 @@ from ...context import Context, Emit
 from ...errors import RecordError
 from ...functions.error_policy import ErrorPolicy, OnError, Refused
 from ...functions.function_class import close_object, open_object
-from ...functions.keyed_function import KeyContext, TimedFunction
+from ...functions.keyed_function import KeyContext, TimedFunction, TimeDomain
 from ...functions.rows_encoder import RowsEncoder
 from ...keyed_state.kinds.key_record import KeyRecord
 from ...keyed_state.kinds.records import AT_ONCE, StateRecords
@@ -43,7 +43,8 @@ class Process(FunctionOperator, KeyedOperator):
     """An operator that calls a `KeyedFunction`: rows in arrival order, timers by their time.
 
     `rows`: the class of the rows that `on_row` gets, None for dicts. Rows from `on_row` have the input row's event time, rows
-    from `on_timer` the timer's.
+    from `on_timer` the timer's; those of a processing-time timer that of the call that set it. Processing-time timers that are due
+    fire before the next batch.
     """
 
     keys: tuple[str, ...]
@@ -52,6 +53,7 @@ class Process(FunctionOperator, KeyedOperator):
     on_error: OnError = "stop"
     rows: RowType | None = None
 
+    ticks = True
     takes_updates = True
     readable: ClassVar[bool] = True
 
@@ -82,7 +84,7 @@ class ProcessInstance(StatefulInstance):
         state = StateRecords(context, operator.keys, self.function.lives(), undoable=not self.errors.stops)
         super().__init__(context, operator.keys, state)
         self.watermark = MIN_TIME
-        self._context = KeyContext(self.state.timers)
+        self._context = KeyContext(self.state.timers, self.state.processing_timers, context.now)
         self._results: list[Any] = []
         self._times: list[int | None] = []
         open_object(self.function, self.function_context())
@@ -100,6 +102,11 @@ class ProcessInstance(StatefulInstance):
     def method_for(self, batch: Batch) -> str:
         """Return the function's method for the rows of a batch."""
         return "on_row"
+
+    def process(self, batch: Batch, emit: Emit) -> None:
+        self.tick(emit)
+        self.state.timed = self.state.timed or batch.times is not None
+        super().process(batch, emit)
 
     def attempt(self, batch: Batch) -> list[Batch]:
         self._results, self._times = [], []
@@ -144,34 +151,62 @@ class ProcessInstance(StatefulInstance):
 
     def advance(self, watermark: int, emit: Emit) -> None:
         self._context.advance(watermark)
-        fired: dict[Any, int] | None = {} if watermark == MAX_TIME else None
-        while keys := self.state.timers.due(watermark, AT_ONCE):
+        if watermark == MAX_TIME and self.state.timed:
+            self._end(emit)
+        else:
+            self._fire_due("event", watermark, emit)
+        self.state.expire(watermark)
+        self.state.forget_void()
+        self.watermark = watermark
+
+    def tick(self, emit: Emit) -> None:
+        if self.state.processing_timers:
+            self._fire_due("processing", self.context.now(), emit)
+            self.state.forget_void()
+
+    def finish(self, emit: Emit) -> None:
+        self._end(emit)  # of a stream without event time, whose watermark may be the last one from the beginning
+
+    def _end(self, emit: Emit) -> None:
+        """Fire all timers: the stream has ended."""
+        self._context.end()
+        fired: dict[Any, int] = {}
+        while self.state.timers or self.state.processing_timers:
+            self._fire_due("event", MAX_TIME, emit, fired)
+            self._fire_due("processing", MAX_TIME, emit, fired)
+
+    def _fire_due(self, domain: TimeDomain, until: int, emit: Emit, fired: dict[Any, int] | None = None) -> None:
+        """Fire the timers of a domain up to `until`. `fired`: how many of each key have fired since the stream ended."""
+        timers = self.state.timers if domain == "event" else self.state.processing_timers
+        while keys := timers.due(until, AT_ONCE):
             states = self.state.read_keys(keys)
             before, forgotten, loaded, leaving = len(states), 0, frozenset(keys), self.state.leaving(keys)
-            while (due := self.state.timers.pop(watermark, loaded)) is not None:
+            while (due := timers.pop(until, loaded)) is not None:
                 if due[1] not in leaving:
-                    forgotten += self._fire(states, *due, emit)
+                    forgotten += self._fire(domain, states, *due, emit)
                 if fired is not None:
                     self._count(fired, due[1])
             self.state.written(len(states) - before + forgotten)
             for results in self._taken():
                 emit(results)
-        self.state.expire(watermark)
-        self.state.forget_void()
-        self.watermark = watermark
 
-    def _bind(self, key: Any, record: KeyRecord, time: int | None) -> None:
+    def _bind(self, key: Any, record: KeyRecord, time: int | None, domain: TimeDomain | None = None) -> None:
         self.function.current = record, time
-        self._context.bind(key, record, time)
+        self._context.bind(key, record, time, domain)
 
-    def _fire(self, states: dict[Any, Any], at: int, key: Any, emit: Emit) -> bool:
+    def _fire(self, domain: TimeDomain, states: dict[Any, Any], at: int, key: Any, emit: Emit) -> bool:
         """Call `on_timer` if the timer is still set. Return True if its key was forgotten."""
         record = states.get(key)
-        if record is None or at not in record.timers:
+        if record is None or at not in (record.timers if domain == "event" else record.processing_timers):
             return False
-        record.timers.discard(at)
-        unfired, time = None if self.errors.stops else self.state.copied(key, record), max(at, self.watermark)
-        self._bind(key, record, at)
+        if domain == "event":
+            record.timers.discard(at)
+            set_at: int | None = at
+        else:
+            set_at = record.processing_timers.pop(at)
+        time = None if set_at is None else max(set_at, self.watermark)
+        unfired = None if self.errors.stops else self.state.copied(key, record)
+        self._bind(key, record, at if domain == "event" else time, domain)
         try:
             self._keep(self.function.on_timer(key, as_datetime(at), self._context), time, "on_timer")
             if first_foreign([record.values]) is not None:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from ...batch import Batch
 from ...context import Context, Emit
 from ...protocol.elements import MIN_TIME
-from ..time_domain import TimeDomain, TimeDomainInstance
+from ..own_watermark import OwnWatermark, OwnWatermarkInstance
 from .map_batches import MapBatches, MapBatchesInstance
 
 
 @dataclass(frozen=True, eq=False)
-class MapGathered(MapBatches, TimeDomain):
+class MapGathered(MapBatches, OwnWatermark):
     """An operator that calls a function with `size` rows, or with those that have come once one has waited `timeout` microseconds."""
 
     size: int = 1
@@ -30,7 +30,7 @@ class MapGathered(MapBatches, TimeDomain):
         return f"{super().describe()}, {self.size} rows at a time"
 
 
-class MapGatheredInstance(MapBatchesInstance, TimeDomainInstance):
+class MapGatheredInstance(MapBatchesInstance, OwnWatermarkInstance):
     """An instance with rows that wait, and the watermark that it had when the first of them came."""
 
     def __init__(self, operator: MapGathered, context: Context) -> None:

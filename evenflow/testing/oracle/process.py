@@ -1,5 +1,6 @@
 """Runs a `KeyedFunction` or a `CoKeyedFunction` row by row in plain Python: a record per key in a dict, and timers found by scanning all.
 
+The clock stands still, so all processing-time timers fire at the end.
 Before each row the watermark is as high as possible: the earliest time of the remaining rows. A function whose results depend on the
 watermark's distance from that agrees with no oracle.
 """
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from ...engine.functions.keyed_function import KeyContext, TimedFunction
+from ...engine.functions.keyed_function import KeyContext, TimedFunction, TimeDomain
 from ...engine.keyed_state.kinds.key_record import KeyRecord
 from ...engine.keyed_state.kinds.timers import Timers
 from ...engine.protocol.elements import MAX_TIME
@@ -36,7 +37,7 @@ def processed(function: TimedFunction, calls: Sequence[Call], refuse: Refuse) ->
     for (method, key, row, time), watermark in zip(calls, _watermarks([call[-1] for call in calls]), strict=True):
         results += plain.fired(watermark)
         results += plain.called(key, row, time, partial(getattr(plain.function, method), key, dict(row)))
-    return [*results, *plain.fired(MAX_TIME)]
+    return [*results, *plain.ended()]
 
 
 class _Plain:
@@ -44,15 +45,17 @@ class _Plain:
 
     def __init__(self, function: TimedFunction, refuse: Refuse) -> None:
         self.function, self._refuse = function, refuse
-        self.context = KeyContext(Timers())
+        self.context = KeyContext(Timers(), Timers(), int)
         self._records: dict[Any, KeyRecord] = {}
 
-    def called(self, key: Any, row: dict[str, Any], time: int | None, call: Callable[[KeyContext], Any]) -> list[Timed]:
+    def called(
+        self, key: Any, row: dict[str, Any], time: int | None, call: Callable[[KeyContext], Any], domain: TimeDomain | None = None
+    ) -> list[Timed]:
         """Return the results of a call for `row`; if it raises, the key's record is unchanged."""
         record = self._records.setdefault(key, KeyRecord())
         before = copy.deepcopy(record)
         self.function.current = record, time
-        self.context.bind(key, record, time)
+        self.context.bind(key, record, time, domain)
         try:
             return [(result, time) for result in call(self.context) or ()]
         except Exception as error:  # noqa: BLE001 -- a user's function may raise anything
@@ -69,7 +72,18 @@ class _Plain:
                 return
             self._records[key].timers.discard(at)
             time = as_datetime(at)
-            yield from self.called(key, {"timer": time}, at, partial(self.function.on_timer, key, time))
+            yield from self.called(key, {"timer": time}, at, partial(self.function.on_timer, key, time), "event")
+
+    def ended(self) -> Iterator[Timed]:
+        """Yield the results of all timers that are left."""
+        self.context.end()
+        yield from self.fired(MAX_TIME)
+        while found := [(key, record) for key, record in self._records.items() if record.processing_timers]:
+            key, record = found[0]
+            at = min(record.processing_timers)
+            set_at, time = record.processing_timers.pop(at), as_datetime(at)
+            yield from self.called(key, {"timer": time}, set_at, partial(self.function.on_timer, key, time), "processing")
+            yield from self.fired(MAX_TIME)
 
 
 def _watermarks(times: Sequence[int | None]) -> list[int]:

@@ -174,18 +174,26 @@ def pass_time(world: World) -> Iterable[Choice]:
     return (known,)
 
 
+def tick(world: World) -> Iterable[Choice]:
+    """Let a worker with operators that count by the clock look at it, as one does that has nothing else to do."""
+    return [once(w, "tick", _tick, w, world, who=TIME)[0] for w in world.workers.values() if w.may_tick(world.now)]
+
+
 ACTIONS: tuple[Action, ...] = (
     start, receive, take_state, give_state, save_state, poll, flush, obey, report, store, deliver, deploy, spawn,
-    copy_savepoint, pass_time,
+    copy_savepoint, pass_time, tick,
 )  # fmt: skip
 """The actions of a job without accidents."""
 
 
-def once(worker: SimulatedWorker, kind: str, run: Callable[..., None], *arguments: Any) -> list[Choice]:
-    """Return the worker's only choice of a kind, the same each time, so that it is not made and weighed in every step."""
+def once(worker: SimulatedWorker, kind: str, run: Callable[..., None], *arguments: Any, who: str | None = None) -> list[Choice]:
+    """Return the worker's only choice of a kind, the same each time, so that it is not made and weighed in every step.
+
+    `who`: the process that it counts for, None for the worker.
+    """
     known: list[Choice] | None = worker.known.get(kind)
     if known is None:
-        known = worker.known[kind] = [Choice(worker.name, kind, run, arguments)]
+        known = worker.known[kind] = [Choice(who or worker.name, kind, run, arguments)]
     return known
 
 
@@ -207,6 +215,11 @@ def _at_once(does: Callable[[float], None], world: World) -> None:
 
 def _receive(worker: SimulatedWorker, channel: Channel, world: World) -> None:
     worker.receive(channel, world.now)
+
+
+def _tick(worker: SimulatedWorker, world: World) -> None:
+    worker.flush(world.now)
+    worker.choices = None
 
 
 def _poll(worker: SimulatedWorker, world: World) -> None:

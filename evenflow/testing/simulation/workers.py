@@ -191,6 +191,11 @@ class SimulatedWorker:
         """True if it is a source that may be polled."""
         return self._interpreter.is_source and self.may_take
 
+    def may_tick(self, now: float) -> bool:
+        """True if operators that count by the clock have not looked at it for a while."""
+        at = self.task.chain.next_tick
+        return at is not None and now >= at and self.started and self.may_take
+
     @property
     def may_save(self) -> bool:
         """True if there is state to save for a checkpoint."""

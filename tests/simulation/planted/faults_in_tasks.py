@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from evenflow.engine.batch import Batch
+from evenflow.engine.keyed_state.kinds import records
 from evenflow.engine.keyed_state.kinds.join_rows import JoinRows
+from evenflow.engine.keyed_state.kinds.records import StateRecords
+from evenflow.engine.keyed_state.kinds.timers import Timers
 from evenflow.engine.operators.aggregation.aggregate_windows import AggregateWindowsInstance
 from evenflow.engine.operators.processing.process import ProcessInstance
 from evenflow.engine.operators.rows.map_gathered import MapGatheredInstance
-from evenflow.engine.protocol.elements import Marker, Watermark
+from evenflow.engine.protocol.elements import MAX_TIME, Marker, Watermark
 from evenflow.engine.protocol.restored_keys import RestoredKeys
 from evenflow.engine.protocol.routing import Move
 from evenflow.engine.task import handover
@@ -247,15 +250,44 @@ def event_time_is_not_restored(patch: Patch) -> None:
 def timer_fires_twice(patch: Patch) -> None:
     fire = ProcessInstance._fire
 
-    def twice(self: Any, states: Any, at: int, key: Any, emit: Any) -> bool:
+    def twice(self: Any, domain: Any, states: Any, at: int, key: Any, emit: Any) -> bool:
         stood = key in states and at in states[key].timers
-        forgotten = fire(self, states, at, key, emit)
+        forgotten = fire(self, domain, states, at, key, emit)
         if stood and key in states:
             states[key].timers.add(at)
-            forgotten += fire(self, states, at, key, emit)
+            forgotten += fire(self, domain, states, at, key, emit)
         return bool(forgotten)
 
     patch.setattr(ProcessInstance, "_fire", twice)
+
+
+def processing_timer_is_lost_in_a_move(patch: Patch) -> None:
+    install = StateRecords.install
+
+    def without_processing_timers(self: Any, chunk: Batch) -> None:
+        before, self.processing_timers = self.processing_timers, Timers()
+        install(self, chunk)
+        self.processing_timers = before
+
+    patch.setattr(StateRecords, "install", without_processing_timers)
+
+
+def processing_timer_is_not_saved(patch: Patch) -> None:
+    unpack = records.unpack_records
+
+    def without_processing_timers(packed: Any) -> Any:
+        return [replace(record, processing_timers={}) for record in unpack(packed)]
+
+    patch.setattr(records, "unpack_records", without_processing_timers)
+
+
+def processing_timer_fires_early(patch: Patch) -> None:
+    fire_due = ProcessInstance._fire_due
+
+    def early(self: Any, domain: Any, until: int, emit: Any, fired: Any = None) -> None:
+        fire_due(self, domain, min(until + 500_000, MAX_TIME) if domain == "processing" else until, emit, fired)
+
+    patch.setattr(ProcessInstance, "_fire_due", early)
 
 
 def late_row_is_counted_twice(patch: Patch) -> None:

@@ -7,6 +7,7 @@ import flows
 import flows_joins
 import flows_rows
 import pytest
+from flows_processing_time import timers_by_the_clock
 from judging import every_row_is_counted_once_or_late_once, windows_with_late_rows
 from planting import Runs, assert_found
 
@@ -53,6 +54,9 @@ PLANTED = [
     (faults.barrier_overtakes_rows_that_wait_for_a_full_batch, Runs(flows_rows.gathered_rows, 100, CRASHES, save_state=True)),
     (faults.keys_move_before_their_rows_that_wait_for_a_full_batch, Runs(flows_rows.gathered_rows, 300, MOVES)),
     (faults.timer_fires_twice, Runs(flows.timers_of_a_key, 100)),
+    (faults.processing_timer_is_lost_in_a_move, Runs(timers_by_the_clock, 100, MOVES)),
+    (faults.processing_timer_is_not_saved, Runs(timers_by_the_clock, 100, MOVES_AND_CRASHES, save_state=True)),
+    (faults.processing_timer_fires_early, Runs(timers_by_the_clock, 100)),
     (faults.late_row_is_counted_twice, Runs(windows_with_late_rows, 100, judge=every_row_is_counted_once_or_late_once)),
 ]
 

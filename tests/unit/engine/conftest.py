@@ -27,7 +27,9 @@ class Driven:
         self.rows: dict[str, list[dict[str, Any]]] = {"out": [], "late": [], "dead_letters": []}
         self.times: dict[str, list[int]] = {"out": [], "late": [], "dead_letters": []}
         self.schemas: list[pa.Schema] = []
-        self.operator: Any = operator.open(Context("step", index, 1 + index, 16, KeyLoad(16), StateSettings() if state is None else state))
+        clock = self._clock = [0]  # the instance must not refer to `self`, or it would never be closed
+        settings = StateSettings() if state is None else state
+        self.operator: Any = operator.open(Context("step", index, 1 + index, 16, KeyLoad(16), settings, lambda: clock[0]))
         weakref.finalize(self, self.operator.close)
 
     def process(self, rows: Any, times: list[int] | None = None) -> list[dict[str, Any]]:
@@ -40,6 +42,19 @@ class Driven:
 
     def advance(self, watermark: int) -> list[dict[str, Any]]:
         return self._new(lambda: self.operator.advance(watermark, self._emit))
+
+    @property
+    def clock(self) -> int:
+        """Microseconds of the worker's clock."""
+        return self._clock[0]
+
+    @clock.setter
+    def clock(self, now: int) -> None:
+        self._clock[0] = now
+
+    def tick(self, clock: int) -> list[dict[str, Any]]:
+        self.clock = clock
+        return self._new(lambda: self.operator.tick(self._emit))
 
     def finish(self) -> list[dict[str, Any]]:
         return self._new(lambda: self.operator.finish(self._emit))

@@ -30,16 +30,16 @@ def test_datetimes_with_a_zone_are_converted_and_those_without_are_utc():
 
 
 def test_watermark_is_none_before_the_first_and_the_last_time_at_the_end():
-    context = KeyContext(Timers())
+    context = KeyContext(Timers(), Timers(), int)
     assert context.watermark is None
     context.advance(1)
     assert context.watermark == as_datetime(1)
     context.advance(MAX_TIME)
-    assert (context.watermark, context.ended) == (LAST, True)
+    assert context.watermark == LAST
 
 
 def test_time_of_a_row_without_event_time_is_refused_with_what_to_do():
-    context = KeyContext(Timers())
+    context = KeyContext(Timers(), Timers(), int)
     context.bind("a", KeyRecord(), None)
     with pytest.raises(ValueError, match=r"context\.time needs event time: give the source event_time="):
         _ = context.time

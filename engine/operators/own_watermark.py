@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
 
 from ..context import Context, Emit
 from .base import Operator, OperatorInstance
 
 
-class TimeDomain(Operator):
-    """An operator with a watermark of its own. `ticks`: time matters to it without rows."""
-
-    ticks: ClassVar[bool] = False
+class OwnWatermark(Operator):
+    """An operator with a watermark of its own."""
 
     @abstractmethod
-    def open(self, context: Context) -> TimeDomainInstance:
+    def open(self, context: Context) -> OwnWatermarkInstance:
         """Create an instance, as for every operator."""
 
 
-class TimeDomainInstance(OperatorInstance):
+class OwnWatermarkInstance(OperatorInstance):
     """An instance with a `watermark`, which the task passes on to the operators and exchanges behind it after each event."""
 
     @property
@@ -32,9 +29,6 @@ class TimeDomainInstance(OperatorInstance):
 
     def rewind(self) -> None:
         """Reset the watermark: the source continues at another position, whose rows may be earlier."""
-
-    def tick(self, emit: Emit) -> None:
-        """Note that time has passed without a row."""
 
     def settle(self, emit: Emit) -> None:
         """Emit the rows that are held back: a barrier or a move of keys follows, which must not overtake them."""
