@@ -489,3 +489,31 @@ def test_states_of_every_type_come_back_as_they_were_from_a_savepoint(backend, t
     restored(build, url, tmp_path, backend)
     assert [[type(value) for value in state] for state in found[:1]] == [[type(value) for value in STORED]]
     assert found[0] == STORED
+
+
+class Patience(ef.KeyedFunction):
+    """A function that answers a row when the worker's clock has advanced."""
+
+    def on_row(self, key, row, context):
+        context.timer_after("30ms")
+
+    def on_timer(self, key, time, context):
+        yield {"k": key, "waited": context.now >= time, "ended": context.ended}
+
+
+def test_timer_by_the_clock_fires_on_a_quiet_stream_without_event_time():
+    answered, rows = threading.Event(), []
+
+    def one_row_until_it_is_answered(_partition, _position):
+        yield {"k": "a"}, 1
+        while not answered.is_set():
+            yield None
+
+    def take(row):
+        rows.append(row)
+        answered.set()
+
+    flow = ef.Dataflow("quiet")
+    flow.read(ef.from_generator(one_row_until_it_is_answered, poll_every="5ms")).key_by("k").process(Patience()).write(ef.to_callback(take))
+    flow.run(runtime="local").wait("60s")
+    assert rows == [{"k": "a", "waited": True, "ended": False}]
