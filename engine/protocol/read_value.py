@@ -1,4 +1,4 @@
-"""The value that a read of keyed state gives, as bytes: no process on its way needs the user's modules, and nothing is unpickled.
+"""A key to read from the state of a worker, and its value as bytes: no process on its way needs the user's modules, and nothing is unpickled.
 
 >>> ReadValue.of_row(pa.record_batch({"dest": ["JFK"], "n": [3]})).value()
 {'dest': 'JFK', 'n': 3}
@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,21 @@ import pyarrow as pa
 
 from ...state.packing import pack_value, unpack_value
 from ..batch import Batch
+from .ids import StepVersion
+
+
+@dataclass(frozen=True, slots=True)
+class KeyToRead:
+    """A key as users write it, with its hash64.
+
+    `newest`: the newest step of a migration that the coordinator has begun. `only_type`: compare the type of the key with that of the
+    keys here, and don't read.
+    """
+
+    key: Hashable
+    hash64: int
+    newest: StepVersion
+    only_type: bool = False
 
 
 @dataclass(frozen=True, slots=True)

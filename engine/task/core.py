@@ -24,13 +24,14 @@ from ..protocol.effects import Consumed, Effect, Finished, Latency, OperatorProb
 from ..protocol.elements import MAX_TIME, Barrier, Element, End, LatencyMark, Marker, Rewind, Watermark
 from ..protocol.handover_step import Arrived, HandoverStep, Peer
 from ..protocol.ids import NO_CHECKPOINT, ChannelId, CheckpointNumber, StepVersion
+from ..protocol.read_value import KeyToRead
 from ..protocol.restored_keys import RestoredKeys
 from ..protocol.routing import Move
 from ..state_description import PartsChange
 from .alignment import Alignment
 from .awaited_columns import AwaitedColumns
 from .handover import Handovers
-from .key_reads import KeyToRead, read_key
+from .key_reads import read_key
 from .operator_chain import OperatorChain
 from .outputs import Outputs
 from .story import Story

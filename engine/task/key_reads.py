@@ -6,31 +6,14 @@ barrier, and the new owner once the state has arrived; between the two, no worke
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
-
 import numpy as np
 
 from ..errors import RecordError
 from ..keys.typed_key import typed_key
 from ..operators.keyed import KeyedInstance
 from ..protocol.effects import StateRead
-from ..protocol.ids import StepVersion
+from ..protocol.read_value import KeyToRead
 from .handover import Handovers
-
-
-@dataclass(frozen=True, slots=True)
-class KeyToRead:
-    """A key as users write it, with its hash64.
-
-    `newest`: the newest step of a migration that the coordinator has begun. `only_type`: compare the type of the key with that of the
-    keys here, and don't read.
-    """
-
-    key: Hashable
-    hash64: int
-    newest: StepVersion
-    only_type: bool = False
 
 
 def read_key(operator: KeyedInstance, handovers: Handovers, number: int, wanted: KeyToRead) -> StateRead:

@@ -16,7 +16,7 @@ from ...engine.operators.keyed import KeyedOperator
 from ...engine.plan.physical import Stage
 from ...engine.protocol.effects import StateRead
 from ...engine.protocol.ids import Attempt, WorkerId, worker_id
-from ...engine.task.key_reads import KeyToRead
+from ...engine.protocol.read_value import KeyToRead
 from ..protocol.effects import JobState, Tell
 from ..protocol.messages import ReadState
 from ..protocol.requests import KeyAnswer, ReadKey

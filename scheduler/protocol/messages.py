@@ -17,7 +17,7 @@ from ...engine.plan.channel_spec import ChannelSpec
 from ...engine.protocol.effects import Finished, OperatorProblem, Prepared, Rewound, StateRead, Switched
 from ...engine.protocol.handover_step import Arrived, HandoverStep, Peer
 from ...engine.protocol.ids import NO_CHECKPOINT, ChannelId, CheckpointNumber, StepVersion, WorkerId
-from ...engine.task.key_reads import KeyToRead
+from ...engine.protocol.read_value import KeyToRead
 from ..load.window import WorkerWindow
 
 T = TypeVar("T")

@@ -60,7 +60,7 @@ def options() -> set[str]:
 CHOSEN = {"n", "name", "clicks"}
 """Names of the user's choice in an example."""
 
-OF_OTHERS = {"runtime_env", "address", "output_type", "include_dashboard", "num_cpus", "logging_level", "realm", "tzinfo"}
+OF_OTHERS = {"runtime_env", "address", "output_type", "include_dashboard", "num_cpus", "logging_level", "realm", "tzinfo", "minutes"}
 """Options of Ray and of datetime, attributes of an aggregate, and a parameter of HTTP."""
 
 
