@@ -154,7 +154,8 @@ class Stream(Transformations["Stream[R]", "Stream", "Stream", R]):
         >>> [(row["window_start"].minute, row["n"]) for row in out]
         [(0, 2), (2, 1)]
         """
-        return WindowedStream(self, UNKEYED, check_windows(windows))
+        checked = check_windows(windows)
+        return WindowedStream(_in_time_of(self, checked), UNKEYED, checked)
 
     def deduplicate(self, *columns: str, ttl: Duration | None = None) -> Stream[R]:
         """Keep the first row to arrive for each combination of values in these columns; a null is a value like any other.
@@ -262,9 +263,10 @@ class KeyedStream(Transformations["KeyedStream[R]", "KeyedStream", "Stream", R])
 
     def window(self, windows: AnyWindows) -> WindowedStream:
         """Cut each key's rows into windows: of event time by `ef.tumbling("1h")`, `ef.sliding("1h", every="5m")` or `ef.session("10m")`,
-        or of a number of rows by `ef.rows(1_000)`.
+        or of a number of rows by `ef.rows(1_000)`. `ef.tumbling("10s", time="processing")` goes by the clock.
         """
-        return WindowedStream(self._stream, self.keys, check_windows(windows))
+        checked = check_windows(windows)
+        return WindowedStream(_in_time_of(self._stream, checked), self.keys, checked)
 
     def aggregate(self, *, emit: Literal["update", "final"] = "update", **aggregates: AggregateFunction) -> Stream:
         """Aggregate without windows: emits a row per changed key and batch, or with `emit="final"` one per key at the end."""
@@ -526,3 +528,8 @@ def _of(stream: AnyStream, rows: RowType | None) -> AnyStream:
     """Return the stream, as one of rows of a class."""
     stream.row_type = rows
     return stream
+
+
+def _in_time_of(stream: Stream[Any], windows: AnyWindows) -> Stream[Any]:
+    """Return the stream whose event times are those by which rows are put into `windows`."""
+    return stream.with_arrival_time() if isinstance(windows, Windows) and windows.time == "processing" else stream

@@ -1,4 +1,6 @@
-"""A key to read from the state of a worker, and its value as bytes: no process on its way needs the user's modules, and nothing is unpickled.
+"""A key to read from the state of a worker, and its value as bytes: no process on its way needs the user's modules.
+
+Nothing is unpickled.
 
 >>> ReadValue.of_row(pa.record_batch({"dest": ["JFK"], "n": [3]})).value()
 {'dest': 'JFK', 'n': 3}

@@ -1,4 +1,4 @@
-"""Event-time windows, cut into panes so that each record is counted once, however many windows contain it.
+"""Windows of event time or processing time, cut into panes so that each record is counted once, however many windows contain it.
 
 A pane is the greatest common divisor of a window's size and slide (Li et al., "No pane, no gain", SIGMOD Record 2005):
 a tumbling window is one pane, a sliding one merges several.
@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from math import gcd
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -25,13 +26,21 @@ MOST_PANES = 100_000
 """The limit of panes per window. A record is in as many sliding windows, each with a row of results."""
 
 
+TimeOfWindows = Literal["event", "processing"]
+"""The time by which rows are put into windows: their event time, or the clock when they arrive."""
+
+
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Windows [start, start + size) at every start = offset + k * slide; all in microseconds."""
+    """Windows [start, start + size) at every start = offset + k * slide; all in microseconds.
+
+    `time`: the time by which rows are put into windows.
+    """
 
     size: int
     slide: int
     offset: int = 0
+    time: TimeOfWindows = "event"
 
     @property
     def pane(self) -> int:
@@ -62,22 +71,26 @@ class Windows:
 
     def describe(self) -> str:
         kind = "tumbling" if self.size == self.slide else f"sliding every {self.slide / 1e6:g} s,"
-        return f"{kind} {self.size / 1e6:g} s"
+        return f"{kind} {self.size / 1e6:g} s{' (processing time)' if self.time == 'processing' else ''}"
 
 
-def tumbling(size: Duration, *, offset: Duration = 0) -> Windows:
+def tumbling(size: Duration, *, offset: Duration = 0, time: TimeOfWindows = "event") -> Windows:
     """Return windows of `size`, end to end, aligned to `offset`, which may be negative.
 
-    Raises FlowError for a size that is zero or no duration.
+    `time="processing"`: a row is in the window in which it arrives, by the clock of the worker that sends it to the window's
+    operator, with or without event time. Windows close by the clock, also while no rows come. From there on the rows' event time is
+    the time of arrival. A row that is read again after a recovery may be in another window, but each row is in exactly one.
+
+    Raises FlowError for a size that is zero or no duration, and for another `time`.
 
     >>> tumbling("1h").size, tumbling("1d", offset="-8h").offset
     (3600000000, -28800000000)
     """
-    return sliding(size, every=size, offset=offset)
+    return sliding(size, every=size, offset=offset, time=time)
 
 
-def sliding(size: Duration, every: Duration, *, offset: Duration = 0) -> Windows:
-    """Return windows of `size`, one every `every`, aligned to `offset`, which may be negative.
+def sliding(size: Duration, every: Duration, *, offset: Duration = 0, time: TimeOfWindows = "event") -> Windows:
+    """Return windows of `size`, one every `every`, aligned to `offset`, which may be negative; `time` is as for `tumbling`.
 
     A record is in `size / every` windows, and each window consists of panes of their greatest common divisor. Raises FlowError
     for zero, for gaps between windows (`every` > `size`), and for more than 100,000 panes in a window.
@@ -85,7 +98,10 @@ def sliding(size: Duration, every: Duration, *, offset: Duration = 0) -> Windows
     >>> sliding("1h", every="15m").slide
     900000000
     """
-    windows = Windows(microseconds(size, "window size"), microseconds(every, "window slide"), signed_microseconds(offset, "window offset"))
+    if time not in get_args(TimeOfWindows):
+        raise FlowError(f'windows of time={time!r:.200}: expected "event" or "processing"')
+    shift = signed_microseconds(offset, "window offset")
+    windows = Windows(microseconds(size, "window size"), microseconds(every, "window slide"), shift, time)
     if windows.size == 0 or windows.slide == 0:
         raise FlowError(f"window size {size!r} and slide {every!r} must be longer than zero")
     if windows.slide > windows.size:

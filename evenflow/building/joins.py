@@ -31,6 +31,7 @@ def join(left: tuple[str, ...], right: tuple[str, ...], within: Any, how: How, s
     if how not in KINDS:
         raise FlowError(f"join(how={how!r}): expected one of {', '.join(KINDS)}")
     if isinstance(within, (Windows, SessionWindows)):
+        _check_event_time("join", within)
         return WindowJoin(left, right, within, how, suffix)
     if isinstance(within, (Between, Always)):
         return Join(left, right, within, how, suffix)
@@ -68,8 +69,17 @@ def co_group(left: tuple[str, ...], right: tuple[str, ...], windows: Any, functi
     if not isinstance(windows, (Windows, SessionWindows)):
         choice = 'ef.tumbling("1h"), ef.sliding("1h", every="5m") or ef.session("10m")'
         raise FlowError(f"co_group(..., {windows!r:.200}): expected windows of event time: {choice}")
+    _check_event_time("co_group", windows)
     check_function(function, "co_group", "key", "window", "left_rows", "right_rows", yields=True, classes=True)
     return CoGroup(left, right, windows, function, arrow_schema(schema, "co_group"), check_on_error(on_error, "co_group"))
+
+
+def _check_event_time(method: str, windows: Windows | SessionWindows) -> None:
+    if isinstance(windows, Windows) and windows.time != "event":
+        raise FlowError(
+            f'{method}(...) with windows of time="processing": both streams must have event time; call .with_arrival_time() on each, '
+            "and join by windows of event time"
+        )
 
 
 def _check_keys(left: tuple[str, ...], right: tuple[str, ...]) -> None:

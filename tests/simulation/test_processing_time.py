@@ -1,4 +1,5 @@
-"""Processing-time timers in simulated jobs, while keys move, workers join and leave and are lost: each timer fires once, and none early.
+"""Processing-time timers and windows in simulated jobs, while keys move, workers join and leave and are lost: each timer fires once and
+none early, and each row is in one window.
 
 `EVENFLOW_SEEDS=20000 pytest tests/simulation/test_processing_time.py` simulates about that many jobs.
 """
@@ -6,7 +7,7 @@
 from __future__ import annotations
 
 import pytest
-from flows_processing_time import FLOWS, timers_that_tell_when
+from flows_processing_time import FLOWS, timers_that_tell_when, windows_by_the_clock
 from seeds import blocks, proportion
 
 from evenflow.testing import ACTIONS, check, simulate
@@ -38,6 +39,13 @@ UNSAVED = ("none", "moves", "scaling")
 @pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
 def test_every_timer_fires_once_and_none_early_whatever_happens(make_flow, accidents, seeds):
     check(make_flow, seeds, parallelism=(1, 2, 3), save_state=accidents not in UNSAVED, actions=ACCIDENTS[accidents])
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(ACCIDENTS))))
+@pytest.mark.parametrize("accidents", ACCIDENTS)
+def test_every_row_is_in_one_window_and_each_window_is_emitted_once(accidents, seeds):
+    check(windows_by_the_clock, seeds, parallelism=(1, 2, 3), save_state=accidents not in UNSAVED, actions=ACCIDENTS[accidents])
 
 
 def test_timers_fire_while_the_stream_goes_on():

@@ -153,6 +153,7 @@ def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
     assert_type(stream.lookup(source, on="word", refresh="5m"), ef.Stream)
     assert_type(stream.with_time("ts", max_delay="1s").lookup(source, on="word").with_arrival_time(), ef.Stream)
     windows = keyed.window(ef.tumbling("1h"))
+    keyed.window(ef.tumbling("10s", time="processing")).aggregate(n=ef.count()).write(sink)
     assert_type(windows, ef.WindowedStream)
     keyed.window(ef.sliding("1h", every="5m")).aggregate(n=ef.count()).write(sink)
     others = flow.read(source).key_by("word")

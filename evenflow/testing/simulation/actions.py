@@ -18,6 +18,11 @@ from .workers import SimulatedReport, SimulatedWorker
 STEPS_IN_TIME = (0.0005, 0.004, 0.03, 0.5)
 """Seconds by which the clock may advance at once."""
 
+TICKING = 0.02
+"""Share of the moments at which workers may look at the clock. A watermark that follows the clock is work for all workers downstream,
+which would leave the sources no time.
+"""
+
 
 @dataclass(slots=True)
 class World:
@@ -176,7 +181,10 @@ def pass_time(world: World) -> Iterable[Choice]:
 
 def tick(world: World) -> Iterable[Choice]:
     """Let a worker with operators that count by the clock look at it, as one does that has nothing else to do."""
-    return [once(w, "tick", _tick, w, world, who=TIME)[0] for w in world.workers.values() if w.may_tick(world.now)]
+    may = [worker for worker in world.workers.values() if worker.may_tick(world.now)]
+    if not may or world.random.random() >= TICKING:
+        return ()
+    return [once(worker, "tick", _tick, worker, world, who=TIME)[0] for worker in may]
 
 
 ACTIONS: tuple[Action, ...] = (

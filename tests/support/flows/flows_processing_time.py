@@ -1,5 +1,5 @@
-"""Flows that simulated runs share: processing-time timers. When they fire differs from run to run; their rows show whether each
-fired once, and none early.
+"""Flows that simulated runs share: processing-time timers and windows. When they fire and close differs from run to run; the rows show
+whether each timer fired once and none early, and whether each row is in one window.
 """
 
 from __future__ import annotations
@@ -87,6 +87,27 @@ def timers_of_both_kinds() -> ef.Dataflow:
     rows.write(ef.to_list([], name="rows"))
     counts = rows.key_by("domain").window(ef.tumbling("1s")).aggregate(n=ef.count(), total=ef.sum("seq"))
     counts.key_by("domain").aggregate(n=ef.sum("n"), total=ef.sum("total"), emit="final").write(ef.to_list([], name="totals"))
+    return flow
+
+
+class Stamped(ef.KeyedFunction):
+    """Adds the clock to rows."""
+
+    def on_row(self, key: Any, row: dict[str, Any], context: ef.KeyContext) -> Any:
+        yield {"key": row["key"], "seq": row["seq"], "seen": context.now}
+
+
+def windows_by_the_clock() -> ef.Dataflow:
+    """Rows are in the windows in which they arrive, so after they were seen upstream; the window of a row depends on the run."""
+    flow = ef.Dataflow("clock_windows")
+    rows = flow.read(ef.from_items(disordered())).key_by("lane").process(Stamped()).key_by("key")
+    windows = rows.window(ef.tumbling("200ms", time="processing")).aggregate(seqs=ef.collect("seq"), newest=ef.max("seen"))
+    windows.flat_map(lambda row: [{"key": row["key"], "seq": seq} for seq in row["seqs"]]).write(ef.to_list([], name="rows"))
+    windows.filter(lambda row: row["newest"] >= row["window_end"]).select("key").write(ef.to_list([], name="wrong"))
+    parts = windows.key_by("key", "window_start").aggregate(parts=ef.count(), emit="final")
+    parts.filter(lambda row: row["parts"] > 1).write(ef.to_list([], name="repeated"))
+    sliding = rows.window(ef.sliding("600ms", every="200ms", time="processing")).aggregate(n=ef.count())
+    sliding.key_by("key").aggregate(n=ef.sum("n"), emit="final").write(ef.to_list([], name="thrice"))
     return flow
 
 

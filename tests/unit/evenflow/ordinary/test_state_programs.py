@@ -501,7 +501,8 @@ class Patience(ef.KeyedFunction):
         yield {"k": key, "waited": context.now >= time, "ended": context.ended}
 
 
-def test_timer_by_the_clock_fires_on_a_quiet_stream_without_event_time():
+def answers_to_one_row(answer):
+    """Return the rows that `answer` of a stream gives, whose source has one row and ends when that is answered."""
     answered, rows = threading.Event(), []
 
     def one_row_until_it_is_answered(_partition, _position):
@@ -514,6 +515,26 @@ def test_timer_by_the_clock_fires_on_a_quiet_stream_without_event_time():
         answered.set()
 
     flow = ef.Dataflow("quiet")
-    flow.read(ef.from_generator(one_row_until_it_is_answered, poll_every="5ms")).key_by("k").process(Patience()).write(ef.to_callback(take))
+    answer(flow.read(ef.from_generator(one_row_until_it_is_answered, poll_every="5ms")).key_by("k")).write(ef.to_callback(take))
     flow.run(runtime="local").wait("60s")
-    assert rows == [{"k": "a", "waited": True, "ended": False}]
+    return rows
+
+
+def test_timer_by_the_clock_fires_on_a_quiet_stream_without_event_time():
+    assert answers_to_one_row(lambda keyed: keyed.process(Patience())) == [{"k": "a", "waited": True, "ended": False}]
+
+
+def test_window_by_the_clock_closes_on_a_quiet_stream_without_event_time():
+    windows = ef.tumbling("50ms", time="processing")
+    (row,) = answers_to_one_row(lambda keyed: keyed.window(windows).aggregate(n=ef.count()))
+    assert (row["k"], row["n"], row["window_end"] - row["window_start"]) == ("a", 1, timedelta(milliseconds=50))
+
+
+def test_windows_of_another_time_and_joins_by_the_clock_are_refused():
+    keyed = ef.Dataflow("refused").read(ef.from_items([{"k": 1, "ts": 1}], event_time="ts")).key_by("k")
+    with pytest.raises(ef.FlowError, match=r"windows of time='wall': expected \"event\" or \"processing\""):
+        ef.tumbling("1s", time="wall")
+    with pytest.raises(ef.FlowError, match=r"join\(...\) with windows of time=\"processing\": .* call .with_arrival_time\(\) on each"):
+        keyed.join(keyed, ef.sliding("2s", every="1s", time="processing"))
+    with pytest.raises(ef.FlowError, match=r"co_group\(...\) with windows of time=\"processing\""):
+        keyed.co_group(keyed, ef.tumbling("1s", time="processing"), lambda key, window, left, right: [])
