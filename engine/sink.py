@@ -49,8 +49,8 @@ class Sink(ABC):
         """Describe why a stream with these known columns can't be written, None if it can. Called before `start`."""
         return None
 
-    def problem_of(self, updates: Updates) -> str | None:
-        """Describe why these updates can't be written, None if they can. Called when the flow is written."""
+    def problem_of(self, updates: Updates | None) -> str | None:
+        """Describe why these updates, or append-only rows, can't be written, None if they can. Called when the flow is written."""
         return None
 
     def start(self) -> None:

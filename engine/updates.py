@@ -7,7 +7,10 @@ operator that counts or joins its rows would count a key once for each update. S
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from .keys.unkeyed import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,20 @@ class Updates:
     key: tuple[str, ...] | None
     origin: int | None = None
     weighed: bool = False
+
+    def confused_by(self, key: Sequence[str], *, exact: bool = False) -> str | None:
+        """Return why rows that these columns identify can't be kept apart, or None if they can. `exact`: no other column may identify them.
+
+        A key that a function may have changed is not checked.
+        """
+        found = shown(self.key or ())
+        groups, keys = set(found), set(key)
+        if not groups or (groups == keys if exact else groups <= keys):
+            return None
+        return (
+            f"its rows are updates by {', '.join(found)}, and key= has {', '.join(key)}, by which they can't be told apart; "
+            f"write key={list(found)}"
+        )
 
     def describe(self) -> str:
         """Return a few words for `explain()`."""

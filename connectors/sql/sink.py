@@ -17,10 +17,10 @@ from ...engine.secrets import is_secret
 from ...engine.sink import SinkWriter
 from ...engine.updates import Updates
 from ...state.errors import StateError
+from ..staged.net_changes import net_changes
 from ..staged.staged_sink import StagedSink
 from ..staged.staging import StagedFile, Staging, StagingPlace
 from ..staged.staging_writer import StagingWriter
-from .net_changes import net_changes
 from .postgres import PostgresTable
 from .sqlite import SqliteTable
 from .table import SqlTable, TableTarget
@@ -93,8 +93,8 @@ class SqlSink(StagedSink):
     def problem(self, columns: Columns) -> str | None:
         return self._table.target.missing_in(columns)
 
-    def problem_of(self, updates: Updates) -> str | None:
-        return self._table.target.other_key(updates)
+    def problem_of(self, updates: Updates | None) -> str | None:
+        return None if updates is None else self._table.target.other_key(updates)
 
     def start(self) -> None:
         super().start()

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from ...engine.columns import Columns
 from ...engine.errors import ConnectorError
-from ...engine.keys.unkeyed import shown
 from ...engine.updates import Updates
 
 MARKERS = "evenflow_commits"
@@ -56,14 +55,7 @@ class TableTarget:
 
         Rows of one group may have several keys, one after the other, if the sink is told which rows are gone.
         """
-        found = shown(updates.key or ())
-        groups, keys = set(found), set(self.key)
-        if not keys or not groups or (groups <= keys if self.version is None else groups == keys):
-            return None
-        given = ", ".join(self.key)
-        return (
-            f"its rows are updates by {', '.join(found)}, and key= has {given}, by which they can't be told apart; write key={list(found)}"
-        )
+        return updates.confused_by(self.key, exact=self.version is not None) if self.key else None
 
 
 class SqlTable(ABC):

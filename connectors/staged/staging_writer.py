@@ -18,16 +18,16 @@ from .staging import StagedFile, Staging, StagingPlace
 class StagingWriter(SinkWriter):
     """A writer of files of about `most_rows` rows and `most_bytes` bytes, which it seals at each checkpoint.
 
-    `form` converts a batch to the rows to stage. The names of a writer's files are in the order of its rows.
+    `form` converts a batch to the rows to stage. The names of a writer's files are in the order of its rows, and contain `kind`.
     """
 
     def __init__(
-        self, form: Callable[[Batch], pa.RecordBatch], place: StagingPlace, operator: str, most_rows: int, most_bytes: int
+        self, form: Callable[[Batch], pa.RecordBatch], place: StagingPlace, operator: str, most_rows: int, most_bytes: int, kind: str = ""
     ) -> None:
         self._form, self._place, self._operator = form, place, operator
         self._staging = Staging(place.staging)
         self._most_rows, self._most_bytes = most_rows, most_bytes
-        self._stem, self._count = f"{place.run}-{uuid.uuid4().hex[:12]}", 0
+        self._stem, self._count = f"{place.run}-{kind and kind + '-'}{uuid.uuid4().hex[:12]}", 0
         self._held: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
         self._files: list[StagedFile] = []

@@ -78,7 +78,7 @@ class Graph:
         known = [self.columns_of(edge) for edge in inputs]
         problem = operator.problem(known) if isinstance(operator, Operator) and operator.checked_at_once else None
         if isinstance(operator, Sink):
-            problem = next(filter(None, (operator.problem_of(updates) for updates in map(self.updates_of, inputs) if updates)), None)
+            problem = next(filter(None, map(operator.problem_of, map(self.updates_of, inputs))), None)
         if problem is not None:
             raise FlowError(f"operator `{unique}`: {problem}")
         node = Node(len(self.nodes), unique, operator, inputs, keys)

@@ -122,6 +122,7 @@ def sinks(spark: Any, rows: list[dict[str, Any]]) -> Sequence[ef.Sink]:
         ef.write_json("out/", roll_after=60),
         ef.write_parquet("s3://bucket/out", partition_by=("region", "day"), roll_bytes=1 << 30, roll_after="5m"),
         ef.write_kafka("out", bootstrap="localhost:9092", key=["user", "day"], headers={"trace": "trace"}, options={"linger.ms": 50}),
+        ef.write_kafka("out", bootstrap="localhost:9092", mode="upsert", key="user"),
         ef.write_kafka("out", bootstrap="localhost:9092", format="avro", schema='{"type": "string"}', registry="http://localhost:8081"),
         ef.write_sql("sqlite:///shop.db", "orders", mode="upsert", key=["user"], version="n"),
         ef.write_delta("counts"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from threading import Thread
 from typing import Any
@@ -22,7 +22,8 @@ from ....state.errors import CorruptStateError, EvenflowError
 from ...pipes import read_message, write_message
 from ...staged.staging import StagedFile, Staging
 from ..cluster import KafkaCluster
-from .producing import Committer, TopicTarget
+from .producing import Chunk, Committer, TopicTarget
+from .upserts import NetChunks
 
 IDLE_SECONDS = 60.0
 """Seconds after which an idle process ends; its parent starts another on demand."""
@@ -41,7 +42,10 @@ class Commits:
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """Commit a checkpoint and return the response."""
         try:
-            chunks = [partial(self._messages, [StagedFile.of(entry) for entry in entries]) for entries in request["chunks"]]
+            files = [[StagedFile.of(entry) for entry in entries] for entries in request["chunks"]]
+            chunks: Sequence[Chunk] = [partial(self._messages, part) for part in files]
+            if request["upserts"]:
+                chunks = NetChunks(partial(self._messages, [file for part in files for file in part]), self._operator)
             self._committer.commit(request["run"], request["checkpoint"], chunks, begun=request["begun"])
         except EvenflowError as error:
             return {"error": str(error)}

@@ -15,6 +15,8 @@ from typing import Any, Literal
 from ....engine.columns import Columns
 from ....engine.errors import FlowError
 from ....engine.sink import SinkWriter
+from ....engine.updates import Updates
+from ....engine.weights import WEIGHT
 from ...avro import schema as avro
 from ...avro.registry import SchemaRegistry
 from ...avro.schema import AvroLike
@@ -27,6 +29,7 @@ from ..values.encoding import Encoding, Format
 from .commit_process import CommitProcess
 from .marker import producer_id, write_first_marker
 from .sending import PARTITIONERS, Sender
+from .upserts import CHUNK_BYTES, CHUNK_ROWS, KIND
 from .writer import Messages, SendingWriter
 
 EXACTLY_ONCE, AT_LEAST_ONCE = "exactly_once", "at_least_once"
@@ -45,6 +48,7 @@ def write_kafka(
     topic: str,
     *,
     bootstrap: str,
+    mode: Literal["append", "upsert"] = "append",
     key: str | Sequence[str] | None = None,
     format: Format = "json",  # noqa: A002 -- as in read_kafka
     schema: AvroLike | None = None,
@@ -76,12 +80,19 @@ def write_kafka(
     null omits the header. `partitioner` assigns keys to partitions: "murmur2" as Java's client, "crc32" as librdkafka, "random"
     for none.
 
+    With `mode="upsert"` the topic has a message for each present row of a stream of updates, as Flink's upsert-kafka: each checkpoint
+    adds the newest row of each `key` that changed, and a tombstone, a message without a value, for a key that is gone: a group
+    without rows, or one that a filter no longer passes. `key` must contain the key of the updates. The default writes each update
+    as a message.
+
     With `guarantee="exactly_once"` rows are written twice: to the checkpoint folder, which all workers must access, and to Kafka
     when the checkpoint is complete. A large checkpoint becomes visible in several transactions. `"at_least_once"` sends rows as
     they arrive, with less delay, and repeats rows since the last checkpoint after a recovery.
 
     Raises FlowError for wrong arguments, ConnectorError when the flow starts if no broker answers or the topic doesn't exist.
     """
+    if mode not in ("append", "upsert"):
+        raise FlowError(f'operator `{name}`: mode={mode!r}; expected "append" or "upsert"')
     return KafkaSink(
         topic,
         KafkaCluster(bootstrap, dict(options or {}), name),
@@ -94,7 +105,21 @@ def write_kafka(
         ),
         partitioner,
         guarantee,
+        upserts=mode == "upsert",
     )
+
+
+def _no_upserts(encoding: Encoding, partitioner: str, guarantee: str) -> str | None:
+    """Return why messages with these settings can't replace earlier ones, or None if they can."""
+    if not encoding.keys:
+        return "goes with key=, the columns of the message's key"
+    if partitioner == "random":
+        return 'needs all messages of a key in one partition: take partitioner="murmur2" or "crc32"'
+    if guarantee != EXACTLY_ONCE:
+        return (
+            'needs guarantee="exactly_once": rows of a key that moves to another worker have no order before their checkpoint is complete'
+        )
+    return None
 
 
 def _avro_rows(form: str, schema: AvroLike | None, registry: str | None, name: str) -> AvroRows | None:
@@ -112,10 +137,11 @@ def _avro_rows(form: str, schema: AvroLike | None, registry: str | None, name: s
 class KafkaSink(StagedSink):
     """The sink that `write_kafka` creates."""
 
-    chunk_rows, chunk_bytes = 200_000, 32 << 20
-    """The most of one transaction: it takes seconds, and `transaction.timeout.ms` is a minute."""
+    chunk_rows, chunk_bytes = CHUNK_ROWS, CHUNK_BYTES
 
-    def __init__(self, topic: str, cluster: KafkaCluster, encoding: Encoding, partitioner: str, guarantee: str) -> None:
+    def __init__(
+        self, topic: str, cluster: KafkaCluster, encoding: Encoding, partitioner: str, guarantee: str, *, upserts: bool = False
+    ) -> None:
         operator = cluster.operator
         if not isinstance(topic, str) or not topic:
             raise FlowError(f"operator `{operator}`: topic is {topic!r}; it must be a topic's name")
@@ -126,10 +152,12 @@ class KafkaSink(StagedSink):
         for option, value in cluster.options.items():
             if not isinstance(value, (str, int, float, bool)):
                 raise FlowError(f"operator `{operator}`: options={{{option!r}: {value!r}}}: expected a string, a number or a bool")
+        if upserts and (problem := _no_upserts(encoding, partitioner, guarantee)) is not None:
+            raise FlowError(f'operator `{operator}`: mode="upsert" {problem}')
         check_installed(operator)
         super().__init__(operator, topic)
         self._topic, self._cluster, self._encoding, self._partitioner = topic, cluster, encoding, partitioner
-        self._exact = guarantee == EXACTLY_ONCE
+        self._exact, self.reads_weights = guarantee == EXACTLY_ONCE, upserts
         self.guarantee = (
             "exactly once (for readers of committed messages, when the checkpoint that holds them completes)"
             if self._exact
@@ -143,7 +171,20 @@ class KafkaSink(StagedSink):
         return {**super().__getstate__(), "_process": None, "_marked_at": None}
 
     def problem(self, columns: Columns) -> str | None:
-        return self._encoding.problem(columns)
+        return self._encoding.problem(replace(columns, types={name: kind for name, kind in columns.types.items() if name != WEIGHT}))
+
+    def problem_of(self, updates: Updates | None) -> str | None:
+        if not self.reads_weights:
+            return None
+        if updates is None:
+            return 'mode="upsert" is for updates, and these rows replace none: this stream is append-only; leave mode= out'
+        if not updates.weighed:
+            return (
+                'mode="upsert" needs to know which rows were replaced: it takes updates of a running aggregate, behind select, drop, '
+                "rename, cast, explode, union, and filter, branch, map, flat_map and key_by with a function (no class) and "
+                'on_error="stop"; write it there, or leave mode= out: then each update is a message'
+            )
+        return updates.confused_by(self._encoding.keys)
 
     def start(self) -> None:
         from confluent_kafka import KafkaException
@@ -166,16 +207,20 @@ class KafkaSink(StagedSink):
         super().stop()
 
     def writer(self, index: int, parallelism: int) -> SinkWriter:
-        messages = Messages(self._encoding, self._most_bytes)
+        messages = Messages(self._encoding, self._most_bytes, upserts=self.reads_weights)
         if self._exact:
-            return StagingWriter(messages.of, self.place, self.name, self.file_rows, self.file_bytes)
+            kind = KIND if self.reads_weights else ""
+            return StagingWriter(messages.of, self.place, self.name, self.file_rows, self.file_bytes, kind)
         sender = Sender(self._cluster, self._topic, self._partitioner, self._most_bytes, enable_idempotence=True)
         return SendingWriter(messages, self._cluster, self._topic, sender)
 
     def write_staged(self, checkpoint: int, place: StagingPlace, files: Sequence[StagedFile]) -> None:
-        """Commit staged messages, independent of this sink's guarantee: the previous job may have had another one."""
+        """Commit staged messages, independent of this sink's guarantee and mode: the previous job may have had others."""
         parts = [[file.entry() for file in part] for part in chunks(files, self.chunk_rows, self.chunk_bytes)]
-        self._committing(place).commit({"run": place.run, "checkpoint": checkpoint, "chunks": parts, "begun": self._exact})
+        upserts = any(file.name.startswith(f"{place.run}-{KIND}-") for file in files)
+        self._committing(place).commit(
+            {"run": place.run, "checkpoint": checkpoint, "chunks": parts, "upserts": upserts, "begun": self._exact}
+        )
         self._marked_at = time.monotonic()
 
     def nothing_staged(self, checkpoint: int) -> None:

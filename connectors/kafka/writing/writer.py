@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -15,29 +15,31 @@ from ....engine.sink import SinkWriter
 from ..cluster import KafkaCluster
 from ..values.encoding import Encoding
 from .sending import Sender, kafka_error
+from .upserts import Upserts
 
 OVERHEAD = 128
 """The most bytes of a message apart from its key, its value and its headers."""
 
 
 class Messages:
-    """A converter of batches to messages. `most_bytes`: of one message."""
+    """A converter of batches to messages. `most_bytes`: of one message. `upserts`: rows have weights, which are staged too."""
 
-    def __init__(self, encoding: Encoding, most_bytes: int) -> None:
+    def __init__(self, encoding: Encoding, most_bytes: int, *, upserts: bool = False) -> None:
         self._encoding, self._most_bytes = encoding, most_bytes
+        self._messages = Upserts(encoding).staged if upserts else _messages(encoding)
 
     def of(self, batch: Batch) -> pa.RecordBatch:
         """Encode a batch. Raises ConnectorError for an unencodable type, RecordError for such a value or a message that is too
         large.
         """
-        messages = self._encoding.messages(batch.rows)
+        messages = self._messages(batch)
         if messages.get_total_buffer_size() > self._most_bytes:
             self._check_sizes(batch, messages)
         return messages
 
     def _check_sizes(self, batch: Batch, messages: pa.RecordBatch) -> None:
         sizes = pa.nulls(messages.num_rows, pa.int64()).fill_null(OVERHEAD)
-        for column in messages.columns:
+        for column in messages.columns[: 2 + len(self._encoding.headers)]:
             sizes = pc.add(sizes, pc.fill_null(pc.binary_length(column), 0))
         largest = pc.max(sizes).as_py()
         if largest is not None and largest > self._most_bytes:
@@ -48,6 +50,10 @@ class Messages:
                 'max.message.bytes and options={"message.max.bytes": ...}'
             )
             raise RecordError(self._encoding.operator, problem, key=messages.column(0)[place].as_py(), record=record)
+
+
+def _messages(encoding: Encoding) -> Callable[[Batch], pa.RecordBatch]:
+    return lambda batch: encoding.messages(batch.rows)
 
 
 class SendingWriter(SinkWriter):

@@ -25,7 +25,7 @@ from evenflow.job import Job
 
 PAGES = "how-to/kafka.md", "how-to/kafka-sink.md", "how-to/kafka-avro.md"
 DOCS = Path(__file__).parents[4] / "docs"
-READ, WRITE, AVRO = (code for page in PAGES for code in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL))
+READ, WRITE, UPSERT, AVRO = (code for page in PAGES for code in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL))
 CLICKS = [{"user": "ann", "at": f"2026-01-31T10:0{minute}:00Z"} for minute in range(3)]
 
 
@@ -101,6 +101,19 @@ def test_orders_are_written(bootstrap, jobs):
     jobs[0].wait("60s")
     messages = messages_of(bootstrap, "page-orders", 2)
     assert [(message.key(), json.loads(message.value())["n"]) for message in messages] == [(b"ann", 1), (b"bob", 2)]
+
+
+@pytest.mark.slow
+def test_users_with_a_large_total_are_upserted(bootstrap):
+    for topic in ("page-spent", "page-totals"):
+        make_topic(bootstrap, topic)
+    orders = [("ann", 900), ("bob", 2_000), ("ann", 200), ("bob", -1_500)]
+    fill(bootstrap, "page-spent", {0: [(None, json.dumps({"user": user, "cents": cents}).encode()) for user, cents in orders]})
+    page = UPSERT.replace("schema=", 'until="now", schema=')
+    config = ef.JobConfig(network=ef.NetworkConfig(source_rows=1))
+    examples(page, bootstrap, orders="page-spent", totals="page-totals")["flow"].run(config=config).wait("60s")
+    newest = {message.key(): message.value() for message in messages_of(bootstrap, "page-totals", 1)}
+    assert {key: json.loads(value)["cents"] for key, value in newest.items() if value is not None} == {b"ann": 1_100}
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from evenflow.connectors.sql.net_changes import net_changes
+from evenflow.connectors.staged.net_changes import net_changes
 from evenflow.engine.weights import WEIGHT
 
 KEY = ("k", "part")
