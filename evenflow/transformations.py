@@ -15,6 +15,7 @@ from .building.row_operators import (
     ResultLike,
     make_branch,
     make_cast,
+    make_changelog,
     make_drop,
     make_explode,
     make_filter,
@@ -332,6 +333,18 @@ class Transformations(ABC, Generic[T_co, P_co, S_co, R]):
         row still counts exactly once.
         """
         return self._same(self._add("with_arrival_time", WithArrivalTime()))
+
+    def changelog(self, op: str = "op") -> P_co:
+        """Turn updates into an append-only stream of changes, for sinks that can't replace rows: files, topics, `to_list`.
+
+        The column `op` is "insert" for a row that is there from now on, and "delete" for one that no longer is. A row that changes is
+        deleted and inserted. The inserts of a row minus its deletes tell if it is there, also if changes of a key that moved arrive in
+        another order.
+
+        Raises FlowError for append-only streams, and for updates whose replaced rows aren't known.
+        """
+        updates = self.flow.graph.updates_of(Input(self.node.id, self.port))
+        return self._then("changelog", make_changelog(op, updates))
 
     def explode(self, column: str, *, position: str | None = None) -> P_co:
         """Emit a row for each element of the lists in `column`; the fields of structs become columns, other elements keep the column's

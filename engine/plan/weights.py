@@ -12,6 +12,7 @@ from dataclasses import replace
 from ..operators.aggregation.aggregate_running import AggregateRunning
 from ..operators.aggregation.aggregate_weights import AggregateWeights
 from ..operators.base import Operator
+from ..operators.rows.changelog import Changelog
 from ..sink import Sink
 from ..weights import WEIGHTS
 from .graph import Graph, Input, Node
@@ -33,7 +34,7 @@ def weighed_inputs(graph: Graph) -> frozenset[tuple[int, Input]]:
                     follow(graph.nodes[edge.node])
 
     for node in graph:
-        if isinstance(node.operator, AggregateRunning) or _reads_weights(graph, node):
+        if isinstance(node.operator, (AggregateRunning, Changelog)) or _reads_weights(graph, node):
             follow(node)
     return frozenset(found)
 

@@ -18,6 +18,7 @@ from ..engine.functions.user_function import check_function
 from ..engine.operators.processing.deduplicate import Deduplicate
 from ..engine.operators.rows.branch import Branch
 from ..engine.operators.rows.cast import Cast
+from ..engine.operators.rows.changelog import Changelog
 from ..engine.operators.rows.compute import Compute
 from ..engine.operators.rows.explode import Explode
 from ..engine.operators.rows.filter import Filter
@@ -35,6 +36,7 @@ from ..engine.time.event_time import EventTime
 from ..engine.typed_rows.annotations import is_row_class, row_type
 from ..engine.typed_rows.return_types import returned_class
 from ..engine.typed_rows.row_type import RowType
+from ..engine.updates import Updates
 from .columns import check_columns
 
 ResultLike: TypeAlias = SchemaLike | type[Any]
@@ -160,6 +162,20 @@ def make_rename(renamed: Mapping[str, str]) -> Project:
     """Make `rename`. Raises FlowError unless `renamed` maps names to names."""
     check_columns((*renamed, *renamed.values()), "rename")
     return Project(rename=dict(renamed))
+
+
+def make_changelog(op: Any, updates: Updates | None) -> Changelog:
+    """Make `changelog`. Raises FlowError unless `op` is a name, and the replaced rows of the `updates` are known."""
+    if not isinstance(op, str) or not op:
+        raise FlowError(f'changelog({op!r:.200}): give the name of a new column, for example changelog("op")')
+    if updates is None:
+        raise FlowError("changelog() is for streams of updates, and this one is append-only: its rows replace none, so write it as it is")
+    if not updates.weighed:
+        raise FlowError(
+            "changelog() needs to know which rows were replaced: call it behind a running aggregate, or a select, drop, rename, cast, "
+            'explode, union, or filter, branch, map, flat_map or key_by with a function (no class) and on_error="stop" of it'
+        )
+    return Changelog(op)
 
 
 def make_explode(column: Any, position: Any) -> Explode:

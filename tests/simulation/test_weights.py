@@ -10,7 +10,7 @@ from functools import partial
 from random import Random
 
 import pytest
-from flows_weights import chain, counted_users, users_by_place
+from flows_weights import chain, counted_users, logged_users, users_by_place
 from seeds import blocks, proportion
 
 from evenflow.engine.task import handover
@@ -54,6 +54,6 @@ def test_aggregates_over_aggregates_are_exact_whatever_happens(kind, seeds, stat
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("make_flow", [users_by_place, counted_users])
+@pytest.mark.parametrize("make_flow", [users_by_place, counted_users, logged_users])
 def test_last_updates_are_exact_however_rows_are_cut_into_batches(make_flow):
     check(make_flow, range(10), parallelism=(1, 2, 3), actions=ACTIONS)

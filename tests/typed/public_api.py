@@ -176,7 +176,7 @@ def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
         spread=ef.variance("n"),
         deviation=ef.stddev("n"),
         words=ef.collect("word"),
-    ).explode("best", position="rank").write(sink)
+    ).explode("best", position="rank").changelog("change").write(sink)
     windows.aggregate(
         total=ef.sum("n"),
         least=ef.min("n"),

@@ -15,6 +15,7 @@ from ...engine.functions.function_class import made
 from ...engine.operators.joins.lookup import Lookup
 from ...engine.operators.processing.deduplicate import Deduplicate
 from ...engine.operators.rows.branch import OTHERWISE, Branch
+from ...engine.operators.rows.changelog import INSERT, Changelog
 from ...engine.operators.rows.explode import Explode
 from ...engine.operators.rows.map_async import MapAsync
 from ...engine.operators.rows.with_arrival_time import WithArrivalTime
@@ -40,6 +41,12 @@ def _(operator: Branch, inputs: Sequence[Records]) -> Records:
             except Exception as error:  # noqa: BLE001 -- a user's function may raise anything
                 refused.append(letter_of(operator, None, record.row, record.time, error))
     return Records(kept, stream.schema, refused, {OTHERWISE: Records(others, stream.schema)})
+
+
+@evaluate.register
+def _(operator: Changelog, inputs: Sequence[Records]) -> Records:
+    """Insert the last rows; the changes before them, which depend on the cuts between batches, add up to nothing."""
+    return Records([Record({**record.row, operator.op: INSERT}, record.time) for record in inputs[0].items])
 
 
 @evaluate.register

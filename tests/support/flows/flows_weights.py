@@ -128,3 +128,16 @@ def counted_users() -> ef.Dataflow:
     users = flow.read(changing(Random(3), 50)).key_by("user").aggregate(place=ef.last("place"), cents=ef.max("cents"))
     users.key_by("place").aggregate(users=ef.count(), cents=ef.sum("cents"), most=ef.max("cents")).write(ef.to_list([]))
     return flow
+
+
+def logged_users() -> ef.Dataflow:
+    """Count the users by place as a changelog, whose inserts minus its deletes are the users of a place at the end."""
+
+    def change(row: dict[str, Any]) -> dict[str, Any]:
+        return {"place": row["place"], "users": row["users"] if row["op"] == "insert" else -row["users"]}
+
+    flow = ef.Dataflow("logged")
+    users = flow.read(changing(Random(11), 60)).key_by("user").aggregate(place=ef.last("place"))
+    changes = users.key_by("place").aggregate(users=ef.count()).changelog().map(change)
+    changes.key_by("place").aggregate(users=ef.sum("users"), emit="final").write(ef.to_list([]))
+    return flow

@@ -149,6 +149,7 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
         {"how": "left", "columns": None, "unique": False, "suffix": "_r", "refresh": None},
     ),
     "with_time": (lambda *a, **k: rows().with_time(*a, **k), ("at",), {"unit": "ms", "max_delay": 0, "on_error": "stop"}),
+    "changelog": (lambda *a, **k: keyed().aggregate(n=ef.count()).changelog(*a, **k), ("op",), {}),
     "explode": (lambda *a, **k: rows().map(lambda row: row).explode(*a, **k), ("v",), {"position": None}),
     "with_columns": (lambda *a, **k: rows().with_columns(*a, **k), ({"w": ef.col("v") + 1},), {"total": ef.col("v")}),
     "select of an expression": (lambda *a, **k: rows().select(*a, **k), ("k",), {"total": ef.col("v")}),
