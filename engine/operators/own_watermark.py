@@ -27,6 +27,9 @@ class OwnWatermarkInstance(OperatorInstance):
         It only rises, except for `rewind`.
         """
 
+    def restore(self, watermark: int) -> None:
+        """Continue from a checkpoint at this watermark."""
+
     def rewind(self) -> None:
         """Reset the watermark: the source continues at another position, whose rows may be earlier."""
 

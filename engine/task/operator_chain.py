@@ -181,7 +181,9 @@ class OperatorChain:
     def restore(self, own_times: Mapping[str, int]) -> None:
         """Continue from a checkpoint at these times."""
         for position in self._assigning:
-            self._rise(position, own_times.get(self._spec.chain[position].name, MIN_TIME))
+            time = own_times.get(self._spec.chain[position].name, MIN_TIME)
+            self._own(position).restore(time)
+            self._rise(position, time)
 
     def rewind(self, time: int, own_times: Mapping[str, int]) -> dict[int, int]:
         """Continue with records that are no earlier than `time`. Return the new watermark of each domain."""

@@ -44,6 +44,9 @@ class WithArrivalTimeInstance(OwnTimeInstance):
     def watermark(self) -> int:
         return self._reached
 
+    def restore(self, watermark: int) -> None:
+        self._reached = max(self._reached, watermark)  # rows must not be late because this clock is behind that of the lost worker
+
     def tick(self, emit: Emit) -> None:
         self._reached = max(self._reached, self.context.now())
 

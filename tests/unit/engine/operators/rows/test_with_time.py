@@ -94,6 +94,15 @@ def test_function_that_refuses_rows_here_and_there_gives_the_others_their_times(
     assert [letter["error"] for letter in step.rows["dead_letters"]] == ["ZeroDivisionError", "RecordError", "RecordError"]
 
 
+def test_arrival_time_goes_on_from_a_checkpoint_though_the_clock_is_behind():
+    emitted = []
+    step = WithArrivalTime().open(Context("step", 0, 1, 16, KeyLoad(16), now=lambda: 90))
+    step.restore(100)
+    step.process(Batch(pa.record_batch({"n": [1]})), lambda batch, port="out": emitted.append(batch.times.tolist()))
+    assert emitted == [[100]]
+    assert step.watermark == 100
+
+
 def test_arrival_time_is_the_present_and_never_goes_back():
     clock = iter([100, 90, 130])
     emitted = []
