@@ -101,7 +101,7 @@ class Slot:
             return []
         if not self.optional:
             raise UnfitError(f"null, but {self.kind.name} allows none: say `{self.kind.name} | None`")
-        if pa.types.is_null(column.type):
+        if column.null_count == len(column):  # Arrow's drop_null can't make an empty column of a class with a UUID
             return [None] * len(column)
         given = iter(self.kind.values(column.drop_null()))
         return [next(given) if there else None for there in column.is_valid().to_pylist()]

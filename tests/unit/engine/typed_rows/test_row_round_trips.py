@@ -155,6 +155,11 @@ def test_each_kind_of_class_comes_back_equal(form):
     assert columns_back(rows, cls) == rows
 
 
+def test_column_of_an_optional_class_with_a_uuid_may_have_nulls_only():
+    cls = make_class("dataclass", {"inner": dataclasses.make_dataclass("Inner", [("a", UUID)]) | None})
+    assert columns_back([cls(None)], cls) == [cls(None)]
+
+
 def test_values_at_the_limits_of_their_types_come_back_equal():
     cls = make_class("dataclass", {"i": int, "f": float, "at": datetime, "d": timedelta})
     rows = [
