@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from unsettled import do_not_settle_in
 
 from evenflow.engine.batch import Batch
 from evenflow.engine.keyed_state.kinds import records
@@ -35,24 +36,11 @@ def watermark_overtakes_rows_that_wait_for_a_full_batch(patch: Patch) -> None:
 
 
 def barrier_overtakes_rows_that_wait_for_a_full_batch(patch: Patch) -> None:
-    _do_not_settle_in(patch, "_pass_barrier")
+    do_not_settle_in(patch, "_pass_barrier")
 
 
 def keys_move_before_their_rows_that_wait_for_a_full_batch(patch: Patch) -> None:
-    _do_not_settle_in(patch, "_pass_handover")
-
-
-def _do_not_settle_in(patch: Patch, step: str) -> None:
-    take = getattr(TaskCore, step)
-
-    def without_settling(self: Any, *given: Any) -> None:
-        settle, self.chain.settle = self.chain.settle, lambda: None
-        try:
-            take(self, *given)
-        finally:
-            self.chain.settle = settle
-
-    patch.setattr(TaskCore, step, without_settling)
+    do_not_settle_in(patch, "_pass_handover")
 
 
 def marker_is_not_sent_to_one_worker(patch: Patch) -> None:

@@ -85,7 +85,7 @@ def test_batch_is_cut_by_what_is_known_of_its_receiver_when_it_leaves(make):
             sizes.append(element.num_rows)
         up.poll(0)
     assert sizes[:PIECES] == [FIRST // PIECES] * PIECES
-    assert sizes[PIECES + 1] > FIRST, "the first grant shows that the receiver is fast"
+    assert max(sizes[PIECES:]) > FIRST, "grants show that the receiver is fast"
 
 
 def test_paced_channel_holds_back_more_than_its_limit(make):
