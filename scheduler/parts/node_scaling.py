@@ -1,7 +1,8 @@
 """Adding nodes to a job and returning them: the steps, and when each is over.
 
 Out: the node policy chooses operators, which get workers on the new nodes (`scheduler/policies/nodes/node_policies.py`). Nodes that are
-not there are asked for, and the change waits for them while Ray's autoscaler starts nodes, for `start_timeout` at most.
+not there are asked for, and the change waits for them while Ray's autoscaler starts nodes, for `start_timeout` at most. Nodes that go
+again before they have workers are replaced by others.
 
 In: the node that the policy names returns its workers. Each operator loses the workers on that node while the stream continues.
 Workers whose index remains continue in processes on other nodes. Those processes start first and take over through a checkpoint
@@ -73,12 +74,12 @@ class NodeScaling(Stepwise[NodeChange]):
         except TooFewNodesError as error:
             if not placed.cpus:
                 raise RequestError(f"{error}; WorkerConfig(cpus=...), 0 now, would let Ray's autoscaler know of them") from error
-            change = self._begin(NodePlan({}, str(error)), (), NodeScalingState.WAITING)
-            change.wanted, change.policy = count, policy
-            change.deadline = self._job.now + min(AUTOSCALER_PATIENCE, self._start_timeout)
-            self._job.emit(AskForRoom(count))
+            change = self._begin(NodePlan({}, str(error)), ())
+            change.policy = policy
+            self._wait(change, count)
             return change
         change = self._begin(plan, self._upwards(plan))
+        change.policy = policy
         self._use(avoid=self._avoided.difference(plan.added))
         return change
 
@@ -202,9 +203,23 @@ class NodeScaling(Stepwise[NodeChange]):
         change.steps, change.state = deque(self._upwards(plan)), NodeScalingState.SCALING
         self._use(avoid=self._avoided.difference(plan.added))
 
+    def _wait(self, change: NodeChange, count: int) -> None:
+        """Ask for `count` nodes, and wait for them."""
+        assert change.begun is not None
+        change.wanted, change.state = count, NodeScalingState.WAITING
+        change.deadline = min(self._job.now + AUTOSCALER_PATIENCE, change.begun + self._start_timeout)
+        self._job.emit(AskForRoom(count))
+
     def _scale_next(self, change: NodeChange, cluster: ClusterView) -> None:
         if change.scaling is not None and change.scaling.problem is not None:
-            raise RequestError(change.scaling.problem)
+            if not self._lost_all_added(change, cluster):
+                raise RequestError(change.scaling.problem)
+            names = ", ".join(map(short, change.added))
+            self._job.emit(Warn(f"node {names} has gone before it had workers; scaling out waits for another"))
+            change.scaling = None
+            self._use(prefer=frozenset())
+            self._wait(change, len(change.added))
+            return
         if change.steps:
             operator, workers = change.steps.popleft()
             self._use(prefer=frozenset(change.added))
@@ -215,6 +230,12 @@ class NodeScaling(Stepwise[NodeChange]):
             self._job.emit(Reserve(len(change.replaced)))
         else:
             self._end(change, None)
+
+    def _lost_all_added(self, change: NodeChange, cluster: ClusterView) -> bool:
+        """Return True if the nodes that were to be added have gone, and there is time to wait for others."""
+        assert change.begun is not None
+        there = {node.name for node in cluster.nodes}
+        return bool(change.added) and not there & set(change.added) and self._job.now < change.begun + self._start_timeout
 
     def _await_processes(self, change: NodeChange, cluster: ClusterView) -> None:
         if cluster.reserved:

@@ -60,7 +60,8 @@ def test_three_queries_in_one_job_give_duckdbs_rows_while_keys_move_and_operator
 def test_a_check_moves_scales_and_kills_and_all_rows_are_duckdbs(capsys):
     """Updated rows of a key arrive from several workers, before and after they were killed."""
     command = ["bench", "check", "--queries", "q9", "--runtime", "ray", "--moves", "--kills"]
-    assert main([*command, "--events", "100000", "--rate", "4000", "--disorder", "500", "--seed", "7"]) == 0
+    exit_code = main([*command, "--events", "100000", "--rate", "4000", "--disorder", "500", "--seed", "7"])
     said = capsys.readouterr().err
+    assert exit_code == 0, said
     assert "q9: equal" in said
     assert "nexmark-check-q9: " in said

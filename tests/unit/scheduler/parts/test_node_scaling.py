@@ -312,6 +312,36 @@ def test_nodes_that_start_are_waited_for_until_the_start_timeout_is_over():
     assert (job.newest.state, job.cluster.asked[-1]) == (NodeScalingState.FAILED, 0)
 
 
+def test_a_node_that_goes_before_it_has_workers_is_replaced_by_another():
+    job = congested()
+    job.cluster.names = "abcd"
+    job.ask(ScaleOut(1))
+    job.tick(0.1)
+    assert job.cluster.preferred == {"d"}
+    job.cluster.names = "abc"
+    job.not_spawned("no room")
+    job.go_on()
+    assert (job.newest.state, job.cluster.preferred, job.cluster.asked[-1]) == (NodeScalingState.WAITING, frozenset(), 1)
+    assert [effect.text for effect in job.done if isinstance(effect, Warn)] == [
+        "node d has gone before it had workers; scaling out waits for another"
+    ]
+    job.cluster.names = "abce"
+    job.go_on()
+    assert (job.newest.state, job.newest.added) == (NodeScalingState.DONE, ("e",))
+    assert "e" in job.cluster.where.values()
+
+
+def test_a_node_that_stays_but_gets_no_workers_fails_the_scaling():
+    job = congested()
+    job.cluster.names = "abcd"
+    job.ask(ScaleOut(1))
+    job.tick(0.1)
+    job.not_spawned("they are out of order")
+    job.go_on()
+    assert job.newest.state is NodeScalingState.FAILED
+    assert "they are out of order" in job.newest.problem
+
+
 def test_workers_that_reserve_nothing_bring_no_nodes_so_too_few_are_refused_at_once():
     job = congested(worker={"cpus": 0.0})
     with pytest.raises(JobError, match=r"0 of 1 nodes .* WorkerConfig\(cpus=...\), 0 now, would let Ray's autoscaler know of them"):
