@@ -6,8 +6,9 @@ To look for new counterexamples: `pytest --hypothesis-profile=explore tests/unit
 
 from __future__ import annotations
 
+import gc
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
@@ -36,6 +37,16 @@ settings.load_profile("repeatable")
 def pytest_configure(config: pytest.Config) -> None:
     """Scale the timeout of tests that hang in C code like the others; pytest reads it from its settings for each test."""
     config._inicache["faulthandler_timeout"] = patience(float(config.getini("faulthandler_timeout")))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect tests without looking for garbage: ten thousand tests are none, and looking through them again and again takes long."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

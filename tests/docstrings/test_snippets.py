@@ -123,7 +123,10 @@ PREPARED: dict[str, Callable[[], dict[str, Any]]] = {
 }
 """The names that the snippets of a page use without defining them, because the page is about something else."""
 
-LONG = {"how-to/restart.md", "how-to/savepoints.md", "how-to/scaling.md", "how-to/upgrade.md", "reference/errors.md"}
+LONG = {
+    "concepts/migration.md", "how-to/cluster.md", "how-to/restart.md", "how-to/savepoints.md", "how-to/scaling.md", "how-to/split-key.md",
+    "how-to/upgrade.md", "reference/errors.md",
+}  # fmt: skip
 """Pages whose snippets take seconds."""
 
 

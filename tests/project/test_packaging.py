@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 LINKED = sorted(path.name for path in (ROOT / "evenflow").iterdir() if path.is_symlink())
 FOLDERS = {"evenflow": "evenflow", **{f"evenflow.{name}": name for name in LINKED}}

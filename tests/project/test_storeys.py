@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from module_imports import ROOT
-from test_import_cycles import GRAPH, cycles
+from test_import_cycles import cycles, module_graph
 
 PACKAGES = ("state", "engine", "balancer", "scheduler", "connectors", "actors")
 
@@ -37,7 +37,7 @@ def room(module: str, package: str) -> str:
 def rooms(package: str) -> dict[str, set[str]]:
     """Return, for each room of a package, the other rooms that it imports."""
     found: dict[str, set[str]] = {}
-    for module, imported in GRAPH.items():
+    for module, imported in module_graph().items():
         if module.startswith(f"evenflow.{package}."):
             own = room(module, package)
             inside = {room(other, package) for other in imported if other.startswith(f"evenflow.{package}.")}

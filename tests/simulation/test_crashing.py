@@ -63,7 +63,7 @@ BLOCKS = [
 ]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seeds", blocks(LOSSES, LOSSES, TIMES))
 @pytest.mark.parametrize("make_flow", FLOWS)
 def test_rows_of_checkpoints_whose_manifests_are_gone_are_retracted(make_flow, seeds):
@@ -74,7 +74,7 @@ def test_rows_of_checkpoints_whose_manifests_are_gone_are_retracted(make_flow, s
     assert make_flow is no_rows or sum(world.coordinator.all_storage.retractions for world in watcher.worlds) > 0, "rows were taken back"
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("make_flow", "seeds"), BLOCKS)
 def test_rows_are_those_of_the_oracle_whatever_is_lost_and_when(make_flow, seeds):
     watcher = Watcher()

@@ -46,7 +46,7 @@ UNSAVED = ("none", "moves", "scaling")
 """Kinds of runs without losses, which need no checkpoint."""
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, proportion(SEEDS * len(ACCIDENTS) * len(JOINS)), QUICK))
 @pytest.mark.parametrize("accidents", ACCIDENTS)
 @pytest.mark.parametrize("make_flow", JOINS, ids=lambda make_flow: make_flow.__name__)
@@ -73,7 +73,7 @@ AHEAD = {
 """Seeds with which workers that know more columns than a new one, and are ahead of it, give it keys."""
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("make_flow", "seed"), [(make_flow, seed) for make_flow, seeds in AHEAD.items() for seed in seeds])
 def test_new_worker_takes_over_columns_and_event_time_of_the_workers_that_give_it_keys(make_flow, seed):
     check(make_flow, [seed], parallelism=2, actions=with_scaling(keyed_only=True))

@@ -95,7 +95,7 @@ def rows_that_come_late() -> ef.Dataflow:
     return flow
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("actions", ["none", "moves", "crashes"])
 def test_every_row_is_in_a_window_or_among_the_late_ones(actions):
     late = {"sessions": 0, "all": 0, "all_sessions": 0, "told": 0}

@@ -77,7 +77,7 @@ class Watcher:
         return [[migration for migration in history if migration.keys_moved] for _, history in self.histories.values()]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("make_flow", "seeds"), BLOCKS)
 def test_moves_in_any_order_of_events_leave_the_rows_of_the_oracle(make_flow, seeds, monkeypatch):
     if seeds.start // BLOCK % 2:
@@ -169,7 +169,7 @@ class SwapAt:
         world.coordinator.do(lambda: core.reconfiguration.move(stage, self.strategy, target, "by the test"))
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", LIVE)
 def test_running_sums_by_parity_are_exactly_those_of_megaphone_whenever_the_keys_move(strategy):
     keys_moved = Counter()

@@ -75,7 +75,7 @@ def counting_rows(name: str, rows: dict[str, list[dict[str, Any]]]) -> list[dict
     return newest(rows["results"], name) if name in NEWEST else rows["results"]
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", blocks(SEEDS, BLOCK, proportion(SEEDS * len(ACCIDENTS) * len(CHOSEN)), QUICK))
 @pytest.mark.parametrize("accidents", ACCIDENTS)
 @pytest.mark.parametrize("name", CHOSEN)

@@ -42,7 +42,7 @@ def run(make, seeds, accidents):
     assert seen > answers / 4
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seeds", BLOCKS)
 @pytest.mark.parametrize("accidents", ACCIDENTS)
 def test_state_of_a_function_is_one_that_it_had_between_request_and_answer(accidents, seeds, monkeypatch):
@@ -56,7 +56,7 @@ def test_state_of_a_function_is_one_that_it_had_between_request_and_answer(accid
     run(make, seeds, accidents)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seeds", BLOCKS)
 @pytest.mark.parametrize("emit", ["update", "final"])
 @pytest.mark.parametrize("accidents", ACCIDENTS)

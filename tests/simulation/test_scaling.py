@@ -84,7 +84,7 @@ class Watcher:
         return sum(any(r.state is RescaleState.DONE and any(getattr(r.rescale, c) for c in changes) for r in run) for run in rescales)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("make_flow", "seeds"), list(blocks_of(SEEDS)))
 def test_workers_join_and_leave_in_any_order_of_events_and_the_rows_are_those_of_the_oracle(make_flow, seeds):
     watcher = Watcher()
@@ -105,7 +105,7 @@ def test_workers_leave_in_many_runs():
     assert watcher.runs_with("joining") > len(seeds) / 4
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("make_flow", "seeds"), list(blocks_of(WITH_LOSSES)))
 def test_losses_while_workers_join_and_leave_change_no_row(make_flow, seeds):
     watcher = Watcher()

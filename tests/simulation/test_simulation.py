@@ -19,7 +19,7 @@ SEEDS, BLOCK = 30, 10
 """Seeds for each flow, and per test."""
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seeds", blocks(SEEDS, BLOCK, proportion(SEEDS * len(FLOWS))))
 @pytest.mark.parametrize("make_flow", FLOWS, ids=lambda make_flow: make_flow.__name__)
 def test_every_order_of_events_gives_the_rows_of_the_oracle(make_flow, seeds):

@@ -48,7 +48,7 @@ class Watcher:
         return [world.coordinator.core for world in self.worlds]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seeds", blocks(SEEDS, SEEDS, TIMES))
 @pytest.mark.parametrize("make_flow", flows.FLOWS)
 def test_rows_are_those_of_the_oracle_whatever_policies_decide(make_flow, seeds):
@@ -60,7 +60,7 @@ def test_rows_are_those_of_the_oracle_whatever_policies_decide(make_flow, seeds)
         assert any(report.state is ScalingState.DONE for report in scalings)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seeds", BLOCKS)
 @pytest.mark.parametrize("make_flow", flows.FLOWS)
 def test_losses_while_policies_decide_change_no_row(make_flow, seeds):
@@ -104,7 +104,7 @@ def test_balancers_move_keys_automatically():
     assert any(migration.state is MigrationState.DONE for migration in moved)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seeds", BLOCKS)
 @pytest.mark.parametrize("make_flow", flows.FLOWS)
 def test_sinks_that_fail_in_commits_lose_no_row_and_show_none_twice(make_flow, seeds):

@@ -40,7 +40,7 @@ KINDS = {
 PLACES = ("memory", "memory", "lmdb", "server")
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seeds", blocks(SEEDS, BLOCK, proportion(SEEDS * len(KINDS)), QUICK))
 @pytest.mark.parametrize("kind", KINDS)
 def test_aggregates_over_aggregates_are_exact_whatever_happens(kind, seeds, state_server, monkeypatch):

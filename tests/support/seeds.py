@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 TOLD = os.environ.get("EVENFLOW_SEEDS")
-QUICKLY = 0.1
+QUICKLY = 0.06
 """The default share of its full number that a module runs: all tests together take ten minutes at most.
 
 Half of the planted faults (`planted/`) show in the first three runs of their flow, and all in the first hundred.

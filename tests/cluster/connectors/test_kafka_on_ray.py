@@ -57,7 +57,6 @@ class Writer:
         return self.written
 
 
-@pytest.mark.first
 def test_lost_workers_scaling_and_new_partitions_do_not_change_the_output(bootstrap, tmp_path):
     def number(state, row):
         n = (state or 0) + 1

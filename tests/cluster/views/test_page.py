@@ -279,7 +279,6 @@ job.cancel()
 """
 
 
-@pytest.mark.first
 def test_a_job_with_its_own_page_prints_the_address_and_takes_the_page_along(cluster):
     driver = subprocess.Popen(
         [sys.executable, "-c", PROGRAM],

@@ -71,6 +71,7 @@ def test_every_option_that_a_message_names_is_there():
     assert not missing, "\n".join(missing)
 
 
+@pytest.mark.slow
 def test_every_setting_that_a_message_names_is_there():
     there = {(name, field.name) for name in ef.__all__ if name.endswith("Config") for field in dataclasses.fields(getattr(ef, name))}
     named = [(place, *found) for place, text in messages() for found in re.findall(r"([A-Z]\w+Config)\(([a-z_]+)=", text)]

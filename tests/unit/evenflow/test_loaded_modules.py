@@ -44,6 +44,7 @@ def packages(modules: set[str]) -> set[str]:
     return {module.partition(".")[0] for module in modules}
 
 
+@pytest.mark.slow
 def test_the_package_alone_loads_nothing_and_writing_a_flow_needs_numpy_and_arrow():
     alone, writing = loaded("import evenflow", WRITING_A_FLOW)
     assert {module for module in alone if module.startswith("evenflow")} == {"evenflow"}
@@ -52,6 +53,7 @@ def test_the_package_alone_loads_nothing_and_writing_a_flow_needs_numpy_and_arro
     assert "evenflow.job" not in writing, "only a flow that runs has a handle of its job"
 
 
+@pytest.mark.slow
 def test_worker_adds_only_numpy_arrow_and_zeromq_to_ray_and_no_process_loads_its_autoscaler():
     worker_modules = "import evenflow.actors.processes.worker, evenflow.actors.task.task_run"
     _, worker, *others = loaded(

@@ -110,10 +110,12 @@ def test_program_without_wait_ends_when_its_job_has(tmp_path):
     assert counts(tmp_path) == [1, 2]
 
 
+@pytest.mark.slow
 def test_program_that_has_waited_says_nothing(tmp_path):
     assert ended(BOUNDED + "start(sys.argv[1]).wait()", tmp_path) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_program_without_wait_prints_the_error_of_its_job_and_does_not_exit_with_0(tmp_path):
     code, out, err = ended(BOUNDED + "import atexit; atexit.register(print, 'bye'); start(sys.argv[1], lambda row: row['m'])", tmp_path)
     assert (code, out) == (1, "bye\n")

@@ -28,6 +28,7 @@ def manifest(checkpoint):
     return Manifest("f", checkpoint, 0, 0.0, 4, {}, {}, {}, {})
 
 
+@pytest.mark.slow
 @every_store
 def test_manifests_and_claims_are_created_once(url):
     saved = CheckpointStore(url)
@@ -45,6 +46,7 @@ def test_manifests_and_claims_are_created_once(url):
     assert saved.claims() == [1, 2], "a listing is never from a cache"
 
 
+@pytest.mark.slow
 @every_store
 def test_files_that_another_process_writes_after_a_listing_are_seen(url):
     saved = CheckpointStore(url)
@@ -59,6 +61,7 @@ def test_files_that_another_process_writes_after_a_listing_are_seen(url):
     assert CheckpointStore(f"{url}/beside").names() == ["manifest"]
 
 
+@pytest.mark.slow
 @every_store
 def test_rows_that_a_worker_stages_after_a_listing_are_committed(url):
     rows = pa.record_batch({"n": [1]})

@@ -94,6 +94,7 @@ def test_clearing_up_that_fails_ends_no_job(store, url, tmp_path):
     assert numbers(tmp_path / "out") == list(range(TOTAL))
 
 
+@pytest.mark.slow
 @every_store
 def test_job_whose_manifests_replies_are_lost_has_no_failed_checkpoint(store, url, tmp_path):
     gate = Gate()

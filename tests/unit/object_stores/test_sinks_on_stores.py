@@ -88,7 +88,7 @@ def test_sinks_on_object_stores_conform(write, store, url):
     check_sink(begin, seeds=range(3))
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["lost", "overloaded", "cut"])
 @every_store
 def test_copy_whose_reply_is_lost_or_that_is_refused_for_now_is_made_once(kind, store, url):
@@ -191,6 +191,7 @@ def test_bucket_that_is_not_there_is_named_at_the_start(store):
         ef.write_json(f"{store.protocol}://nowhere/out").start()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Sending a large body directly:ResourceWarning")  # aiohttp's, of 8 MiB
 @every_store
 def test_part_of_several_pieces_is_whole_and_one_that_is_dropped_leaves_nothing(store, url):
@@ -206,6 +207,7 @@ def test_part_of_several_pieces_is_whole_and_one_that_is_dropped_leaves_nothing(
         assert files.list_multipart_uploads(url.split("/")[2]) == []
 
 
+@pytest.mark.slow
 @every_store
 def test_partition_values_with_signs_of_paths_come_back(store, url):
     values = ["a/b", "50%", "a b+c", "\u00e9=?#", None]

@@ -33,7 +33,7 @@ def looks_whenever_polled(monkeypatch):
     monkeypatch.setattr(follow, "LOOKING", 1.0)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @every_kind
 def test_every_row_comes_once_and_in_order_whatever_appears_and_is_lost_when(kind, tmp_path_factory):
     for seed in range(200 if kind == "txt" else 60):

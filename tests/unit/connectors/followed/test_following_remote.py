@@ -55,7 +55,7 @@ class InMemory(Folder):
         return path
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @every_kind
 def test_every_row_comes_once_from_memory_whatever_appears_and_is_lost_when(kind, memory, tmp_path_factory):
     for seed in range(20):

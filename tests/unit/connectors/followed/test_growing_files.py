@@ -94,7 +94,7 @@ def run(folder: Path, kind: str, random: random.Random, steps: int) -> tuple[lis
     return rows, readers.drain()
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @every_kind
 def test_every_line_comes_once_and_in_order_whatever_is_renamed_and_lost_when(kind, tmp_path_factory):
     for seed in range(150 if kind == "log" else 50):

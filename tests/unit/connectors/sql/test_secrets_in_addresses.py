@@ -55,6 +55,7 @@ def test_a_table_is_written_with_a_secret_that_is_in_no_plan_explanation_checkpo
         assert not any(form.encode() in text for text in texts)
 
 
+@pytest.mark.slow
 def test_an_error_of_the_database_does_not_quote_it(database, monkeypatch):
     monkeypatch.setenv("SHOP_USER", "nobody-of-that-name")
     flow = ef.Dataflow("shop")

@@ -98,7 +98,7 @@ WAYS: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
 }
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", [1, 2], ids=["one by one", "together"])
 @pytest.mark.parametrize("way", WAYS)
 def test_every_pair_arrives_as_it_was_or_is_refused(way: str, cut: int, drive: Any) -> None:
@@ -140,7 +140,7 @@ def test_every_value_arrives_as_it_was_in_a_declared_type_or_is_refused(kind: st
             assert equal(arrived, value), (value, arrived)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", [1, 2], ids=["one by one", "together"])
 def test_every_pair_of_items_arrives_as_it_was_or_is_refused(cut: int) -> None:
     for pair in product(VALUES, VALUES):

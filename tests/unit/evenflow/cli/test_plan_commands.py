@@ -314,7 +314,7 @@ def not_json(text: str) -> None:
     raise AssertionError(f"{text} is not JSON")
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 @pytest.mark.parametrize(("kind", "whole", "policies"), [("scale", DATAFLOW, SCALING), ("balance", SNAPSHOT, POLICIES)])

@@ -29,7 +29,7 @@ def check(seed: int, rows) -> None:
     assert found == wanted, f"{query.flink}\nmissing: {[*(wanted - found)][:3]}\ntoo many: {[*(found - wanted)][:3]}"
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("first", range(0, BLOCK * BLOCKS, BLOCK))
 def test_rows_are_those_of_duckdb(first, waiting_for_jobs):
     for seed in range(first, first + BLOCK):
@@ -46,7 +46,7 @@ ACCIDENTS = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("first", range(0, BLOCK * BLOCKS, BLOCK))
 @pytest.mark.parametrize("accidents", ACCIDENTS)
 def test_rows_are_those_of_duckdb_whatever_happens(accidents, first):

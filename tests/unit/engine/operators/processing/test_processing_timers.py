@@ -122,6 +122,7 @@ class Again(ef.KeyedFunction):
         context.timer_after("1s")
 
 
+@pytest.mark.slow
 def test_timers_that_set_one_another_for_ever_end_with_the_stream_in_an_error(drive):
     driven = drive(Process(("k",), Again()))
     driven.process({"k": ["a"]})
