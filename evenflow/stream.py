@@ -263,7 +263,7 @@ class KeyedStream(Transformations["KeyedStream[R]", "KeyedStream", "Stream", R])
 
     def window(self, windows: AnyWindows) -> WindowedStream:
         """Cut each key's rows into windows: of event time by `ef.tumbling("1h")`, `ef.sliding("1h", every="5m")` or `ef.session("10m")`,
-        or of a number of rows by `ef.rows(1_000)`. `ef.tumbling("10s", time="processing")` goes by the clock.
+        or of a number of rows by `ef.rows(1_000)`. Those with `time="processing"` go by the clock.
         """
         checked = check_windows(windows)
         return WindowedStream(_in_time_of(self._stream, checked), self.keys, checked)
@@ -532,4 +532,4 @@ def _of(stream: AnyStream, rows: RowType | None) -> AnyStream:
 
 def _in_time_of(stream: Stream[Any], windows: AnyWindows) -> Stream[Any]:
     """Return the stream whose event times are those by which rows are put into `windows`."""
-    return stream.with_arrival_time() if isinstance(windows, Windows) and windows.time == "processing" else stream
+    return stream.with_arrival_time() if isinstance(windows, (Windows, SessionWindows)) and windows.time == "processing" else stream

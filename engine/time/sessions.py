@@ -15,13 +15,18 @@ from ..batch import Times
 from ..errors import FlowError
 from .duration import Duration, microseconds
 from .event_time import EARLIEST, LATEST
+from .windows import TimeOfWindows, check_time_of_windows, said_time
 
 
 @dataclass(frozen=True, slots=True)
 class SessionWindows:
-    """Sessions of rows at most `gap` microseconds apart. A session ends `gap` after its last row."""
+    """Sessions of rows at most `gap` microseconds apart. A session ends `gap` after its last row.
+
+    `time`: the time by which rows are apart.
+    """
 
     gap: int
+    time: TimeOfWindows = "event"
 
     @property
     def pane(self) -> int:
@@ -40,19 +45,21 @@ class SessionWindows:
         return latest if latest + self.gap > LATEST else None
 
     def describe(self) -> str:
-        return f"sessions, {self.gap / 1e6:g} s apart"
+        return f"sessions, {self.gap / 1e6:g} s apart{said_time(self.time)}"
 
 
-def session(gap: Duration) -> SessionWindows:
+def session(gap: Duration, *, time: TimeOfWindows = "event") -> SessionWindows:
     """Return session windows: the rows of a key at most `gap` apart, equality included. A row between two sessions merges them.
 
-    A session begins at its first row's time and ends `gap` after its last row's. Raises FlowError for a gap that is zero or no
-    duration.
+    A session begins at its first row's time and ends `gap` after its last row's. `time="processing"`: a session ends by the clock, once
+    no row of the key has arrived for longer than `gap`; else as for `tumbling`. Raises FlowError for a gap that is zero or no duration,
+    and for another `time`.
 
     >>> session("10s").gap
     10000000
     """
-    windows = SessionWindows(microseconds(gap, "session gap"))
+    check_time_of_windows(time)
+    windows = SessionWindows(microseconds(gap, "session gap"), time)
     if windows.gap == 0:
         raise FlowError(f"session gap {gap!r} must be longer than zero: rows of one session are at most that far apart")
     return windows

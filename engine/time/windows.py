@@ -30,6 +30,11 @@ TimeOfWindows = Literal["event", "processing"]
 """The time by which rows are put into windows: their event time, or the clock when they arrive."""
 
 
+def said_time(time: TimeOfWindows) -> str:
+    """Return what the description of windows of that time ends with."""
+    return " (processing time)" if time == "processing" else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Windows:
     """Windows [start, start + size) at every start = offset + k * slide; all in microseconds.
@@ -71,7 +76,7 @@ class Windows:
 
     def describe(self) -> str:
         kind = "tumbling" if self.size == self.slide else f"sliding every {self.slide / 1e6:g} s,"
-        return f"{kind} {self.size / 1e6:g} s{' (processing time)' if self.time == 'processing' else ''}"
+        return f"{kind} {self.size / 1e6:g} s{said_time(self.time)}"
 
 
 def tumbling(size: Duration, *, offset: Duration = 0, time: TimeOfWindows = "event") -> Windows:
@@ -98,8 +103,7 @@ def sliding(size: Duration, every: Duration, *, offset: Duration = 0, time: Time
     >>> sliding("1h", every="15m").slide
     900000000
     """
-    if time not in get_args(TimeOfWindows):
-        raise FlowError(f'windows of time={time!r:.200}: expected "event" or "processing"')
+    check_time_of_windows(time)
     shift = signed_microseconds(offset, "window offset")
     windows = Windows(microseconds(size, "window size"), microseconds(every, "window slide"), shift, time)
     if windows.size == 0 or windows.slide == 0:
@@ -112,6 +116,12 @@ def sliding(size: Duration, every: Duration, *, offset: Duration = 0, time: Time
             "use a longer slide, or one that divides their size"
         )
     return windows
+
+
+def check_time_of_windows(time: TimeOfWindows) -> None:
+    """Raise FlowError for a time that windows don't know."""
+    if time not in get_args(TimeOfWindows):
+        raise FlowError(f'windows of time={time!r:.200}: expected "event" or "processing"')
 
 
 @dataclass(frozen=True, slots=True)

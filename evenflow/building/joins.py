@@ -75,7 +75,7 @@ def co_group(left: tuple[str, ...], right: tuple[str, ...], windows: Any, functi
 
 
 def _check_event_time(method: str, windows: Windows | SessionWindows) -> None:
-    if isinstance(windows, Windows) and windows.time != "event":
+    if windows.time != "event":
         raise FlowError(
             f'{method}(...) with windows of time="processing": both streams must have event time; call .with_arrival_time() on each, '
             "and join by windows of event time"

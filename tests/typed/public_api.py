@@ -164,7 +164,7 @@ def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
     keyed.join(others, ef.always("1d")).write(sink)
     keyed.join_asof(others, max_age="1h").write(sink)
     stream.window(ef.tumbling("1h")).aggregate(n=ef.count()).write(sink)
-    keyed.window(ef.session("10m")).process(longest_visit, on_error="skip").write(sink)
+    keyed.window(ef.session("10m", time="processing")).process(longest_visit, on_error="skip").write(sink)
     keyed.window(ef.rows(10_000, every=1_000)).aggregate(middle=ef.median("n")).write(sink)
     keyed.window(ef.session("10m")).aggregate(
         distinct=ef.count_distinct("n", where="kept"),

@@ -108,6 +108,9 @@ def windows_by_the_clock() -> ef.Dataflow:
     parts.filter(lambda row: row["parts"] > 1).write(ef.to_list([], name="repeated"))
     sliding = rows.window(ef.sliding("600ms", every="200ms", time="processing")).aggregate(n=ef.count())
     sliding.key_by("key").aggregate(n=ef.sum("n"), emit="final").write(ef.to_list([], name="thrice"))
+    sessions = rows.window(ef.session("100ms", time="processing")).aggregate(n=ef.count(), newest=ef.max("seen"))
+    sessions.key_by("key").aggregate(n=ef.sum("n"), emit="final").write(ef.to_list([], name="in_sessions"))
+    sessions.filter(lambda row: row["newest"] >= row["window_end"]).select("key").write(ef.to_list([], name="wrong_sessions"))
     return flow
 
 

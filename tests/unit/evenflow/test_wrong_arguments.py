@@ -215,7 +215,7 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
     ),
     "tumbling": (ef.tumbling, ("1m",), {"offset": 0, "time": "event"}),
     "sliding": (ef.sliding, ("1m",), {"every": "1s", "offset": 0, "time": "event"}),
-    "session": (ef.session, ("1m",), {}),
+    "session": (ef.session, ("1m",), {"time": "event"}),
     "rows": (ef.rows, (5,), {"every": 1}),
     "between": (ef.between, (0, "1m"), {}),
     "value_state": (ef.value_state, (), {"default": None, "ttl": None}),

@@ -530,11 +530,21 @@ def test_window_by_the_clock_closes_on_a_quiet_stream_without_event_time():
     assert (row["k"], row["n"], row["window_end"] - row["window_start"]) == ("a", 1, timedelta(milliseconds=50))
 
 
+def test_session_by_the_clock_ends_on_a_quiet_stream_without_event_time():
+    sessions = ef.session("50ms", time="processing")
+    (row,) = answers_to_one_row(lambda keyed: keyed.window(sessions).aggregate(n=ef.count()))
+    assert (row["k"], row["n"], row["window_end"] - row["window_start"]) == ("a", 1, timedelta(milliseconds=50))
+
+
 def test_windows_of_another_time_and_joins_by_the_clock_are_refused():
     keyed = ef.Dataflow("refused").read(ef.from_items([{"k": 1, "ts": 1}], event_time="ts")).key_by("k")
     with pytest.raises(ef.FlowError, match=r"windows of time='wall': expected \"event\" or \"processing\""):
         ef.tumbling("1s", time="wall")
+    with pytest.raises(ef.FlowError, match=r"windows of time='wall': expected \"event\" or \"processing\""):
+        ef.session("1s", time="wall")
     with pytest.raises(ef.FlowError, match=r"join\(...\) with windows of time=\"processing\": .* call .with_arrival_time\(\) on each"):
         keyed.join(keyed, ef.sliding("2s", every="1s", time="processing"))
+    with pytest.raises(ef.FlowError, match=r"join\(...\) with windows of time=\"processing\""):
+        keyed.join(keyed, ef.session("2s", time="processing"))
     with pytest.raises(ef.FlowError, match=r"co_group\(...\) with windows of time=\"processing\""):
         keyed.co_group(keyed, ef.tumbling("1s", time="processing"), lambda key, window, left, right: [])
