@@ -95,7 +95,8 @@ def sink_of(table: TableDefinition) -> Sink:
     """Return the sink of a table that INSERT INTO writes. Raises FlowError for options that don't make one."""
     options = Options(table)
     kinds: dict[str, Callable[[TableDefinition, Options], Sink]] = {
-        "kafka": _write_kafka, "filesystem": _write_files, "jdbc": _write_jdbc, "print": _print, "blackhole": _discard,
+        "kafka": _write_kafka, "upsert-kafka": _upsert_kafka, "filesystem": _write_files, "jdbc": _write_jdbc,
+        "print": _print, "blackhole": _discard,
     }  # fmt: skip
     sink = options.chosen("connector", kinds)(table, options)
     options.done()
@@ -170,6 +171,21 @@ def _write_kafka(table: TableDefinition, options: Options) -> Sink:
     kind = options.chosen("format", {"json": "json"}, "json")
     return write_kafka(
         options.need("topic"), bootstrap=options.need("properties.bootstrap.servers"), format=kind, key=table.key or None, name=table.name
+    )
+
+
+def _upsert_kafka(table: TableDefinition, options: Options) -> Sink:
+    """Return the sink of present rows. Keys are written as Flink's formats do: "raw" a column as it is, "json" an object of several."""
+    if not table.key:
+        raise FlowError(f"SQL: table `{table.name}`: upsert-kafka needs PRIMARY KEY (...) NOT ENFORCED, the columns of the messages' key")
+    several = len(table.key) > 1
+    if options.need("key.format") != ("json" if several else "raw"):
+        wanted = "'json' for a key of several columns" if several else "'raw' for a key of one column"
+        raise FlowError(f"SQL: table `{table.name}`: write 'key.format' = {wanted}")
+    options.chosen("value.format", {"json": "json"})
+    options.chosen("value.fields-include", {"ALL": "ALL"}, "ALL")
+    return write_kafka(
+        options.need("topic"), bootstrap=options.need("properties.bootstrap.servers"), mode="upsert", key=table.key, name=table.name
     )
 
 

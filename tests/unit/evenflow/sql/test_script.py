@@ -114,6 +114,11 @@ def test_notes_name_options_that_change_nothing():
 PRINT = "CREATE TABLE out (x BIGINT) WITH ('connector' = 'print');"
 
 
+def upserts(columns, options):
+    selected = ", ".join(["channel"] * columns.count(" STRING"))
+    return f"{BIDS}CREATE TABLE t ({columns}) WITH ('connector' = 'upsert-kafka', {options}); INSERT INTO t SELECT {selected} FROM bid;"
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -155,6 +160,16 @@ PRINT = "CREATE TABLE out (x BIGINT) WITH ('connector' = 'print');"
         (
             f"{BIDS}{PRINT} INSERT INTO out SELECT b.price FROM bid b JOIN bid FOR SYSTEM_TIME AS OF PROCTIME() AS c ON b.price = c.price",
             "only a table of files can be looked up",
+        ),
+        (upserts("x STRING", "'key.format' = 'raw'"), r"upsert-kafka needs PRIMARY KEY \(...\) NOT ENFORCED"),
+        (upserts("x STRING, PRIMARY KEY (x) NOT ENFORCED", "'key.format' = 'json'"), "write 'key.format' = 'raw' for a key of one column"),
+        (
+            upserts("x STRING, y STRING, PRIMARY KEY (x, y) NOT ENFORCED", "'key.format' = 'raw'"),
+            "'json' for a key of several columns",
+        ),
+        (
+            upserts("x STRING, PRIMARY KEY (x) NOT ENFORCED", "'key.format' = 'raw', 'value.format' = 'avro'"),
+            "'value.format' is 'avro'; there are: json",
         ),
         ("CREATE DATABASE a", "there are CREATE TABLE, CREATE VIEW and CREATE FUNCTION"),
         ("DROP TABLE a", "there are CREATE TABLE"),

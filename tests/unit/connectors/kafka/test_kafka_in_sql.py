@@ -1,0 +1,54 @@
+"""A script of SQL reads a topic, and writes what is there now into a topic and into a database."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import pytest
+from kafka_broker import fill, make_topic
+
+import evenflow as ef
+from evenflow.bench.kafka.topics import records_of
+from evenflow.sql_translation.script import flow_of
+
+pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
+
+MOVES = [("ann", "Rome"), ("bob", "Rome"), ("ann", "Oslo"), ("bob", "Oslo"), ("ann", "Bern"), ("bob", "Rome")]
+
+
+def script(bootstrap, moves, cities, database):
+    return f"""
+    SET 'table.exec.state.ttl' = '0';
+    CREATE TABLE moves (person STRING, city STRING, at BIGINT) WITH (
+        'connector' = 'kafka', 'topic' = '{moves}', 'properties.bootstrap.servers' = '{bootstrap}', 'format' = 'json',
+        'scan.bounded.mode' = 'latest-offset');
+    CREATE TABLE cities (city STRING, n BIGINT, PRIMARY KEY (city) NOT ENFORCED) WITH (
+        'connector' = 'upsert-kafka', 'topic' = '{cities}', 'properties.bootstrap.servers' = '{bootstrap}',
+        'key.format' = 'raw', 'value.format' = 'json');
+    CREATE TABLE saved (city STRING, n BIGINT, PRIMARY KEY (city) NOT ENFORCED)
+        WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:///{database}', 'table-name' = 'cities');
+    CREATE VIEW present AS SELECT person, city
+        FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY person ORDER BY at DESC) AS r FROM moves) WHERE r = 1;
+    INSERT INTO cities SELECT city, COUNT(*) FROM present GROUP BY city;
+    INSERT INTO saved SELECT city, COUNT(*) FROM present GROUP BY city;
+    """
+
+
+@pytest.mark.slow
+def test_groups_that_are_gone_leave_a_topic_and_a_table(bootstrap, tmp_path):
+    moves, cities, database = make_topic(bootstrap), make_topic(bootstrap, partitions=2), tmp_path / "cities.db"
+    rows = [json.dumps({"person": person, "city": city, "at": at}).encode() for at, (person, city) in enumerate(MOVES)]
+    fill(bootstrap, moves, {0: [(None, row) for row in rows]})
+    with sqlite3.connect(database) as connection:
+        connection.execute("CREATE TABLE cities (city TEXT PRIMARY KEY, n INTEGER)")
+    connection.close()
+    flow = flow_of(script(bootstrap, moves, cities, database), "cities")
+    checkpoint = ef.CheckpointConfig(str(tmp_path / "checkpoints"), interval="1ms")
+    flow.run(runtime="local", config=ef.JobConfig(checkpoint=checkpoint, network=ef.NetworkConfig(source_rows=1))).wait("60s")
+    newest = {key: value for records in records_of(bootstrap, cities).values() for key, value in records}
+    present = {key: json.loads(value) for key, value in newest.items() if value is not None}
+    assert present == {b"Bern": {"city": "Bern", "n": 1}, b"Rome": {"city": "Rome", "n": 1}}
+    with sqlite3.connect(database) as connection:
+        assert sorted(connection.execute("SELECT city, n FROM cities")) == [("Bern", 1), ("Rome", 1)]
+    connection.close()
