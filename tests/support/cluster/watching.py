@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import ray
 from patience import patience
+from ray.exceptions import RayActorError
 
 from evenflow.actors.cluster import NAMESPACE, WORKERS
 from evenflow.scheduler.load.metrics import WorkerFigures
@@ -59,9 +60,16 @@ def actor(job: Any, name: str) -> Any:
 
 
 def pid(job: Any, name: str) -> int:
-    """Return the process id of such an actor."""
-    found: int = ray.get(actor(job, name).__ray_call__.remote(lambda _: os.getpid()), timeout=PATIENCE)
-    return found
+    """Return the process id of such an actor, of the next one if it ends meanwhile: a recovery may be about to replace it."""
+
+    def found() -> int | None:
+        with suppress(RayActorError, ValueError):  # it has ended meanwhile
+            answered: int = ray.get(actor(job, name).__ray_call__.remote(lambda _: os.getpid()), timeout=PATIENCE)
+            return answered
+        return None
+
+    answer: int = until(found, f"{name} answers")
+    return answer
 
 
 def printed_by(program: str, folder: Path) -> Any:
