@@ -45,6 +45,7 @@ class Unrest(Background):
             self._job.rebalance(operator, policy=chance.choice(list(POLICIES)), strategy=chance.choice(LIVE), timeout=None)
         else:
             groups = [group.group for group in self._job.snapshot(operator).key_groups]
-            workers = sum(name.rpartition("-")[0] == operator for name in self._job.status().workers)
+            # none is known while the job starts or recovers
+            workers = max(1, sum(name.rpartition("-")[0] == operator for name in self._job.status().workers))
             moved = chance.sample(groups, len(groups) // 2)
             self._job.migrate(operator, groups=moved, to=chance.randrange(workers), strategy=chance.choice(LIVE), timeout=None)
