@@ -16,7 +16,7 @@ UV := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
 
-.PHONY: help install test check lint format api types doctest unit coverage cluster spark demo chaos chaos-kafka simulate bench docs pictures dist java browser promtool azurite clean
+.PHONY: help install test check lint format api types doctest unit coverage cluster spark demo chaos chaos-kafka simulate bench docs pictures dist java browser promtool azurite pyright clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -26,7 +26,7 @@ install: $(INSTALLED) ## the environment in .venv; PYTHON=... chooses the interp
 test: $(INSTALLED) java ## the first check, a few minutes: style, types, docstrings, unit tests, the most important tests on Ray and Spark
 	@$(BIN)/python .ci/parts.py test
 
-check: $(INSTALLED) java browser promtool azurite ## all other tests: many seeds, benchmarks, chaos, hosts, the page in a browser
+check: $(INSTALLED) java browser promtool azurite pyright ## all other tests: many seeds, benchmarks, chaos, hosts, the page in a browser
 	@$(BIN)/python .ci/parts.py check
 
 lint: $(INSTALLED) ## style, and changes of the public API that would break programs
@@ -47,7 +47,7 @@ types: $(INSTALLED) ## mypy --strict
 doctest: $(INSTALLED) ## the examples in docstrings
 	$(BIN)/python -m pytest tests/docstrings
 
-unit: $(INSTALLED) promtool azurite ## all tests without Ray and Spark
+unit: $(INSTALLED) promtool azurite pyright ## all tests without Ray and Spark
 	$(BIN)/python -m pytest tests/unit tests/simulation tests/project
 
 COVERAGE = $(BIN)/python -m coverage
@@ -126,6 +126,9 @@ promtool:
 
 azurite:
 	@$(find_azurite)
+
+pyright: $(INSTALLED)
+	$(UV) basedpyright
 
 define make_environment
 new_enough() { "$$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }; \

@@ -51,7 +51,7 @@ class MissingMethodError(FlowError, AttributeError):
     """The lack of a method that another kind of stream has; the message says how to get that stream."""
 
 
-class Stream(Transformations["Stream[R]", "Stream", "Stream", R]):
+class Stream(Transformations["Stream[R]", "Stream[dict[str, Any]]", "Stream[dict[str, Any]]", R]):
     """A stream of rows. Functions get a row as a dict from column name to value, or as an object of the class `R` (`typed`)."""
 
     def _on(self, node: Node, rows: RowType | None = None) -> Stream:
@@ -176,7 +176,7 @@ class Stream(Transformations["Stream[R]", "Stream", "Stream", R]):
         return self._same(keyed_node(self, "deduplicate", operator, operator.keys).node)
 
 
-class KeyedStream(Transformations["KeyedStream[R]", "KeyedStream", "Stream", R]):
+class KeyedStream(Transformations["KeyedStream[R]", "KeyedStream[dict[str, Any]]", "Stream[dict[str, Any]]", R]):
     """A stream partitioned by key: every record of a key reaches the same worker, in order per channel.
 
     `keys`: the key columns. It has the methods of `Stream` that work row by row. Their result is keyed by the same columns of the new
