@@ -59,6 +59,9 @@ class Source(ABC):
     on_error: Literal["stop", "skip", "dead_letter"] = "stop"
     """The policy for records that can't be decoded; with "dead_letter" its readers have `dead_letters`."""
 
+    table_key: tuple[str, ...] = ()
+    """The primary key of a table, if its rows are the table's changes with the columns of `table_changes.py`; else empty."""
+
     split_word: str = "split"
     """The word for its splits in messages."""
 

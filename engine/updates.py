@@ -17,12 +17,14 @@ from .keys.unkeyed import shown
 class Updates:
     """The updates of a stream. `key`: the columns that identify the row to replace, None if a function may have changed them.
 
-    `origin`: the node that emits the updates. `weighed`: its rows can also be had with weights.
+    `origin`: the node that emits the updates. `weighed`: its rows can also be had with weights. `deletions`: rows are deleted, too,
+    as in a database table, and only rows with weights tell it: other readers are refused.
     """
 
     key: tuple[str, ...] | None
     origin: int | None = None
     weighed: bool = False
+    deletions: bool = False
 
     def confused_by(self, key: Sequence[str], *, exact: bool = False) -> str | None:
         """Return why rows that these columns identify can't be kept apart, or None if they can. `exact`: no other column may identify them.

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from .building.tables import add_table
 from .connectors.files.remote import folder_or_url
 from .engine.errors import ClusterError, FlowError
 from .engine.plan.columns import check_columns
@@ -51,10 +52,11 @@ class Dataflow:
         self.graph = Graph(name)
 
     def read(self, source: Source) -> Stream:
-        """Return the stream of a source's rows."""
+        """Return the stream of a source's rows; of a source of a table's changes, the updates of the table's rows."""
         if not isinstance(source, Source):
             raise FlowError(f'read({source!r}): expected a source, for example ef.read_parquet("flights/")')
-        return Stream(self, self.graph.add(source.name, source))
+        node = self.graph.add(source.name, source)
+        return Stream(self, add_table(self.graph, node, source.table_key) if source.table_key else node)
 
     def plan(self, parallelism: int | None = None, config: JobConfig | None = None) -> Plan:
         """Return the physical plan: stages, workers, channels. Raises FlowError if the flow can't run."""

@@ -104,8 +104,8 @@ class Stream(Transformations["Stream[R]", "Stream[dict[str, Any]]", "Stream[dict
         """
         return cast("Stream[C]", self._then("typed", make_typed(cls, on_error)))
 
-    def _side(self, port: str) -> Stream:
-        return Stream(self.flow, self.node, port)
+    def _side(self, node: Node, port: str) -> Stream:
+        return Stream(self.flow, node, port)
 
     if not TYPE_CHECKING:
 
@@ -224,8 +224,8 @@ class KeyedStream(Transformations["KeyedStream[R]", "KeyedStream[dict[str, Any]]
         """Give functions each row as an object of `cls`, as `Stream.typed` does."""
         return cast("KeyedStream[C]", self._then("typed", make_typed(cls, on_error)))
 
-    def _side(self, port: str) -> Stream:
-        return Stream(self.flow, self.node, port)
+    def _side(self, node: Node, port: str) -> Stream:
+        return Stream(self.flow, node, port)
 
     def _projected(self, name: str, project: Project) -> KeyedStream:
         keys = keys_after(self.keys, project, name)

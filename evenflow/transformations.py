@@ -111,8 +111,8 @@ class Transformations(ABC, Generic[T_co, P_co, S_co, R]):
         """Return the stream of this kind, of the same rows, at the output `port` of `node`."""
 
     @abstractmethod
-    def _side(self, port: str) -> S_co:
-        """Return the stream at another output of the operator that made this stream."""
+    def _side(self, node: Node, port: str) -> S_co:
+        """Return the stream at another output of the operator that made this stream, or of the source whose rows it has."""
 
     def named(self, name: str) -> Self:
         """Name the operator that made this stream. Plans, actors, metrics and the job's handle use the name."""
@@ -415,10 +415,11 @@ class Transformations(ABC, Generic[T_co, P_co, S_co, R]):
         >>> numbers, bad[0]["operator"], bad[0]["record"], bad[0]["error"]
         ([{'item': 1}, {'item': 3}], 'map', '{"item": "two"}', 'ValueError')
         """
-        operator = self.node.operator
+        node = self.flow.graph.refusing(self.node)
+        operator = node.operator
         if not isinstance(operator, (FunctionOperator, Source)) or operator.on_error != "dead_letter":
-            raise FlowError(f'operator `{self.node.name}` has no dead letters: give it on_error="dead_letter"')
-        return self._side(DEAD_LETTERS)
+            raise FlowError(f'operator `{node.name}` has no dead letters: give it on_error="dead_letter"')
+        return self._side(node, DEAD_LETTERS)
 
     def write(self, sink: Sink) -> Self:
         """End the stream in a sink; return this stream, so that it can also go elsewhere."""

@@ -61,7 +61,8 @@ class Operator(ABC):
 
         A function may change the key of its input's updates.
         """
-        return next((Updates(None, before.origin) for before in inputs if before is not None), None)
+        found = [before for before in inputs if before is not None]
+        return Updates(None, found[0].origin, deletions=any(before.deletions for before in found)) if found else None
 
     def weighed(self) -> Operator | None:
         """Return the operator that takes rows with weights and passes them on with their weights; None if it can't.
@@ -69,6 +70,11 @@ class Operator(ABC):
         It handles each row alone, and in the same way at any time: the row that is taken back must be the row that was added.
         """
         return None
+
+    @property
+    def sees_deletions(self) -> bool:
+        """True if it takes in which rows of a stream of updates with weights are gone, or passes it on."""
+        return self.reads_weights or (self.takes_updates and self.weighed() is not None)
 
     @property
     def reads_weights(self) -> bool:

@@ -17,6 +17,7 @@ from ..operators.aggregation.aggregate_running import AggregateRunning
 from ..operators.aggregation.aggregate_windows import AggregateWindows
 from ..operators.base import Operator
 from ..operators.function import FunctionOperator
+from ..operators.rows.table_rows import TableRows
 from ..sink import Sink
 from ..source import Source
 from ..updates import Updates
@@ -124,18 +125,29 @@ class Graph:
 
     def check_updates(self, name: str, operator: Operator | Source | Sink, inputs: tuple[Input, ...]) -> None:
         """Raise FlowError, with remedies, if one of `inputs` is a stream of updates and the operator can't take updates."""
-        if not isinstance(operator, Operator) or operator.takes_updates:
+        if isinstance(operator, Source):
             return
         for edge in inputs:
             updates = self.updates_of(edge)
-            if updates is not None and updates.origin is not None and not (updates.weighed and operator.reads_weights):
+            if updates is None or updates.origin is None:
+                continue
+            if updates.deletions and not (updates.weighed and _sees_deletions(operator)):
+                raise FlowError(f"{_over_deletions(name, updates, operator)}{self._no_weights(operator, edge)}")
+            if isinstance(operator, Operator) and not operator.takes_updates and not (updates.weighed and operator.reads_weights):
                 problem = _over_updates(name, updates, self.nodes[updates.origin])
                 raise FlowError(f"{problem}{self._no_weights(operator, edge)}")
+
+    def refusing(self, node: Node) -> Node:
+        """Return the node whose refused records are the dead letters of `node`: for the rows of a table, its source."""
+        if not isinstance(node.operator, TableRows):
+            return node
+        newest = self.nodes[node.inputs[0].node]
+        return self.nodes[newest.inputs[0].node]
 
     def _all_weighed(self, inputs: tuple[Input, ...]) -> bool:
         return all(updates is None or updates.weighed for updates in map(self.updates_of, inputs))
 
-    def _no_weights(self, operator: Operator, edge: Input) -> str:
+    def _no_weights(self, operator: Operator | Sink, edge: Input) -> str:
         """Describe, for an error, what keeps a running aggregate over updates from reading rows with weights."""
         if not isinstance(operator, AggregateRunning):
             return ""
@@ -222,6 +234,21 @@ def check_name(name: str, what: str) -> None:
     """Raise FlowError unless `name` can name an actor, a metric and a file."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise FlowError(f"{what} name {name!r}: use letters, digits, `_`, `.` and `-` only")
+
+
+def _sees_deletions(operator: Operator | Sink) -> bool:
+    return operator.reads_weights if isinstance(operator, Sink) else operator.sees_deletions
+
+
+def _over_deletions(name: str, updates: Updates, operator: Operator | Sink) -> str:
+    """Return the error of an operator or a sink that would not see that rows of a table are deleted, with remedies."""
+    what = f"operator `{name}`" if isinstance(operator, Sink) else f".{name}()"
+    key = f" (updates of {', '.join(updates.key)})" if updates.key else ""
+    return (
+        f"{what} can't take the changes of a table{key}: it would not see which rows are replaced or deleted. Aggregate the rows "
+        'first, write them with write_sql or write_kafka, mode="upsert" and no version=, or take .changelog(), whose rows say insert or '
+        "delete"
+    )
 
 
 def _over_updates(name: str, updates: Updates, origin: Node) -> str:

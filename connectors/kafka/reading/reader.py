@@ -315,7 +315,7 @@ class KafkaReader(SourceReader):
         plan = self._plan
         records = runs[0][1] if len(runs) == 1 else [record for _, run in runs for record in run]
         rows, counts = decoded(
-            plan.decoder, [record.value() for record in records], lambda place, problem: self._dead_letters.add(records[place], problem)
+            plan.decoder, plan.decoder.contents(records), lambda place, problem: self._dead_letters.add(records[place], problem)
         )
         origins = None if counts is None else np.repeat(np.arange(len(records)), counts)
         given = records if origins is None else [records[place] for place in origins.tolist()]

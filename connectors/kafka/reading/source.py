@@ -14,6 +14,7 @@ from ....engine.functions.rows_encoder import SchemaLike, arrow_schema
 from ....engine.needed import Needed
 from ....engine.protocol.elements import MAX_TIME
 from ....engine.source import Source
+from ....engine.table_changes import RESERVED
 from ....engine.time.duration import Duration, seconds
 from ....engine.time.event_time import EventTime
 from ...avro import schema as avro
@@ -22,11 +23,13 @@ from ...avro.schema import AvroLike
 from ...quiet import event_time_of, idle_advice
 from ..cluster import KafkaCluster, Problems, check_installed
 from ..values.avro_values import AvroValues
+from ..values.debezium import DebeziumValues
 from ..values.decoding import ArrowValues, Decoder, JsonValues, RawValues, TextValues, UndecodableError, Values
 from ..values.record_columns import TIMESTAMP, RecordColumns
 from .position import KafkaPosition, share_out_partitions
 from .read_plan import OnLostOffsets, ReadPlan, Start, Until, check_bound, extents, sample
 from .reader import KafkaReader
+from .table import PLACES, check_table, table_columns, table_key
 from .topics import Offsets, Topics
 from .watch import ClusterWatch
 
@@ -38,7 +41,7 @@ CLIENT = {
 }
 """Default options, which `options` may override."""
 
-Format = Literal["json", "raw", "text", "arrow", "avro"]
+Format = Literal["json", "raw", "text", "arrow", "avro", "debezium"]
 
 
 def read_kafka(
@@ -50,6 +53,7 @@ def read_kafka(
     format: Format = "json",  # noqa: A002 -- the word that Spark and Flink have for it
     schema: SchemaLike | AvroLike = None,
     registry: str | None = None,
+    key: str | Sequence[str] = (),
     event_time: str | None = None,
     unit: str = "ms",
     max_delay: Duration = 0,
@@ -86,6 +90,11 @@ def read_kafka(
     value is read into `schema`, by default the newest one of the subject `TOPIC-value`. Without a registry `schema` must be the
     one that wrote all values.
 
+    "debezium" reads the changes of a database table, with or without the wrapper of schemas, as a stream of updates with deletions.
+    `key` names the columns of the table's primary key, by which the topic must be partitioned. `schema` gives the columns; without
+    it the events' own schemas do. Aggregates, `changelog()`, and `mode="upsert"` of `write_sql` and `write_kafka` take the rows;
+    what would not see a deletion is refused. The newest event of a key counts, so an event that comes again changes nothing.
+
     `event_time`: a column of the values, or "timestamp" for the records' own, if the values have no such column; `unit` and
     `max_delay` are as in `read_parquet`. Event time is the minimum over all partitions, so a partition without records holds it
     back. With `idle_after`, a partition that was read to its end and has been quiet for that long counts with the clock's time
@@ -103,14 +112,21 @@ def read_kafka(
     """
     if on_lost_offsets not in {"stop", "earliest"}:
         raise FlowError(f'operator `{name}`: on_lost_offsets={on_lost_offsets!r}; expected "stop" or "earliest"')
+    checked, keys = Topics.checked(topics, name), table_key(key, format, name)
+    if format == "debezium":
+        check_table(checked, event_time, columns, name)
+        added = RecordColumns(PLACES, name, RESERVED)
+    else:
+        added = RecordColumns(columns, name)
     return KafkaSource(
         KafkaCluster(bootstrap, {**CLIENT, **(options or {})}, name),
-        Topics.checked(topics, name),
+        checked,
         start=start,
         until=until,
-        decoder=_decoder(format, schema, registry, Topics.checked(topics, name), name),
+        decoder=_decoder(format, schema, registry, checked, keys, name),
+        table_key=keys,
         event_time=event_time_of(event_time, unit, max_delay, idle_after, name=name, ends=None),
-        columns=RecordColumns(columns, name),
+        columns=added,
         on_error=check_on_error(on_error, name),
         on_lost_offsets=on_lost_offsets,
         group_id=group_id,
@@ -118,7 +134,14 @@ def read_kafka(
     )
 
 
-def _decoder(format: str, schema: SchemaLike | AvroLike, registry: str | None, topics: Topics, name: str) -> Decoder:  # noqa: A002 -- as above
+def _decoder(
+    format: str,  # noqa: A002 -- as above
+    schema: SchemaLike | AvroLike,
+    registry: str | None,
+    topics: Topics,
+    keys: tuple[str, ...],
+    name: str,
+) -> Decoder:
     if format == "avro":
         return _avro_decoder(schema, registry, topics, name)
     if registry is not None:
@@ -131,12 +154,14 @@ def _decoder(format: str, schema: SchemaLike | AvroLike, registry: str | None, t
             return JsonValues(given)
         case "arrow":
             return ArrowValues(given, name)
+        case "debezium":
+            return DebeziumValues(table_columns(given, keys, name), keys)
         case "raw" | "text":
             if given is not None:
                 raise FlowError(f'operator `{name}`: format="{format}" has one column, `value`, and takes no schema')
             return RawValues() if format == "raw" else TextValues()
         case _:
-            raise FlowError(f'operator `{name}`: format={format!r}; expected "json", "raw", "text", "arrow" or "avro"')
+            raise FlowError(f'operator `{name}`: format={format!r}; expected "json", "raw", "text", "arrow", "avro" or "debezium"')
 
 
 def _avro_decoder(schema: Any, registry: str | None, topics: Topics, name: str) -> Decoder:
@@ -168,6 +193,7 @@ class KafkaSource(Source):
         start: Start,
         until: Until,
         decoder: Decoder,
+        table_key: tuple[str, ...] = (),
         event_time: EventTime | None,
         columns: RecordColumns,
         on_error: OnError,
@@ -175,7 +201,7 @@ class KafkaSource(Source):
         group_id: str | None,
         discover_every: float,
     ) -> None:
-        self.name, self._cluster, self._topics = cluster.operator, cluster, topics
+        self.name, self._cluster, self._topics, self.table_key = cluster.operator, cluster, topics, table_key
         self._start, self._until, self._decoder, self._columns = start, until, decoder, columns
         self._event_time, self._discover_every = event_time, discover_every
         self.on_error, self._on_lost_offsets, self._group_id = on_error, on_lost_offsets, group_id

@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ from ....engine.errors import ConnectorError
 from ...files.one_schema import fitted, settled
 from ...formats.floats import ChangedValue
 from ...formats.json_types import JsonTypes, with_zones
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
 
 VALUE = "value"
 """The only column of records whose value isn't decoded."""
@@ -48,8 +51,12 @@ class Decoder(ABC):
     def schema(self) -> pa.Schema | None:
         """The columns; None until they are known."""
 
+    def contents(self, records: Sequence[Message]) -> Sequence[Any]:
+        """Return what `decode` takes of each record: its value."""
+        return [record.value() for record in records]
+
     @abstractmethod
-    def decode(self, values: Values) -> tuple[pa.RecordBatch, Counts | None]:
+    def decode(self, values: Sequence[Any]) -> tuple[pa.RecordBatch, Counts | None]:
         """Return the rows of all `values` (at least one), in order, and the number of rows of each value; None means one each.
 
         Raises UndecodableError or an Arrow error if one of them can't be decoded.
@@ -208,7 +215,7 @@ def _ipc(value: bytes) -> pa.Table:
     return table
 
 
-def decoded(decoder: Decoder, values: Values, refuse: Callable[[int, str], None]) -> tuple[pa.RecordBatch, Counts | None]:
+def decoded(decoder: Decoder, values: Sequence[Any], refuse: Callable[[int, str], None]) -> tuple[pa.RecordBatch, Counts | None]:
     """Decode `values` to rows and the number of rows of each; None means one each. Calls `refuse` with place and reason of each
     undecodable one.
 

@@ -45,17 +45,20 @@ _COLUMNS: dict[str, tuple[pa.DataType, Callable[[Sequence[Message]], pa.Array]]]
 
 
 class RecordColumns:
-    """The metadata columns that the user asked for, added to those of the values. Raises FlowError for an unknown one."""
+    """The metadata columns that the user asked for, added to those of the values. Raises FlowError for an unknown one.
 
-    def __init__(self, names: Sequence[str], operator: str) -> None:
+    `prefix`: before the names of the columns that are added.
+    """
+
+    def __init__(self, names: Sequence[str], operator: str, prefix: str = "") -> None:
         wrong = next((name for name in names if name not in _COLUMNS), None)
         if isinstance(names, str) or wrong is not None or len(set(names)) < len(names):
             raise FlowError(f"operator `{operator}`: columns={names!r}; expected a list of these, each once: {', '.join(_COLUMNS)}")
-        self.names = tuple(names)
+        self.names, self._prefix = tuple(names), prefix
 
     @property
     def schema(self) -> pa.Schema:
-        return pa.schema([(name, _COLUMNS[name][0]) for name in self.names])
+        return pa.schema([(f"{self._prefix}{name}", _COLUMNS[name][0]) for name in self.names])
 
     def check(self, values: pa.Schema, operator: str) -> None:
         """Raise FlowError if the values have a column of the same name."""

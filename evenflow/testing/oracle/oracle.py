@@ -52,6 +52,7 @@ from ...engine.operators.rows.key_by import KeyBy
 from ...engine.operators.rows.map import Map
 from ...engine.operators.rows.map_batches import MapBatches
 from ...engine.operators.rows.project import Project
+from ...engine.operators.rows.table_rows import NEWEST, TableRows
 from ...engine.operators.rows.union import Union
 from ...engine.operators.two_inputs import LATE
 from ...engine.operators.weighed import Weighed
@@ -60,6 +61,7 @@ from ...engine.plan.graph import Graph, Node
 from ...engine.plan.weights import with_weights
 from ...engine.sink import Sink
 from ...engine.source import Source
+from ...engine.table_changes import DELETED, OFFSET, PARTITION
 from ...engine.time.windows import Windows
 from ...engine.types.casting import cast
 from ...engine.weights import WEIGHT, WEIGHTS
@@ -357,6 +359,20 @@ def _(operator: AggregateWeights, inputs: Sequence[Records]) -> Records:
         groups.setdefault(key_of(record.row, operator.keys), []).append(record)
     last = _of_groups(operator, groups)
     return Records(last.items, ports={WEIGHTS: last})
+
+
+@evaluate.register
+def _(operator: TableRows, inputs: Sequence[Records]) -> Records:
+    def row_of(change: Row) -> Row:
+        return {name: value for name, value in change[NEWEST][0].items() if name not in (DELETED, OFFSET, PARTITION)}
+
+    return Records(
+        [
+            Record({**{name: record.row[name] for name in operator.keys}, **row_of(record.row)}, record.time)
+            for record in inputs[0].items
+            if not record.row[NEWEST][0][DELETED]
+        ]
+    )
 
 
 def _of_groups(operator: AggregateRunning, groups: Mapping[tuple[Any, ...], list[Record]]) -> Records:

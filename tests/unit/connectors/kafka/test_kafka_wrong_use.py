@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 
+import pyarrow as pa
 import pytest
 from kafka_broker import fill, make_topic
 from kafka_jobs import read
@@ -85,6 +86,18 @@ def test_client_that_is_not_installed(monkeypatch):
         ({"format": "raw", "columns": ["value"]}, "both have `value`"),
         ({"idle_after": "soon"}, "idle_after 'soon' is not a duration"),
         ({"options": {"group.id": "x"}}, "can't be set"),
+        ({"key": "id"}, "key= is for format=\"debezium\", and this is format='json'"),
+        ({"format": "debezium"}, "needs key=, the columns of the table's primary key"),
+        ({"format": "debezium", "key": ["id", "id"]}, "needs key="),
+        ({"format": "debezium", "key": [1]}, r"needs key=.*got \[1\]"),
+        ({"format": "debezium", "key": 1}, "needs key=.*got 1"),
+        ({"format": "debezium", "key": "id", "topics": ["a", "b"]}, "reads one topic, and here are a, b"),
+        ({"format": "debezium", "key": "id", "event_time": "timestamp"}, "has no event_time="),
+        ({"format": "debezium", "key": "id", "columns": ["offset"]}, "has no columns="),
+        ({"format": "debezium", "key": "id", "registry": "http://localhost:8081"}, 'registry= is for format="avro"'),
+        ({"format": "debezium", "key": "id", "schema": {"n": "int64"}}, "schema= has no column `id`"),
+        ({"format": "debezium", "key": "id", "schema": {"id": "int64", "__x": "string"}}, "names that begin with __ are taken"),
+        ({"format": "debezium", "key": "id", "schema": {"id": "int64", "tags": pa.list_(pa.string())}}, "can't be nested"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments, problem):
