@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -25,7 +26,9 @@ from evenflow.job import Job
 
 PAGES = "how-to/kafka.md", "how-to/kafka-sink.md", "how-to/kafka-avro.md"
 DOCS = Path(__file__).parents[4] / "docs"
-READ, WRITE, UPSERT, AVRO = (code for page in PAGES for code in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL))
+READ, TABLE, WRITE, UPSERT, AVRO = (
+    code for page in PAGES for code in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
+)
 CLICKS = [{"user": "ann", "at": f"2026-01-31T10:0{minute}:00Z"} for minute in range(3)]
 
 
@@ -80,6 +83,20 @@ def test_clicks_are_counted_per_minute(bootstrap, jobs):
     examples(READ.replace('idle_after="30s"', 'until="now"'), bootstrap, clicks="page-clicks")
     jobs[0].wait("60s")
     assert pq.read_table("clicks/")["n"].to_pylist() == [1, 1, 1]
+
+
+@pytest.mark.slow
+def test_customers_are_counted_by_city_from_the_changes_of_their_table(bootstrap, tmp_path):
+    make_topic(bootstrap, "page-customers")
+    rows = [{"id": 1, "city": "Oslo", "cents": 5}, {"id": 2, "city": "Rome", "cents": 3}, {"id": 1, "city": "Rome", "cents": 4}]
+    events = [*({"op": "c", "after": row} for row in rows), {"op": "d", "before": {"id": 2}}]
+    fill(bootstrap, "page-customers", {0: [(None, json.dumps(event).encode()) for event in events]})
+    with sqlite3.connect(tmp_path / "shop.db") as database:
+        database.execute("CREATE TABLE cities (city TEXT PRIMARY KEY, customers INTEGER, cents INTEGER)")
+    page = TABLE.replace("schema=", 'until="now", schema=').replace("/tmp", str(tmp_path))
+    examples(f"import evenflow as ef\n{page}", bootstrap, **{"shop.public.customers": "page-customers"})["flow"].run().wait("60s")
+    with sqlite3.connect(tmp_path / "shop.db") as database:
+        assert database.execute("SELECT * FROM cities").fetchall() == [("Rome", 1, 4)]
 
 
 def messages_of(bootstrap: str, topic: str, count: int) -> list[Any]:
