@@ -60,7 +60,7 @@ def test_plan_shows_the_kind_of_the_stream_and_its_operators():
         lambda rows: rows.key_by("city").aggregate(cities=ef.collect("id")),
     ],
 )
-def test_what_would_not_see_a_deletion_is_refused(use):
+def test_operators_and_sinks_that_would_not_see_a_deletion_are_refused(use):
     with pytest.raises(ef.FlowError, match=r"can't take the changes of a table.*it would not see which rows are replaced or deleted"):
         use(table())
 
