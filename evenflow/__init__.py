@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from .engine.functions.keyed_function import CoKeyedFunction, KeyContext, KeyedFunction
     from .engine.functions.measures import FunctionContext
     from .engine.joins.within import always, between
+    from .engine.patterns.step import step
     from .engine.secrets import secret
     from .engine.sink import Sink, SinkWriter
     from .engine.source import Source, SourceReader
@@ -225,6 +226,7 @@ _HOMES = {
     "sliding": "engine.time.windows",
     "sql": "sql_translation.statement",
     "stddev": "engine.aggregates.named.functions",
+    "step": "engine.patterns.step",
     "sum": "engine.aggregates.named.functions",
     "to_callback": "connectors.python.callback_sink",
     "to_function": "connectors.python.function_sink",
@@ -354,6 +356,7 @@ __all__ = [
     "sliding",
     "sql",
     "stddev",
+    "step",
     "sum",
     "to_callback",
     "to_function",

@@ -5,12 +5,13 @@ Every method adds an operator and returns the stream of its output. Nothing runs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from .building.aggregates import make_aggregate, make_window_aggregate
 from .building.columns import keys_after, keys_with, merged
 from .building.joins import co_group, co_process, join, join_asof
+from .building.patterns import make_match_pattern
 from .building.row_operators import make_deduplicate, make_drop, make_key_by, make_rename, make_select, make_typed, make_with_columns
 from .building.stateful_operators import make_process, make_stateful_map, make_stateful_map_columns
 from .building.windows import AnyWindows, check_windows, make_window_process
@@ -36,6 +37,8 @@ from .engine.operators.rows.key_by import KeyBy
 from .engine.operators.rows.project import Project
 from .engine.operators.rows.union import Union
 from .engine.operators.two_inputs import LATE
+from .engine.patterns.pattern import Skip
+from .engine.patterns.step import Step
 from .engine.plan.graph import Input, Node
 from .engine.plan.worker_bounds import WorkerBounds
 from .engine.time.duration import Duration
@@ -312,6 +315,32 @@ class KeyedStream(Transformations["KeyedStream[R]", "KeyedStream[dict[str, Any]]
         """
         return self._keyed("process", make_process(self.keys, function, schema, on_error, self.row_type))
 
+    def pattern(self, steps: Sequence[Step], within: Duration, *, skip: Skip = "no_skip") -> Matches:
+        """Emit a row for each sequence of rows of a key that matches `steps` (`ef.step`), in the order of event time.
+
+        `within`: a match's last row is less than that after its first; so the state is bounded. A row is matched once the watermark has
+        passed it, rows of one time in the order of their arrival; rows that arrive behind the watermark go to `late`. `skip`: after a match
+        every other is emitted too ("no_skip"), none that begins with the same row ("to_next"), none that begins before the match's end
+        ("past_last"), or before the first or last row of a step (`("to_first", name)`, `("to_last", name)`).
+
+        A match has the key columns, a struct with the row of each step, or a list of them if the step is repeated, and `match_start` and
+        `match_end`. If the last step is absent, the match is emitted once `within` is over, which is its `match_end`. A key whose partial
+        matches hold more than 200,000 rows stops the job.
+
+        >>> import evenflow as ef
+        >>> flow, out = ef.Dataflow("fraud"), []
+        >>> paid = [{"card": "a", "amount": amount, "ts": ts} for amount, ts in ((5, 0), (90, 40), (800, 70), (900, 900))]
+        >>> cards = flow.read(ef.from_items(paid, event_time="ts", unit="s")).key_by("card")
+        >>> steps = [ef.step("small", ef.col("amount") < 10), ef.step("big", ef.col("amount") > 500)]
+        >>> matches = cards.pattern(steps, within="10m", skip="past_last")
+        >>> _ = matches.select("card", big=ef.col("big").struct.field("amount")).write(ef.to_list(out))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> out
+        [{'card': 'a', 'big': 800}]
+        """
+        stream = self._keyed("pattern", make_match_pattern(self.keys, steps, within, skip, self.row_type))
+        return Matches(stream.flow, stream.node)
+
     def join(
         self, right: KeyedStream[Any], within: Windows | SessionWindows | Between | Always, *, how: How = "inner", suffix: str = "_right"
     ) -> JoinResults:
@@ -418,6 +447,15 @@ class KeyedStream(Transformations["KeyedStream[R]", "KeyedStream[dict[str, Any]]
 
     def _keyed(self, name: str, operator: Operator) -> Stream:
         return keyed_node(self._stream, name, operator, self.keys)
+
+
+class Matches(Stream):
+    """The matches of a pattern; `late` is the side stream of late rows."""
+
+    @property
+    def late(self) -> Stream:
+        """The rows that arrived after the watermark had passed their time."""
+        return Stream(self.flow, self.node, "late")
 
 
 class JoinResults(Stream):

@@ -158,6 +158,12 @@ def flow(source: ef.Source, sink: ef.Sink) -> ef.Dataflow:
     keyed.window(ef.tumbling("10s", time="processing")).aggregate(n=ef.count()).write(sink)
     assert_type(windows, ef.WindowedStream)
     keyed.window(ef.sliding("1h", every="5m")).aggregate(n=ef.count()).write(sink)
+    small = ef.step("small", ef.col("n") < 10, times=(1, None), repeats="next")
+    matches = keyed.pattern(
+        [small, ef.step("big", lambda row, matched: bool(row["n"] > len(matched["small"])))], within="10m", skip="past_last"
+    )
+    matches.late.write(sink)
+    assert_type(matches.filter(lambda row: bool(row["big"])), ef.Stream)
     others = flow.read(source).key_by("word")
     joined = keyed.join(others, ef.between("-5m", "5m"), how="left")
     assert_type(joined, ef.JoinResults)

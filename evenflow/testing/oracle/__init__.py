@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from . import list_aggregates, row_operators, two_windows, windows  # noqa: F401 -- they add operators to the oracle
+from . import list_aggregates, patterns, row_operators, two_windows, windows  # noqa: F401 -- they add operators to the oracle
 from .oracle import Records, evaluate, oracle
 
 __all__ = ["Records", "evaluate", "oracle"]

@@ -205,6 +205,8 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
         {"state": {"n": "int64"}, "columns": None, "on_error": "stop"},
     ),
     "process": (lambda *a, **k: keyed().process(*a, **k), (Nothing(),), {"schema": None, "on_error": "stop"}),
+    "step": (ef.step, ("a", ef.col("v") > 0), {"times": 2, "contiguity": "next", "repeats": "next", "absent": False}),
+    "pattern": (lambda *a, **k: keyed().pattern(*a, **k), ([ef.step("a", ef.col("v") > 0)],), {"within": "1m", "skip": "to_next"}),
     "join": (on_left("join"), (RIGHT, ef.always()), {"how": "inner", "suffix": "_r"}),
     "join_asof": (on_left("join_asof"), (RIGHT,), {"how": "left", "max_age": None, "suffix": "_r"}),
     "co_process": (on_left("co_process"), (RIGHT, NothingOfTwo()), {"schema": None, "on_error": "stop"}),

@@ -1,0 +1,1 @@
+"""Patterns of rows: their steps, and the search for rows that match them."""
