@@ -1,7 +1,7 @@
 """Aggregates and changelogs over the changes of a table, while keys move, workers join, leave and are lost: the rows are those that
 remain if each change is applied to a dict.
 
-`EVENFLOW_SEEDS=20000 pytest tests/simulation/test_tables.py` simulates about that many jobs.
+`EVENFLOW_SEEDS=20000 pytest tests/simulation/test_tables_in_simulations.py` simulates about that many jobs.
 """
 
 from __future__ import annotations
