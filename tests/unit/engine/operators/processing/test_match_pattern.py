@@ -17,6 +17,7 @@ from evenflow.engine.operators.processing import match_pattern
 from evenflow.engine.operators.processing.match_pattern import MatchPattern
 from evenflow.engine.patterns.pattern import make_pattern
 from evenflow.engine.protocol.elements import MAX_TIME
+from evenflow.engine.state_description import compared
 from evenflow.engine.time.event_time import LATEST
 
 PLACES = ("memory", "lmdb", "server")
@@ -164,3 +165,17 @@ def test_rows_of_a_class_reach_the_functions_as_its_objects(waiting_for_jobs):
     keyed.pattern(steps, within="1s").write(ef.to_list(out))
     flow.run(runtime="local").wait()
     assert [(row["one"]["amount"], row["two"]["amount"]) for row in out] == [(1, 9)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        up(within="2s"),
+        up(skip="past_last"),
+        up(ef.step("more", ef.col("n") > 1)),
+        MatchPattern(("k",), make_pattern([ef.step("small", ef.col("n") < 4), ef.step("big", ef.col("n") >= 5)], "1s", "no_skip")),
+    ],
+)
+def test_state_of_another_pattern_does_not_fit(other):
+    assert not compared(up().state_description(), up().state_description()).unfit
+    assert compared(up().state_description(), other.state_description()).unfit
