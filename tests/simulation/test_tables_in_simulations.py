@@ -39,7 +39,7 @@ KINDS = {
 FLOWS = (by_place, logged)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seeds", blocks(SEEDS, BLOCK, proportion(SEEDS * len(KINDS)), QUICK))
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_of_a_table_are_exact_whatever_happens(kind, seeds):

@@ -83,6 +83,7 @@ def test_aggregates_tables_and_topics_have_the_rows_that_remain(bootstrap, tmp_p
     assert sorted(json.loads(value)["id"] for value in newest.values() if value is not None) == sorted(rows)
 
 
+@pytest.mark.slow
 def test_inserts_of_the_changelog_minus_its_deletes_are_the_rows_that_remain(bootstrap):
     topic = make_topic(bootstrap)
     log: list[Row] = []
