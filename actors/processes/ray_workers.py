@@ -27,7 +27,7 @@ from ...scheduler.load.long_call import LongCall
 from ...scheduler.parts.node_scaling import AUTOSCALER_PATIENCE
 from ...scheduler.policies.nodes.placement import ClusterNode, ClusterView
 from ...scheduler.protocol.effects import Deploy, JobState, Spawn
-from ...scheduler.protocol.messages import Attach, Command, InOrder, Report
+from ...scheduler.protocol.messages import LAST_ELEMENTS_SECONDS, Attach, Command, InOrder, Report
 from ...state.errors import EvenflowError
 from ..job.job_interpreter import JobInterpreter
 from ..job.job_storage import JobStorage
@@ -39,6 +39,9 @@ from .worker import Service
 from .worker_pool import WorkerPool
 
 _LOG = logging.getLogger(__name__)
+
+RETIRE_TIMEOUT = LAST_ELEMENTS_SECONDS + 10.0
+"""Seconds that workers have to leave a job that goes on, which would wait for ever for elements of theirs that were lost."""
 
 VIEW_SECONDS = 1.0
 """The greatest age of the list of nodes in a view of the cluster, which Ray supplies."""
@@ -270,6 +273,6 @@ class RayWorkers:
 def _end(processes: Sequence[WorkerProcess], joins: list[Any]) -> None:
     """End workers that have left; they get a moment to close their resources."""
     if joins:
-        ray.wait(joins, num_returns=len(joins), timeout=LEAVE_TIMEOUT)
+        ray.wait(joins, num_returns=len(joins), timeout=RETIRE_TIMEOUT)
     for process in processes:
         process.end()

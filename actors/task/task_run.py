@@ -22,7 +22,7 @@ from ...engine.protocol.elements import Element
 from ...engine.protocol.ids import Attempt, ChannelId, WorkerId
 from ...scheduler.configs.run import RunConfig
 from ...scheduler.load.long_call import LongCall
-from ...scheduler.protocol.messages import Attach, Command, Detach, InOrder, Report, Shutdown
+from ...scheduler.protocol.messages import LAST_ELEMENTS_SECONDS, Attach, Command, Detach, InOrder, Report, Shutdown
 from ...scheduler.record.restoring.restored_task import RestoredTask
 from ..channels.address import Address
 from ..channels.credit import ChannelLimits
@@ -97,6 +97,7 @@ class TaskRun:
         self._held: list[Report] | None = []
         """Reports to send once the run has started."""
         self._over: Callable[[], None] = lambda: None
+        self._linger = 0.0
         if restored is not None:
             self._begin()
 
@@ -187,7 +188,7 @@ class TaskRun:
             self._measure()
         finally:
             task.close()
-            self._transport.close(linger=0)  # a job that ends well has had every element by now
+            self._transport.close(self._linger)
             if not self._ended:
                 self._over()
 
@@ -200,6 +201,8 @@ class TaskRun:
                 command.done.set()
                 continue
             if isinstance(command, Shutdown):
+                # A job that ends has had every element by now; one that goes on may still wait for the last ones of this worker.
+                self._linger = LAST_ELEMENTS_SECONDS if command.others_go_on else 0.0
                 return False
             if isinstance(command, Attach):
                 self._open(command)

@@ -190,7 +190,7 @@ class Reconfiguration:
                 job.plan = current.rescale.plan
             elif current.state is RescaleState.DONE:
                 job.plan = current.rescale.plan
-                job.emit(*(Tell(name, Shutdown()) for name in current.rescale.leaving))
+                job.emit(*(Tell(name, Shutdown(others_go_on=True)) for name in current.rescale.leaving))
                 self._retire(current.rescale.leaving)
             elif current.state is RescaleState.ENDED_EARLY:
                 self._retire(current.rescale.joining)

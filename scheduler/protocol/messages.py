@@ -41,9 +41,15 @@ class StopSource:
     """Tells a source worker to stop reading, as if the input had ended."""
 
 
+LAST_ELEMENTS_SECONDS = 30.0
+"""Seconds that the last elements of a worker that leaves have to arrive at the others."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shutdown:
-    """Tells a worker to close everything and leave."""
+    """Tells a worker to close everything and leave. `others_go_on`: without it the job runs on, which waits for its last elements."""
+
+    others_go_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,13 +224,15 @@ class Chaos:
         return _kill_actors(self._chance.sample(workers, min(count, len(workers))))
 
     def _workers(self) -> list[str]:
-        """List all awake worker processes of the job, including those that join or leave."""
+        """List all awake worker processes of the job, including those that join or leave. One that an earlier job had keeps its name."""
         try:
             actors = ray.util.list_named_actors(all_namespaces=True)
         except RayError as error:
             raise ClusterError(f"the cluster of job `{self._job.name}` doesn't answer: {error}") from error
         mine = f"{self._job.name}/"
-        names = [actor["name"] for actor in actors if actor["namespace"] == NAMESPACE and actor["name"].startswith(mine)]
+        names = {actor["name"] for actor in actors if actor["namespace"] == NAMESPACE and actor["name"].startswith(mine)}
+        with suppress(EvenflowError):  # its coordinator is being replaced
+            names |= {place.process for place in self._job.status().places.values()}
         asleep = {sleeper.name for sleeper in self._sleepers}
         return sorted(name for name in names if name != self._coordinator and name not in asleep)
 

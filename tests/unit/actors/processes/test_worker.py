@@ -12,11 +12,12 @@ from patience import patience
 
 import evenflow as ef
 from evenflow.actors.channels.security import Security
+from evenflow.actors.channels.transport import Transport
 from evenflow.actors.processes.packed_call import unpack_call
 from evenflow.actors.processes.worker import Service, Worker
 from evenflow.engine.errors import JobError
 from evenflow.scheduler.load.window import WorkerWindow
-from evenflow.scheduler.protocol.messages import Shutdown
+from evenflow.scheduler.protocol.messages import LAST_ELEMENTS_SECONDS, Shutdown
 
 SETTINGS = ef.JobConfig().of_run("job")
 
@@ -72,6 +73,24 @@ def test_requests_of_a_replaced_coordinator_are_refused_and_its_run_is_over():
     worker.rest()
     worker.join("second")
     assert worker._current is None
+
+
+@pytest.mark.parametrize(("others_go_on", "lingers"), [(False, 0.0), (True, LAST_ELEMENTS_SECONDS)])
+def test_last_elements_of_a_worker_that_leaves_a_job_have_time_to_arrive(others_go_on, lingers, monkeypatch):
+    lingered = SimpleQueue()
+    close = Transport.close
+    monkeypatch.setattr(Transport, "close", lambda transport, linger: (lingered.put(linger), close(transport, linger)))
+    flow = ef.Dataflow("leaves")
+    flow.read(ef.from_items([1])).write(ef.to_list([]))
+    (task,) = flow.plan().tasks
+    worker = serving("leaves", coordinator(lambda _: None))
+    worker.deploy("token", 0, task, SETTINGS, None, across_nodes=False)
+    worker.connect("token", 0, {}, ())
+    worker.start("token", 0)
+    worker.command("token", 0, 0, Shutdown(others_go_on))
+    assert lingered.get(timeout=patience(60)) == lingers
+    worker.join("token")
+    worker.rest()
 
 
 def test_call_that_arrives_before_the_worker_knows_its_job_waits():
