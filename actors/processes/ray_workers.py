@@ -40,7 +40,7 @@ from .worker_pool import WorkerPool
 
 _LOG = logging.getLogger(__name__)
 
-RETIRE_TIMEOUT = LAST_ELEMENTS_SECONDS + 10.0
+RETIRE_TIMEOUT = 2 * LAST_ELEMENTS_SECONDS + 10.0
 """Seconds that workers have to leave a job that goes on, which would wait for ever for elements of theirs that were lost."""
 
 VIEW_SECONDS = 1.0

@@ -186,6 +186,8 @@ class TaskRun:
                 except BaseException as error:  # noqa: BLE001 -- whatever it is must reach the user
                     task.fail(error)
             self._measure()
+            if self._linger:
+                self._transport.flush(self._linger)  # what waits for credit has not been sent yet
         finally:
             task.close()
             self._transport.close(self._linger)

@@ -42,7 +42,7 @@ class StopSource:
 
 
 LAST_ELEMENTS_SECONDS = 30.0
-"""Seconds that the last elements of a worker that leaves have to arrive at the others."""
+"""Seconds that the last elements of a worker that leaves have to get credit, and then to arrive at the others."""
 
 
 @dataclass(frozen=True, slots=True)

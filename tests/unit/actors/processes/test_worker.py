@@ -77,8 +77,9 @@ def test_requests_of_a_replaced_coordinator_are_refused_and_its_run_is_over():
 
 @pytest.mark.parametrize(("others_go_on", "lingers"), [(False, 0.0), (True, LAST_ELEMENTS_SECONDS)])
 def test_last_elements_of_a_worker_that_leaves_a_job_have_time_to_arrive(others_go_on, lingers, monkeypatch):
-    lingered = SimpleQueue()
+    lingered, flushed = SimpleQueue(), []
     close = Transport.close
+    monkeypatch.setattr(Transport, "flush", lambda _transport, seconds: flushed.append(seconds))
     monkeypatch.setattr(Transport, "close", lambda transport, linger: (lingered.put(linger), close(transport, linger)))
     flow = ef.Dataflow("leaves")
     flow.read(ef.from_items([1])).write(ef.to_list([]))
@@ -89,6 +90,7 @@ def test_last_elements_of_a_worker_that_leaves_a_job_have_time_to_arrive(others_
     worker.start("token", 0)
     worker.command("token", 0, 0, Shutdown(others_go_on))
     assert lingered.get(timeout=patience(60)) == lingers
+    assert flushed == ([LAST_ELEMENTS_SECONDS] if others_go_on else [])
     worker.join("token")
     worker.rest()
 
