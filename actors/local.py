@@ -128,7 +128,7 @@ class LocalJob:
     def leave_node(self) -> None:
         """Do nothing: there are no nodes."""
 
-    def view(self, *, nodes: bool) -> None:
+    def view(self, *, oldest: float | None) -> None:
         return None
 
     def long_calls(self) -> dict[WorkerId, LongCall]:

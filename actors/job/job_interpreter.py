@@ -48,6 +48,9 @@ A = TypeVar("A")
 
 _LOG = logging.getLogger(__name__)
 
+VIEW_SECONDS = 1.0
+"""The greatest age of the list of nodes at a tick and in a view; a request for a change has the present one."""
+
 
 class JobInterpreter:
     """The interpreter of one job. Its methods may be called by any thread, and by the ports while they carry out an effect."""
@@ -96,13 +99,15 @@ class JobInterpreter:
     def tick(self) -> None:
         """Let time pass; to be called a few times per second."""
         with self.lock:
-            view = self._workers.view(nodes=self.core.watches_nodes)
+            view = self._workers.view(oldest=VIEW_SECONDS if self.core.watches_nodes else None)
             self._event(lambda now: self.core.tick(now, view))
 
     def ask(self, request: Request[A]) -> A:
         """Answer a request. Raises RequestError if it is invalid, JobBusyError or JobNotRunningError if it is impossible now."""
         with self.lock:
-            view = self._workers.view(nodes=True) if isinstance(request, (ChangeRequest, ShowView)) else None
+            view = None
+            if isinstance(request, (ChangeRequest, ShowView)):
+                view = self._workers.view(oldest=VIEW_SECONDS if isinstance(request, ShowView) else 0.0)
             if isinstance(request, (ShowStatus, ShowView)):
                 self.core.note_long_calls(self._workers.long_calls())
             try:

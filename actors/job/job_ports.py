@@ -41,8 +41,8 @@ class Workers(Protocol):
     def leave_node(self) -> None:
         """End the coordinator's process, so that another begins elsewhere."""
 
-    def view(self, *, nodes: bool) -> ClusterView | None:
-        """Return the present cluster, its nodes only on request; None without a cluster."""
+    def view(self, *, oldest: float | None) -> ClusterView | None:
+        """Return the present cluster, with a list of nodes at most `oldest` seconds old, None: without one. None without a cluster."""
 
     def long_calls(self) -> Mapping[WorkerId, LongCall]:
         """Return the workers whose threads have been in one call for long, also of a user's function."""

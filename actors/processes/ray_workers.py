@@ -7,6 +7,7 @@ Invariant: one deployment is in progress at a time, and it gives up as soon as a
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 import time
@@ -43,9 +44,6 @@ _LOG = logging.getLogger(__name__)
 RETIRE_TIMEOUT = 2 * LAST_ELEMENTS_SECONDS + 10.0
 """Seconds that workers have to leave a job that goes on, which would wait for ever for elements of theirs that were lost."""
 
-VIEW_SECONDS = 1.0
-"""The greatest age of the list of nodes in a view of the cluster, which Ray supplies."""
-
 
 class RayWorkers:
     """The workers of one job; there are none before `attend`. The interpreter's lock guards all attributes."""
@@ -58,7 +56,7 @@ class RayWorkers:
         self._inboxes: dict[WorkerId, InOrder[Report]] = {}
         self._tasks: Any = None
         self._nodes: tuple[ClusterNode, ...] = ()
-        self._seen_at, self._attended = -VIEW_SECONDS, False
+        self._seen_at, self._attended = -math.inf, False
         self._wanted: SimpleQueue[Deploy | None] = SimpleQueue()
         self.not_started: EvenflowError | None = None
         """The reason why the first attempt could not be deployed."""
@@ -119,16 +117,16 @@ class RayWorkers:
         )
         os._exit(1)
 
-    def view(self, *, nodes: bool) -> ClusterView:
-        """Return the present places and spares, and nodes at most `VIEW_SECONDS` old; nothing before `attend`."""
+    def view(self, *, oldest: float | None) -> ClusterView:
+        """Return the present places and spares, and nodes at most `oldest` seconds old; nothing before `attend`."""
         if not self._attended:
             return ClusterView()
         now = time.monotonic()
-        if nodes and now - self._seen_at > VIEW_SECONDS:
+        if oldest is not None and now - self._seen_at > oldest:
             self._seen_at, self._nodes = now, tuple(self.pool.nodes())
         changing = self.pool.in_change
         return ClusterView(
-            self._nodes if nodes else (),
+            () if oldest is None else self._nodes,
             self.pool.places(),
             self.pool.reserved(),
             draining=tuple(sorted(changing.draining)),

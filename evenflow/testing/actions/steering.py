@@ -86,7 +86,7 @@ class NodesAreEmpty:
         newest = None if change is None else change.report()
         if newest is not None and newest.removed is not None and newest.over and newest != self._checked:
             self._checked = newest
-            left = [worker for worker, place in world.coordinator.view(nodes=True).places.items() if place.node == newest.removed]
+            left = [worker for worker, place in world.coordinator.view(oldest=0.0).places.items() if place.node == newest.removed]
             if (left and newest.state is NodeScalingState.DONE) or "stayed on node" in (newest.problem or ""):
                 raise SimulationError(f"{', '.join(left)} run on node {newest.removed}: {newest}")
         return iter(())

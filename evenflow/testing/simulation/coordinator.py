@@ -243,5 +243,5 @@ class SimulatedCoordinator:
     def long_calls(self) -> dict[WorkerId, LongCall]:
         return {name: worker.long_call for name, worker in self.workers.items() if worker.long_call is not None}
 
-    def view(self, *, nodes: bool) -> ClusterView:
+    def view(self, *, oldest: float | None) -> ClusterView:
         return self._around.nodes.view()

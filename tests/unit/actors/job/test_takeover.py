@@ -77,7 +77,7 @@ class Run:
     def tell(self, worker, command):
         pass
 
-    def view(self, *, nodes):
+    def view(self, *, oldest):
         return None
 
     def long_calls(self):
