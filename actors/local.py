@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from traceback import format_exception
@@ -119,7 +119,7 @@ class LocalJob:
     def use_nodes(self, avoid: frozenset[str], prefer: frozenset[str]) -> None:
         """Do nothing: there is one process."""
 
-    def reserve(self, count: int) -> None:
+    def reserve(self, workers: Sequence[WorkerId]) -> None:
         """Do nothing: there is one process."""
 
     def ask_for_room(self, nodes: int) -> None:

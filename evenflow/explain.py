@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from .engine.keys.unkeyed import UNKEYED, shown
@@ -10,6 +11,7 @@ from .engine.operators.keyed import KeyedOperator
 from .engine.operators.rows.read import Read
 from .engine.plan.graph import Graph, Node
 from .engine.plan.physical import Plan
+from .engine.plan.resources import described
 from .engine.plan.weights import weighed_inputs
 from .engine.sink import Sink
 from .engine.source import Source
@@ -36,7 +38,8 @@ def explain(graph: Graph, plan: Plan, workers: WorkerConfig) -> str:
     lines += ["", "Physical plan"]
     for stage in plan.stages:
         chain = " -> ".join(chained.name for chained in stage.chain)
-        lines.append(f"  {stage.name} x {stage.parallelism}: {chain}")
+        own = described(stage.resources.amounts(0.0))
+        lines.append(f"  {stage.name} x {stage.parallelism}{f' (each {own})' if own else ''}: {chain}")
         for output in stage.outputs:
             way = "forward" if output.keys is None else "as one group" if output.keys == UNKEYED else f"by hash of {', '.join(output.keys)}"
             target = plan.stage_of(output.target)
@@ -45,7 +48,7 @@ def explain(graph: Graph, plan: Plan, workers: WorkerConfig) -> str:
             lines.append(f"    to {output.target} {way}, {stage.parallelism} x {target.parallelism} workers")
     count = len(plan.tasks)
     lines += [f"  {count} worker{'s' * (count > 1)} and a coordinator: on Ray {words(count + 1)} of memory, without state"]
-    lines += [f"  {_reserved(count, workers)}"]
+    lines += [f"  {_reserved(plan, workers)}"]
     keyed = [chained.name for stage in plan.stages for chained in stage.chain if isinstance(chained.operator, KeyedOperator)]
     if keyed:
         lines += ["", "State", *(f"  {name}: {plan.tasks[0].settings.state.describe()}" for name in keyed)]
@@ -101,16 +104,20 @@ def _guarantees(graph: Graph, plan: Plan) -> Iterator[str]:
         yield "without CheckpointConfig(dir=...) a job that loses something fails; what was committed by then stays, once"
 
 
-def _reserved(count: int, config: WorkerConfig) -> str:
-    """Describe the CPUs that a job of `count` workers reserves."""
-    named = _cpus(count * config.on_cluster(named=True).reserved)
+def _reserved(plan: Plan, config: WorkerConfig) -> str:
+    """Describe the resources that the job's workers reserve."""
+    named, here = (_amounts(plan, config.on_cluster(named=named).reserved) for named in (True, False))
     if config.cpus is None:
-        return f"{named} reserved on a Ray cluster that you name (WorkerConfig(cpus=...)), none on this machine"
-    return f"{named} reserved on Ray"
+        return f"{named or 'no CPUs'} reserved on a Ray cluster that you name (WorkerConfig(cpus=...)), {here or 'none'} on this machine"
+    return f"{named or 'no CPUs'} reserved on Ray"
 
 
-def _cpus(count: float) -> str:
-    return "no CPUs" if not count else f"{count:g} CPU{'s' * (count != 1)}"
+def _amounts(plan: Plan, cpus: float) -> str:
+    """Describe the sum of what all workers reserve, if each reserves `cpus` whose operator names none."""
+    total: Counter[str] = Counter()
+    for stage in plan.stages:
+        total.update({name: amount * stage.parallelism for name, amount in stage.resources.amounts(cpus).items()})
+    return described(total)
 
 
 def _above(graph: Graph, node: Node) -> list[Node]:

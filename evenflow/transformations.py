@@ -38,6 +38,7 @@ from .engine.operators.joins.lookup import How
 from .engine.operators.rows.branch import OTHERWISE
 from .engine.operators.rows.with_arrival_time import WithArrivalTime
 from .engine.plan.graph import Graph, Input, Node
+from .engine.plan.resources import Resources
 from .engine.plan.worker_bounds import WorkerBounds
 from .engine.sink import Sink
 from .engine.source import Source
@@ -138,6 +139,21 @@ class Transformations(ABC, Generic[T_co, P_co, S_co, R]):
             raise FlowError(f"operator `{name}`: parallelism(between={between!r}): {error}") from error
         if workers is not None:
             self.node.parallelism = workers
+        return self
+
+    def resources(
+        self, *, cpus: float | None = None, gpus: float = 0, memory: int | str = 0, custom: Mapping[str, float] | None = None
+    ) -> Self:
+        """Reserve resources of the Ray cluster for each worker of the operator that made this stream.
+
+        The operator gets workers of its own, on nodes that have the resources; operators behind it that name none may share them. `cpus`:
+        None for those of `WorkerConfig`. `memory`: bytes, or a text such as "4GB". `custom`: amounts of resources that the cluster's
+        nodes name, such as `{"tpu": 1}`. In one process, without Ray, they have no effect.
+        """
+        try:
+            self.node.resources = Resources(cpus, gpus, memory, {} if custom is None else custom)
+        except FlowError as error:
+            raise FlowError(f"operator `{self.node.name}`: resources({error})") from error
         return self
 
     def map(self, function: Callable[[R], Any], *, schema: ResultLike = None, on_error: OnError = "stop") -> P_co:

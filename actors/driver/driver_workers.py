@@ -56,22 +56,22 @@ class DriverWorkers:
         atexit.register(self._close)
 
     def lend(self, plan: Plan, config: WorkerConfig) -> dict[WorkerId, WorkerActor]:
-        """Lend a process to each worker of the plan: an idle one, if such are kept, or a new one.
+        """Lend a process to each worker of the plan without resources of its own: an idle one, if such are kept, or a new one.
 
         Lends none if CPUs are reserved for them: the coordinator waits for these, and reports if there are none. Nor for a driver
         that is a Ray Client: it is not on the cluster, and knows too little of it.
         """
         if config.reserved or ray_client.is_connected():  # type: ignore[no-untyped-call]
             return {}
-        workers = [task.name for task in plan.tasks]
+        workers = [task.name for task in plan.tasks if task.stage not in plan.resources]
         with self._lock:
             self._look()
-            nodes = place(cluster_nodes((), config.reserved), len(workers), config.reserved, config.placement)
+            nodes = place(cluster_nodes(()), [{}] * len(workers), config.placement)
             lent = self._take(plan.name, dict(zip(workers, nodes, strict=True))) if seconds(config.keep) else {}
         try:
             for worker, node in zip(workers, nodes, strict=True):
                 if worker not in lent:
-                    lent[worker] = start_process(plan.name, worker, config.reserved, node)
+                    lent[worker] = start_process(plan.name, worker, {}, node)
         except BaseException:  # including Ctrl-C: no job will return these
             self.take_back(lent.values(), config)
             raise

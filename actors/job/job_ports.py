@@ -4,7 +4,7 @@ implement them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ...engine.protocol.ids import WorkerId
@@ -32,8 +32,8 @@ class Workers(Protocol):
     def use_nodes(self, avoid: frozenset[str], prefer: frozenset[str]) -> None:
         """Start new processes on no node in `avoid`, and on a node in `prefer` if possible."""
 
-    def reserve(self, count: int) -> None:
-        """Keep `count` more spare processes ready. Raises NoRoomError if there is no room."""
+    def reserve(self, workers: Sequence[WorkerId]) -> None:
+        """Keep more spare processes ready, with which these workers are to go on. Raises NoRoomError if there is no room for them."""
 
     def ask_for_room(self, nodes: int) -> None:
         """Ask the cluster's autoscaler for nodes; 0 withdraws the request."""

@@ -48,8 +48,8 @@ class Deployment:
         """Return the time by which workers that start now must have started."""
         return time.monotonic() + seconds(self._config.worker.start_timeout)
 
-    def begin_attempt(self, workers: int, check: Check) -> None:
-        """Begin to deploy all workers again; there are `workers` of them.
+    def begin_attempt(self, workers: Sequence[WorkerId], check: Check) -> None:
+        """Begin to deploy all workers again.
 
         Workers of a cluster with one node listen on loopback only, and the job is confined to it for now; unless they have no room
         there, because the autoscaler may then start nodes for them.

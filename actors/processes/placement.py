@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -17,8 +17,9 @@ from ray.exceptions import RayError
 from ray.util.client import ray as ray_client
 from ray.util.placement_group import get_placement_group, placement_group, placement_group_table, remove_placement_group
 
+from ...engine.plan.resources import CPU
 from ...scheduler.policies.nodes.memory import memory_problem
-from ...scheduler.policies.nodes.placement import ClusterNode
+from ...scheduler.policies.nodes.placement import ClusterNode, Need
 from .process import WorkerProcess
 from .ray_internals import draining_nodes, free_resources, nodes_are_starting
 
@@ -32,19 +33,26 @@ _JUST = 1.0
 """Seconds for which Ray may not count a new process yet."""
 
 
-def cluster_nodes(processes: Iterable[WorkerProcess], cpus: float) -> list[ClusterNode]:
-    """List the nodes that are alive and not drained; their workers are the job's processes, and each has reserved `cpus`."""
+def cluster_nodes(processes: Iterable[WorkerProcess], others: Collection[str] = ()) -> list[ClusterNode]:
+    """List the nodes that are alive and not drained; their workers are the job's processes. `others`: resources besides CPUs to look at."""
     leaving = draining_nodes()
     there = list(processes)
     workers = Counter(process.node for process in there)
-    recent = Counter(process.node for process in there if time.monotonic() - process.begun < _JUST)
+    recent: Counter[tuple[str, str]] = Counter()
+    for process in there:
+        if time.monotonic() - process.begun < _JUST:
+            recent.update({(process.node, name): amount for name, amount in process.need.items()})
     free = free_resources()
+
+    def left(node: str, name: str, total: float) -> float:
+        return min(max(float(free.get(node, {}).get(name, 0.0)) - recent[node, name], 0.0), total)
+
     nodes = []
     for node in ray.nodes():  # type: ignore[no-untyped-call]
         if node["Alive"] and node["NodeID"] not in leaving:
-            name, total = node["NodeID"], float(node["Resources"].get("CPU", 0.0))
-            left = float(free.get(name, {}).get("CPU", 0.0)) - recent[name] * cpus
-            nodes.append(ClusterNode(name, total, min(max(left, 0.0), total), workers[name]))
+            name, has = node["NodeID"], {name: float(amount) for name, amount in node["Resources"].items()}
+            cpus, rest = has.get(CPU, 0.0), {other: left(name, other, has[other]) for other in others if other in has}
+            nodes.append(ClusterNode(name, cpus, left(name, CPU, cpus), workers[name], rest))
     return nodes
 
 
@@ -66,9 +74,9 @@ def lack_of_memory(workers: int) -> str | None:
 
 
 class RoomRequest:
-    """A job's request to Ray's autoscaler: a placement group that waits for CPUs, which has no effect without an autoscaler.
+    """A job's request to Ray's autoscaler: a placement group that waits for resources, which has no effect without an autoscaler.
 
-    Once the CPUs are there, the group is removed, so that workers can have them. Ray removes it too when the driver has ended, however it
+    Once they are there, the group is removed, so that workers can have them. Ray removes it too when the driver has ended, however it
     ended. It keeps the group of a lost coordinator that it starts again, so the next one removes that, by its name. Several jobs of a
     cluster ask independently. Used under the coordinator's lock.
     """
@@ -76,22 +84,23 @@ class RoomRequest:
     def __init__(self, job: str) -> None:
         self._name = f"{job}/room"
         self._group: Any = None
-        self._asked: list[float] = []
+        self._asked: list[dict[str, float]] = []
         self._next_look, self._not_before = 0.0, 0.0
 
-    def ask(self, cpus: Sequence[float]) -> None:
-        """Ask for room for processes that reserve that many CPUs each, in place of an earlier request."""
-        if sorted(cpus) != self._asked:
+    def ask(self, needs: Iterable[Need]) -> None:
+        """Ask for room for processes with these needs, in place of an earlier request."""
+        bundles = sorted((dict(need) for need in needs if need), key=lambda need: sorted(need.items()))
+        if bundles != self._asked:
             self.withdraw()
         self.look()
-        if self._group is None and cpus and time.monotonic() >= self._not_before:
+        if self._group is None and bundles and time.monotonic() >= self._not_before:
             self.withdraw_earlier()
-            self._asked = sorted(cpus)
-            self._group = placement_group([{"CPU": each} for each in self._asked], name=self._name)
+            self._asked = bundles
+            self._group = placement_group(bundles, name=self._name)
 
     @property
     def waits(self) -> bool:
-        """True while the CPUs are not there."""
+        """True while the resources are not there."""
         return self._group is not None
 
     def withdraw_earlier(self) -> None:
@@ -100,7 +109,7 @@ class RoomRequest:
             remove_placement_group(get_placement_group(self._name))
 
     def look(self) -> None:
-        """Remove the group if it has got its CPUs. Ray may count them as used for a moment, in which the job doesn't ask again."""
+        """Remove the group if it has got its resources. Ray may count them as used for a moment, in which the job doesn't ask again."""
         now = time.monotonic()
         if self._group is None or now < self._next_look:
             return

@@ -16,6 +16,8 @@ from ray.exceptions import ActorAlreadyExistsError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ...engine.errors import ClusterError
+from ...engine.plan.resources import CPU, GPU, MEMORY
+from ...scheduler.policies.nodes.placement import Need
 from .worker import Service, Worker
 
 NAMESPACE = "evenflow"
@@ -46,11 +48,14 @@ _ABOUT_THE_ACTOR = re.compile(r"\s*(The actor (died|experienced) .*|class_name|a
 
 @dataclass(frozen=True, slots=True)
 class WorkerActor:
-    """An actor of class `Worker` with its name in Ray. `node`: where it was placed. `new`: it may not have begun yet."""
+    """An actor of class `Worker` with its name in Ray. `node`: where it was placed. `need`: what Ray reserves for it. `new`: it may not
+    have begun yet.
+    """
 
     name: str
     handle: Any
     node: str
+    need: Need
     new: bool = True
 
 
@@ -60,12 +65,13 @@ class WorkerProcess:
     is.
 
     `join`: a call that returns when it ends. `lent`: it belongs to the driver, which takes it back when the job is over. `new`:
-    it was lent before it had begun, and no attempt has used it yet.
+    it was lent before it had begun, and no attempt has used it yet. `need`: what Ray reserves for it.
     """
 
     name: str
     handle: Any
     node: str
+    need: Need
     token: str
     where: Any
     join: Any
@@ -91,7 +97,7 @@ class WorkerProcess:
         ray.kill(self.handle)
 
 
-def start_process(job: str, label: str, cpus: float, node: str) -> WorkerActor:
+def start_process(job: str, label: str, need: Need, node: str) -> WorkerActor:
     """Start the actor `JOB/LABEL` on exactly this `node`. Raises ClusterError if there are a thousand of it.
 
     If the node is lost meanwhile, its calls raise ActorUnschedulableError, or RayActorError if Ray still considered it alive.
@@ -107,12 +113,15 @@ def start_process(job: str, label: str, cpus: float, node: str) -> WorkerActor:
             name=name,
             namespace=NAMESPACE,
             max_concurrency=4,
-            num_cpus=cpus,
+            num_cpus=need.get(CPU, 0.0),
+            num_gpus=need.get(GPU, 0.0),
+            memory=int(need.get(MEMORY, 0.0)) or None,
+            resources={name: amount for name, amount in need.items() if name not in (CPU, GPU, MEMORY)},
             enable_task_events=False,
             scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
         )
         with suppress(ActorAlreadyExistsError):
-            return WorkerActor(name, options.remote(job), node)
+            return WorkerActor(name, options.remote(job), node, need)
     raise ClusterError(f"job `{job}`: {_MOST_NAMES} processes have the name {label}")
 
 
@@ -120,7 +129,7 @@ def engage(process: WorkerActor, service: Service, *, lent: bool) -> WorkerProce
     """Let a process serve this coordinator."""
     process.handle.serve.options(num_returns=0).remote(service)
     where, join = process.handle.where.remote(service.token), process.handle.join.remote(service.token)
-    return WorkerProcess(process.name, process.handle, process.node, service.token, where, join, lent, lent and process.new)
+    return WorkerProcess(process.name, process.handle, process.node, process.need, service.token, where, join, lent, lent and process.new)
 
 
 def why_ended(error: RayActorError) -> str:

@@ -68,7 +68,7 @@ class RayWorkers:
         processes.
         """
         self._interpreter, self._token = interpreter, service.token
-        self.pool = WorkerPool(service, self._config, interpreter.lock, lent, self._warm)
+        self.pool = WorkerPool(service, self._config, self._plan.resources, interpreter.lock, lent, self._warm)
         self._deployment = Deployment(service, self._config, self.pool)
         self._attended = True
         threading.Thread(target=self._deploy_wanted, name=f"{self._plan.name}/deploy", daemon=True).start()
@@ -104,8 +104,8 @@ class RayWorkers:
         self.pool.avoid(avoid)
         self.pool.prefer(prefer)
 
-    def reserve(self, count: int) -> None:
-        self.pool.reserve(count)
+    def reserve(self, workers: Sequence[WorkerId]) -> None:
+        self.pool.reserve(workers)
 
     def ask_for_room(self, nodes: int) -> None:
         self.pool.ask(nodes)
@@ -211,7 +211,7 @@ class RayWorkers:
         deadline = deployment.deadline()
         names = [task.name for task in wanted.plan.tasks]
         restored = self._storage.restored(wanted.manifest, wanted.plan)
-        deployment.begin_attempt(len(names), check)
+        deployment.begin_attempt(names, check)
         ended = self.pool.end_unusable(frozenset(names))
         with self._interpreter.lock:
             self._forget(ended)

@@ -13,9 +13,10 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from ...engine.protocol.ids import WorkerId
+from ...engine.plan.resources import CPU, NO_RESOURCES, Resources
+from ...engine.protocol.ids import WorkerId, stage_of
 from ...scheduler.configs.job import JobConfig
-from ...scheduler.policies.nodes.placement import ClusterNode, NoRoomError, WorkerPlace, place
+from ...scheduler.policies.nodes.placement import ClusterNode, Need, NoRoomError, WorkerPlace, place
 from ..job.fair_lock import FairLock
 from .cluster_watch import NodesInChange
 from .placement import RoomPatience, RoomRequest, cluster_nodes
@@ -34,17 +35,24 @@ _AGAIN = 0.1
 
 
 class WorkerPool:
-    """The processes for the coordinator of `service`. `lent`: started by the driver. `warm(process)` lets a new spare get ready."""
+    """The processes for the coordinator of `service`.
+
+    `resources`: of the stages whose workers need others than the job's other workers; spares are for those only that don't. `lent`:
+    started by the driver. `warm(process)` lets a new spare get ready.
+    """
 
     def __init__(
         self,
         service: Service,
         config: JobConfig,
+        resources: Mapping[str, Resources],
         lock: FairLock,
         lent: Mapping[WorkerId, WorkerActor],
         warm: Callable[[WorkerProcess], None],
     ) -> None:
         self._service, self._config, self._lock, self._warm = service, config, lock, warm
+        self._resources, self._usual = resources, NO_RESOURCES.amounts(config.worker.reserved)
+        self._others = sorted({name for each in resources.values() for name in each.amounts(0.0) if name != CPU})
         self._processes = {worker: engage(process, service, lent=True) for worker, process in lent.items()}
         self._avoided: frozenset[str] = frozenset()
         self._preferred: frozenset[str] = frozenset()
@@ -52,7 +60,7 @@ class WorkerPool:
         self.in_change = NodesInChange()
         """Nodes that Ray drains or starts."""
         self._room = RoomRequest(service.job)
-        if config.worker.reserved:
+        if self._reserves:
             self._room.withdraw_earlier()
         self.spares = Spares[WorkerProcess](config.worker.warm_spares, self._start_spare)
 
@@ -67,11 +75,14 @@ class WorkerPool:
         process = self._processes.get(worker)
         return None if process is None else process.handle
 
-    def has_room(self, workers: int) -> bool:
-        """Return True if there is room now for as many workers as the job has, with the processes that it has."""
+    def has_room(self, workers: Sequence[WorkerId]) -> bool:
+        """Return True if there is room now for the workers that have neither a process nor a spare."""
         with self._lock:
+            missing = [worker for worker in workers if worker not in self._processes]
+            usual = [worker for worker in missing if self._is_usual(worker)]
+            spared = set(usual[: len(self.spares.processes)])
             try:
-                self._plan(max(0, workers - len(self._all())))
+                self._plan([self._need(worker) for worker in missing if worker not in spared])
             except NoRoomError:
                 return False
             return True
@@ -81,7 +92,7 @@ class WorkerPool:
     ) -> None:
         """Acquire a process for each of the workers without one: a spare, or a new one on the node chosen by the job's strategy.
 
-        Without room it asks Ray's autoscaler, if there is one, for CPUs. Raises NoRoomError if there is none when `patience` is over,
+        Without room it asks Ray's autoscaler, if there is one, for it. Raises NoRoomError if there is none when `patience` is over,
         and the error of `check` if the workers are no longer needed. Calls `grow` whenever it has found no room: it may use new nodes.
         """
         missing = [worker for worker in workers if worker not in self._processes]
@@ -92,9 +103,8 @@ class WorkerPool:
                         check()
                         self._acquire(missing)
                 except NoRoomError:
-                    if cpus := self._config.worker.reserved:
-                        with self._lock:
-                            self._room.ask([cpus] * len(missing))
+                    with self._lock:
+                        self._room.ask(self._need(worker) for worker in missing)
                     if patience.is_over():
                         raise
                     grow()
@@ -146,7 +156,7 @@ class WorkerPool:
     def nodes(self) -> list[ClusterNode]:
         """List the nodes that are alive, with the job's processes on them."""
         with self._lock:
-            return cluster_nodes(self._all(), self._config.worker.reserved)
+            return cluster_nodes(self._all(), self._others)
 
     def ask(self, nodes: int) -> None:
         """Ask Ray's autoscaler, if there is one, for `nodes` free nodes as large as the job's largest; not if workers reserve nothing.
@@ -155,26 +165,27 @@ class WorkerPool:
         """
         with self._lock:
             largest = max((node.cpus for node in self.nodes() if node.workers), default=0.0)
-            if self._config.worker.reserved and (largest or not nodes):
-                self._room.ask([largest] * nodes)
+            if self._usual and (largest or not nodes):
+                self._room.ask([{CPU: largest}] * nodes)
 
     def waits_for_room(self) -> bool:
         """Return True while Ray's autoscaler is asked for room."""
         return self._room.waits
 
-    def reserve(self, count: int) -> None:
-        """Start `count` spares beyond the configured ones, or end them again.
+    def reserve(self, workers: Sequence[WorkerId]) -> None:
+        """Start spares beyond the configured ones for these workers to go on with, and end others. Those with resources of their own
+        start later.
 
-        Raises NoRoomError if there is no room for them; Ray's autoscaler, if there is one, has then been asked for it.
+        Raises NoRoomError if there is no room for all; Ray's autoscaler, if there is one, has then been asked for it.
         """
         with self._lock:
+            needs = [self._need(worker) for worker in workers]
             try:
-                self._plan(count)
+                self._plan(needs)
             except NoRoomError:
-                if cpus := self._config.worker.reserved:
-                    self._room.ask([cpus] * count)
+                self._room.ask(needs)
                 raise
-            self.spares.want(count)
+            self.spares.want(sum(map(self._is_usual, workers)))
 
     def reserved(self) -> bool:
         """Return True if all spares have started."""
@@ -214,18 +225,34 @@ class WorkerPool:
 
     def _acquire(self, missing: list[WorkerId]) -> None:
         """Acquire processes, removing their workers from `missing`. Raises NoRoomError."""
-        while missing and (spare := self.spares.take(self._chosen)) is not None:
-            self._processes[missing.pop(0)] = spare
-        for node in self._plan(len(missing)):
-            self._processes[missing[0]] = self._start(missing[0], node)
+        for worker in list(filter(self._is_usual, missing)):
+            if (spare := self.spares.take(self._chosen)) is None:
+                break
+            self._processes[worker] = spare
+            missing.remove(worker)
+        needs = [self._need(worker) for worker in missing]
+        for need, node in zip(needs, self._plan(needs), strict=True):
+            self._processes[missing[0]] = self._start(missing[0], need, node)
             missing.pop(0)
 
-    def _plan(self, count: int) -> tuple[str, ...]:
-        if not count:
+    def _plan(self, needs: Sequence[Need]) -> tuple[str, ...]:
+        if not needs:
             return ()
-        config, nodes = self._config, self.nodes()
+        nodes = self.nodes()
         avoid = [node.name for node in nodes if not self._chosen(node.name)]
-        return place(nodes, count, config.worker.reserved, config.worker.placement, avoid)
+        return place(nodes, needs, self._config.worker.placement, avoid)
+
+    @property
+    def _reserves(self) -> bool:
+        """True if Ray reserves something for workers."""
+        return bool(self._usual or self._resources)
+
+    def _is_usual(self, worker: WorkerId) -> bool:
+        """Return True if the worker needs what most workers need, and spares have."""
+        return stage_of(worker) not in self._resources
+
+    def _need(self, worker: WorkerId) -> Need:
+        return self._resources.get(stage_of(worker), NO_RESOURCES).amounts(self._config.worker.reserved)
 
     def _chosen(self, node: str) -> bool:
         return self.allowed(node) and (not self._preferred or node in self._preferred)
@@ -233,15 +260,15 @@ class WorkerPool:
     def _all(self) -> list[WorkerProcess]:
         return [*self._processes.values(), *self.spares.processes]
 
-    def _start(self, label: str, node: str) -> WorkerProcess:
-        return engage(start_process(self._service.job, label, self._config.worker.reserved, node), self._service, lent=False)
+    def _start(self, label: str, need: Need, node: str) -> WorkerProcess:
+        return engage(start_process(self._service.job, label, need, node), self._service, lent=False)
 
     def _start_spare(self, label: str) -> WorkerProcess | None:
         try:
-            (node,) = self._plan(1)
+            (node,) = self._plan([self._usual])
         except NoRoomError:
             return None
-        process = self._start(label, node)
+        process = self._start(label, self._usual, node)
         self._warm(process)
         return process
 

@@ -21,6 +21,7 @@ from ..operators.rows.table_rows import TableRows
 from ..sink import Sink
 from ..source import Source
 from ..updates import Updates
+from .resources import Resources
 from .worker_bounds import UNBOUND, WorkerBounds
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
@@ -40,7 +41,7 @@ class Node:
 
     `keys`: the columns by which its input is partitioned, None if it takes any records. `parallelism`: None for the flow's
     default; `bounds`: limits for automatic scaling. `updates`: the updates that it emits, None for append-only rows. `columns`:
-    the columns that it emits and that were known when it was added.
+    the columns that it emits and that were known when it was added. `resources`: of each of its workers, None if it names none.
     """
 
     id: int
@@ -53,6 +54,7 @@ class Node:
     bounds: WorkerBounds = UNBOUND
     updates: Updates | None = None
     columns: Columns = UNKNOWN
+    resources: Resources | None = None
 
 
 @dataclass(slots=True)

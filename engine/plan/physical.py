@@ -15,6 +15,7 @@ from ..source import Source
 from ..state_description import StateDescription
 from .channel_spec import ChannelSpec
 from .columns import Inputs
+from .resources import NO_RESOURCES, Resources
 from .task_spec import ChainedOperator, TaskSpec
 from .worker_bounds import UNBOUND, WorkerBounds
 
@@ -35,13 +36,16 @@ class StageOutput:
 
 @dataclass(slots=True)
 class Stage:
-    """Operators that run chained in each of `parallelism` workers; `bounds`: limits for automatic scaling."""
+    """Operators that run chained in each of `parallelism` workers; `bounds`: limits for automatic scaling; `resources`: that Ray
+    reserves for each.
+    """
 
     name: str
     parallelism: int
     chain: list[ChainedOperator] = field(default_factory=list)
     outputs: list[StageOutput] = field(default_factory=list)
     bounds: WorkerBounds = UNBOUND
+    resources: Resources = NO_RESOURCES
 
     @property
     def is_source(self) -> bool:
@@ -125,6 +129,11 @@ class Plan:
         """Describe the state of each stage with keyed state."""
         heads = {stage.name: stage.chain[0].operator for stage in self.stages}
         return {name: head.state_description() for name, head in heads.items() if isinstance(head, KeyedOperator)}
+
+    @property
+    def resources(self) -> dict[str, Resources]:
+        """Return the resources of each stage whose operator names some."""
+        return {stage.name: stage.resources for stage in self.stages if stage.resources != NO_RESOURCES}
 
     def knowing(self, inputs: Inputs) -> Plan:
         """Return the plan with operators that know these columns of their inputs."""

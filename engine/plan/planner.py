@@ -25,6 +25,7 @@ from .event_times import check_event_times
 from .graph import Graph, Node
 from .needed_columns import reading_needed
 from .physical import Plan, Stage, StageOutput
+from .resources import NO_RESOURCES
 from .task_spec import ChainedOperator, ExchangeSpec, TaskSettings, TaskSpec
 from .weights import with_weights
 from .worker_bounds import UNBOUND, WorkerBounds
@@ -62,7 +63,7 @@ def _stages(graph: Graph, default: int, combine: bool) -> list[Stage]:
             upstream.bounds = _common_bounds(upstream, node)
             place[node.id] = upstream, len(upstream.chain) - 1
             continue
-        stage = Stage(node.name, parallelism, bounds=node.bounds)
+        stage = Stage(node.name, parallelism, bounds=node.bounds, resources=node.resources or NO_RESOURCES)
         operator = _operator(node)
         pair = operator.combined() if combine and node.keys is not None and not _reads_late(graph, node) else None
         stage.chain.append(ChainedOperator(node.name, pair[1] if pair is not None else operator))
@@ -88,14 +89,17 @@ def _has_few_rows(upstream: Stage, node: Node) -> bool:
 
     More workers would have nothing to do.
     """
-    return upstream.keys == UNKEYED and node.parallelism is None and node.bounds == UNBOUND and _may_chain(upstream, node)
+    own = node.parallelism is not None or node.bounds != UNBOUND or node.resources is not None
+    return upstream.keys == UNKEYED and not own and _may_chain(upstream, node)
 
 
 def _may_chain(upstream: Stage, node: Node) -> bool:
-    """Return True if a node with as many workers as the stage before it can run in them.
+    """Return True if a node with as many workers as the stage before it can run in them: not with other resources of its own.
 
     An operator with an event time of its own runs in the workers of a source, or begins a stage with a fixed number of workers.
     """
+    if node.resources not in (None, upstream.resources):
+        return False
     if isinstance(node.operator, OwnTime) and not upstream.is_source and not isinstance(upstream.chain[0].operator, OwnTime):
         return False
     return len(node.inputs) == 1 and node.keys is None

@@ -227,7 +227,7 @@ class NodeScaling(Stepwise[NodeChange]):
         elif change.replaced or _leads(change.removed, cluster):
             change.deadline = self._job.now + self._start_timeout
             change.state = NodeScalingState.STARTING
-            self._job.emit(Reserve(len(change.replaced)))
+            self._job.emit(Reserve(change.replaced))
         else:
             self._end(change, None)
 
@@ -328,7 +328,7 @@ class NodeScaling(Stepwise[NodeChange]):
         operation.end(NodeScalingState.DONE if problem is None else NodeScalingState.FAILED, self._job.now, problem)
         kept = frozenset({operation.removed} if problem is not None and operation.removed is not None else ())
         self._use(avoid=self._avoided - kept, prefer=frozenset())
-        self._job.emit(Reserve(0))
+        self._job.emit(Reserve())
 
 
 def _leads(node: str | None, cluster: ClusterView) -> bool:

@@ -174,9 +174,9 @@ class UseNodes(Caused):
 
 @dataclass(frozen=True, slots=True)
 class Reserve(Caused):
-    """Keep `count` more spare processes ready, or end them again. A failure is an event `not_reserved`."""
+    """Keep more spare processes ready, with which these workers are to go on, and no others. A failure is an event `not_reserved`."""
 
-    count: int
+    workers: tuple[WorkerId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

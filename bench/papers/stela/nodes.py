@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -66,9 +66,11 @@ class Nodes:
         found: str = head.node_id
         return found
 
-    def add(self, cpus: int) -> Any:
-        """Add a node with this many CPUs; returns its handle for `remove`. Raises BenchmarkError if it does not join."""
-        node = _patiently(lambda: self._cluster.add_node(num_cpus=cpus, object_store_memory=STORE))
+    def add(self, cpus: int, resources: Mapping[str, float] | None = None) -> Any:
+        """Add a node with this many CPUs and resources of its own; returns its handle for `remove`. Raises BenchmarkError if it does not
+        join.
+        """
+        node = _patiently(lambda: self._cluster.add_node(num_cpus=cpus, object_store_memory=STORE, resources=dict(resources or {})))
         until(lambda: any(one["Alive"] and one["NodeID"] == node.node_id for one in ray.nodes()), "a new node has joined", WAIT)  # type: ignore[no-untyped-call]
         return node
 

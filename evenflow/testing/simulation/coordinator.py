@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -230,7 +230,7 @@ class SimulatedCoordinator:
         if not self._alone:
             self._around.nodes.use(avoid, prefer)
 
-    def reserve(self, count: int) -> None:
+    def reserve(self, workers: Sequence[WorkerId]) -> None:
         """Do nothing: spares need no time."""
 
     def ask_for_room(self, nodes: int) -> None:

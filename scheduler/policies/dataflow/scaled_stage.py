@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from ....engine.operators.aggregation.aggregate_windows import AggregateWindows
 from ....engine.operators.rows.read import Read
 from ....engine.plan.physical import Plan, Stage
+from ....engine.plan.resources import NO_RESOURCES
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class ScaledStage:
     `outputs`: the stages that it sends to. `rate`: records per second that a source states as its offer. `kind`: as in
     `OperatorFigures`. `chained`: True if it has several operators. `key_groups`: None without keyed state. `fixed`: True if
     policies may not change its workers; `can_be_scaled`: True if a request may. `least`, `most`: its own bounds, None for those
-    of the settings.
+    of the settings. `resources`: True if its workers need resources of their own, which not every node has.
     """
 
     name: str
@@ -38,6 +39,7 @@ class ScaledStage:
     least: int | None = None
     most: int | None = None
     can_be_scaled: bool = True
+    resources: bool = False
 
 
 def scaled_stages(plan: Plan) -> tuple[ScaledStage, ...]:
@@ -61,4 +63,5 @@ def scaled_stage(stage: Stage, key_groups: int) -> ScaledStage:
         least=stage.bounds.least,
         most=stage.bounds.most,
         can_be_scaled=stage.can_be_scaled,
+        resources=stage.resources != NO_RESOURCES,
     )

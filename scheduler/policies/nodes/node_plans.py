@@ -100,13 +100,16 @@ class PlacedJob:
     def more_nodes(self, count: int, policy: str) -> NodePlan:
         """Plan the use of `count` more nodes, with as many workers as they have slots, fewer if the operators need no more.
 
+        Operators with resources of their own get none of them: slots are for workers that need only CPUs.
+
         Raises RequestError if no operator is congested, and for an unknown policy, and else TooFewNodesError.
         """
         chooser, free = _policy(policy), self.unused[:count]
         if count < 1:
             raise RequestError(f"job `{self.name}` can't be given {count} nodes; the least is 1")
         slots = sum(node.free_slots(self.cpus) for node in free) + (count - len(free)) * self._usual_slots
-        decision = chooser.fill(self._snapshot(), slots)
+        plain = [replace(stage, fixed=stage.fixed or stage.resources) for stage in self.stages]
+        decision = chooser.fill(self._snapshot(plain), slots)
         if not decision.parallelism:
             raise RequestError(f"job `{self.name}` is given no node: {decision.reason}; `job.scale` gives an operator more workers anyway")
         if len(free) < count:
@@ -130,7 +133,7 @@ class PlacedJob:
         Raises RequestError if the job has no workers on the node or none on others, or one there that can't leave.
         """
         places = self.nodes
-        ranking = _policy(policy).leaving(self._snapshot(places))
+        ranking = _policy(policy).leaving(self._snapshot(self.stages, places))
         if len(ranking.nodes) < 2:
             raise RequestError(f"job `{self.name}` can't give a node back: its workers are on {len(ranking.nodes)}, and one has to stay")
         if node is not None and node not in ranking.nodes:
@@ -160,8 +163,8 @@ class PlacedJob:
         before = {stage.name: stage.parallelism for stage in self.stages}
         return {operator: (before[operator], workers) for operator, workers in wanted.items()}
 
-    def _snapshot(self, nodes: Mapping[WorkerId, str] | None = None) -> DataflowSnapshot:
-        return replace(observed(self.stages, self.windows, self.settings, nodes), settings=self.settings)
+    def _snapshot(self, stages: Sequence[ScaledStage], nodes: Mapping[WorkerId, str] | None = None) -> DataflowSnapshot:
+        return replace(observed(stages, self.windows, self.settings, nodes), settings=self.settings)
 
 
 def _policy(name: str) -> NodePolicy:

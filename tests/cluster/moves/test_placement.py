@@ -93,3 +93,22 @@ def test_a_job_that_ray_would_put_on_a_node_that_was_just_lost_begins_elsewhere(
     assert job["thought_alive"], "or this shows nothing"
     assert job["lost"] not in job["places"].values()
     assert job["correct"]
+
+
+def test_workers_are_on_nodes_with_the_resources_that_their_operator_names_whenever_they_start(seen):
+    job = seen["with_resources"]
+    for when, node in (("began", "first"), ("scaled", "first"), ("recovered", "first"), ("moved", "second")):
+        assert {place for worker, place in job[when].items() if worker.startswith("numbered-")} == {job[node]}, when
+    assert len([worker for worker in job["recovered"] if worker.startswith("numbered-")]) == 2
+    assert job["assigned"] == {"CPU": 0.5, "device": 1.0}
+    assert job["correct"]
+
+
+def test_workers_of_other_operators_leave_such_nodes_to_it(seen):
+    job = seen["with_resources"]
+    assert job["began"]["generate-0"] != job["first"]
+
+
+def test_scaling_beyond_the_resources_says_what_is_missing(seen):
+    assert "no room for 1 of 1 worker: each needs 0.5 CPUs, 1 device; free: " in seen["with_resources"]["full"]
+    assert "0 device on node" in seen["with_resources"]["full"]

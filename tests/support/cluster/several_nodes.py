@@ -203,6 +203,57 @@ def beside_a_lost_node(nodes, folder):
         return {"lost": node.node_id, "thought_alive": thought_alive, "places": places, "correct": correct(rows, results)}
 
 
+def with_resources(nodes, folder):
+    """Run an operator on the one node with its resources; scale it, kill a worker, and lose the node when there is another."""
+    first = nodes.add(CPUS, {"device": 2})
+    flow, rows, results = ef.Dataflow("with_resources"), [], []
+
+    def numbered(state, row):
+        n = (state or 0) + 1
+        return n, {"key": row["key"], "n": n}
+
+    source = flow.read(ef.generate(rate=1_000, every="50ms", keys=50, string_keys=True))
+    source.write(ef.to_list(rows, name="to_rows"))
+    states = source.key_by("key").stateful_map(numbered).named("numbered").parallelism(1).resources(cpus=0.5, custom={"device": 1})
+    states.write(ef.to_list(results, name="to_results"))
+    config = ef.JobConfig(
+        key_groups=16,
+        worker=ef.WorkerConfig(cpus=0, warm_spares=1),
+        metrics=ef.MetricsConfig(window="200ms"),
+        checkpoint=ef.CheckpointConfig(str(folder / "with_resources"), interval="500ms"),
+    )
+    with running(flow, config) as job:
+
+        def places_of(operator):
+            return [node for worker, node in nodes_of(job).items() if worker.startswith(f"{operator}-")]
+
+        seen = {"first": first.node_id, "began": nodes_of(job)}
+        goes_on(rows)
+        until(lambda: job.status().spares == 1, "a spare is there")
+        job.scale("numbered", 2)
+        seen["scaled"] = nodes_of(job)
+        try:
+            job.scale("numbered", 3)
+        except ef.RequestError as error:
+            seen["full"] = str(error)
+        goes_on(rows)
+        worker = ray.get_actor(job.status().places["numbered-0"].process, namespace=NAMESPACE)
+        own = worker.__ray_call__.remote(lambda _: (os.getpid(), ray.get_runtime_context().get_assigned_resources()))
+        pid, seen["assigned"] = ray.get(own)
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: sum(job.status().restart_causes.values()) and job.status().state == "running", "the job has gone back")
+        seen["recovered"] = nodes_of(job)
+        goes_on(rows)
+        seen["second"] = nodes.add(CPUS, {"device": 2}).node_id
+        nodes._cluster.remove_node(first, allow_graceful=False)
+        until(lambda: set(places_of("numbered")) == {seen["second"]} and job.status().state == "running", "its workers are on the other")
+        seen["moved"] = nodes_of(job)
+        goes_on(rows)
+        job.stop(drain=True)
+        job.wait(patience(120))
+        return {**seen, "correct": correct(rows, results)}
+
+
 def cpus_of_nodes():
     return {node["NodeID"]: node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"]}
 
@@ -239,6 +290,7 @@ def main(folder):
             "spread": spread(nodes, folder),
             "star": star(nodes, folder),
             "beside_a_lost_node": beside_a_lost_node(nodes, folder),
+            "with_resources": with_resources(nodes, folder),
         }
     sys.stdout.write(json.dumps(seen) + "\n")
 

@@ -222,8 +222,8 @@ def _text(effect: Effect) -> str:  # noqa: C901, PLR0911 -- a line for each kind
             return f"end {', '.join(workers)}"
         case UseNodes(avoid, prefer):
             return f"new processes avoid {_names(avoid)} and prefer {_names(prefer)}"
-        case Reserve(count):
-            return f"keep {count} spare processes" if count else "keep no more spare processes"
+        case Reserve(workers):
+            return f"keep {len(workers)} spare processes" if workers else "keep no more spare processes"
         case RememberStart():
             return "remember that all workers have started"
         case RememberStop(order):

@@ -131,6 +131,11 @@ WRONG = {
     "text for workers": (lambda: rows().parallelism("2"), "parallelism '2' must be a whole number"),
     "True for workers": (lambda: rows().parallelism(True), "parallelism True must be a whole number"),
     "bounds upside down": (lambda: rows().parallelism(between=(4, 1)), "no number of workers is at least 4 and at most 1"),
+    "resources below zero": (lambda: rows().resources(gpus=-1), "operator `from_items`: resources(gpus=-1 must be a number of at least 0)"),
+    "one and a half GPUs": (lambda: rows().resources(gpus=1.5), "gpus=1.5: Ray reserves whole numbers above 1"),
+    "memory without a unit": (lambda: rows().resources(memory="4"), "memory='4' must be a number of bytes, or a text such as '4GB'"),
+    "a GPU among custom resources": (lambda: rows().resources(custom={"GPU": 1}), "'GPU' is a resource of Ray's own: use cpus=, gpus="),
+    "a custom resource without an amount": (lambda: rows().resources(custom=["tpu"]), "custom=['tpu'] must be amounts by the names"),
     "settings as a dict": (lambda: started(rows, config={"parallelism": 2}), "config={'parallelism': 2}: expected ef.JobConfig(...)"),
     "another runtime": (lambda: ef.Dataflow("a").run(runtime="spark"), "runtime='spark': expected \"ray\" or \"local\""),
     "a detached job of this process": (

@@ -81,8 +81,8 @@ class Ports:
     def use_nodes(self, avoid, prefer):
         self._called("use nodes", avoid, prefer)
 
-    def reserve(self, count):
-        self._called("reserve", count)
+    def reserve(self, workers):
+        self._called("reserve", workers)
 
     def ask_for_room(self, workers):
         self._called("ask for room", workers)
@@ -137,7 +137,7 @@ def test_an_observer_sees_every_state_however_short(tmp_path):
         (Tell("from_items-0", BeginCheckpoint(1)), ("tell", "from_items-0", BeginCheckpoint(1))),
         (Retire(("from_items-0",)), ("retire", ("from_items-0",))),
         (UseNodes(frozenset("a"), frozenset("b")), ("use nodes", frozenset("a"), frozenset("b"))),
-        (Reserve(2), ("reserve", 2)),
+        (Reserve(("out-0",)), ("reserve", ("out-0",))),
         (AskForRoom(3), ("ask for room", 3)),
     ],
     ids=lambda each: type(each).__name__,
@@ -230,7 +230,7 @@ def test_a_refused_reservation_is_reported_to_the_job(ports):
         raise ClusterError("no room for 2 workers")
 
     ports.then["reserve"] = refuse
-    ports.core.record.emit(Reserve(2), Retire(("from_items-0",)))
+    ports.core.record.emit(Reserve(("from_items-0",)), Retire(("from_items-0",)))
     ports.job.tick()
     assert told == [("no room for 2 workers", 100.0)]
     assert [call[0] for call in ports.calls] == ["reserve", "retire"]
@@ -245,7 +245,7 @@ def test_a_request_that_is_refused_leaves_nothing_undone(ports):
     assert ports.calls
 
 
-def test_the_cluster_is_read_anew_for_changes_and_without_nodes_at_a_tick(ports):
+def test_the_cluster_is_read_again_for_changes_and_without_nodes_at_a_tick(ports):
     ports.start()
     ports.looks.clear()
     ports.job.ask(ShowStatus())

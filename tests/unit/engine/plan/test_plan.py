@@ -30,6 +30,21 @@ def test_operators_without_a_shuffle_share_their_workers():
     assert not plan.channels
 
 
+def test_operator_with_resources_has_workers_of_its_own_that_those_behind_it_share():
+    flow = ef.Dataflow("f")
+    read(flow).map(lambda row: row).map_batches(lambda rows: rows).resources(gpus=1).map(lambda row: row).write(ef.to_list([]))
+    plan = flow.plan(2)
+    assert chains(plan) == {"from_items": ["from_items", "map"], "map_batches": ["map_batches", "map_2", "to_list"]}
+    assert {name: each.amounts(0.5) for name, each in plan.resources.items()} == {"map_batches": {"CPU": 0.5, "GPU": 1.0}}
+
+
+def test_operators_with_equal_resources_share_their_workers_and_with_others_do_not():
+    flow = ef.Dataflow("f")
+    first = read(flow).map(lambda row: row).named("a").resources(memory="2GB").map(lambda row: row).named("b").resources(memory=2 * 10**9)
+    first.map(lambda row: row).named("c").resources(memory="2GiB").write(ef.to_list([]))
+    assert chains(flow.plan(2)) == {"from_items": ["from_items"], "a": ["a", "b"], "c": ["c", "to_list"]}
+
+
 def test_keyed_operator_begins_a_stage_with_a_channel_from_every_worker_to_every_worker():
     flow = ef.Dataflow("f")
     read(flow).key_by("k").stateful_map(lambda state, row: (state, row)).parallelism(3).write(ef.to_list([]))

@@ -233,6 +233,15 @@ def test_explain_says_how_many_cpus_a_job_reserves(worker, line):
     assert f"  {line}\n" in flow.explain(2, ef.JobConfig(worker=ef.WorkerConfig(**worker)))
 
 
+def test_explain_says_what_an_operator_reserves_for_each_of_its_workers():
+    flow = ef.Dataflow("reserved")
+    flow.read(ef.generate(total=10, keys=2)).map(dict).named("model").resources(cpus=2, gpus=1, memory="4GB").write(ef.to_list([]))
+    said = flow.explain(2)
+    assert "  model x 2 (each 2 CPUs, 1 GPU, 4 GB of memory): model -> to_list\n" in said
+    named = "6 CPUs, 2 GPUs, 8 GB of memory reserved on a Ray cluster that you name (WorkerConfig(cpus=...))"
+    assert f"  {named}, 4 CPUs, 2 GPUs, 8 GB of memory on this machine\n" in said
+
+
 def test_a_relative_folder_for_state_is_below_the_folder_of_the_program_and_not_of_the_worker(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     flow = ef.Dataflow("relative")

@@ -37,10 +37,10 @@ class Cluster:
         nodes = tuple(node for node in self.nodes() if node.name not in self.draining)
         return ClusterView(nodes, places, self.ready, self.draining, self.seconds_left, self.starting, self.home)
 
-    def reserve(self, count):
-        if count and self.full:
-            raise NoRoomError(count, count, 1.0, self.nodes())
-        self.extra = count
+    def reserve(self, workers):
+        if workers and self.full:
+            raise NoRoomError([{"CPU": 1.0}] * len(workers), len(workers), self.nodes())
+        self.extra = len(workers)
 
     def start(self, worker):
         self.where[worker] = next(name for name in sorted(self.preferred) or self.names if name not in self.avoided)
@@ -122,7 +122,7 @@ class Job(ActingJob):
             cluster.asked.append(effect.nodes)
         elif isinstance(effect, Reserve):
             try:
-                cluster.reserve(effect.count)
+                cluster.reserve(effect.workers)
             except NoRoomError as error:
                 self.core.not_reserved(str(error), self.now)
         elif isinstance(effect, Retire):
