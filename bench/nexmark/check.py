@@ -87,9 +87,15 @@ def compared(flow: ef.Dataflow, name: str, events_folder: Path, folder: Path, se
     return Checked(name, rows_in, rows_out, seconds, missing, wrong)
 
 
-def compare(database: duckdb.DuckDBPyConnection, name: str, results: Path) -> tuple[int, int, int]:
-    """Return how many final rows a folder has, how many are missing, and how many are wrong, compared with the oracle's."""
+def compare(database: duckdb.DuckDBPyConnection, name: str, results: Path, *, by_position: bool = False) -> tuple[int, int, int]:
+    """Return how many final rows a folder has, how many are missing, and how many are wrong, compared with the oracle's.
+
+    `by_position`: their columns are the oracle's whatever their names are.
+    """
     found = rows_of(results)
+    if by_position:
+        names = ", ".join(f'"{row[0]}"' for row in database.execute(f"DESCRIBE {ORACLES[name]}").fetchall())
+        found = f"SELECT * FROM ({found}) AS found({names})"
     if name == "q12":
         found = f"SELECT bidder, sum(bid_count)::BIGINT AS bid_count FROM ({found}) GROUP BY bidder"
     elif name in UPDATED and any(results.glob("*.parquet")):

@@ -13,6 +13,7 @@ from ..harness.sinks import DiscardSink
 from ..harness.task import Answer, Task
 from .data import EventFiles
 from .queries import QUERIES
+from .sql import in_sql
 from .streams import read_events
 
 WAIT = 3000.0
@@ -24,23 +25,24 @@ def run(task: Task) -> Iterator[Answer]:
     """Run a job for each iteration, whose rows are discarded, and one that writes them to `task.output`.
 
     `options`: `input`, one of `INPUTS`; `events`, their number; `checked`, the folder of the events that the last job reads, and
-    `checked_events`, their number.
+    `checked_events`, their number; `sql`: run the query's text, not its flow.
     """
     given = task.options
     for number in range(task.repeat):
         events = EventFiles(Path(task.folder), given["events"])
-        job = _start(task.name, f"{task.name}-{number}", events, given["input"], DiscardSink())
+        job = _start(task, f"{task.name}-{number}", events, DiscardSink())
         begun = job.status().running_seconds
         with CpuWatch() as cpu:
             state_bytes = _largest_state(job)
         yield Answer(job.status().running_seconds - begun, task.rows, {}, {"cpu_seconds": cpu.seconds, "state_bytes": state_bytes})
     checked = EventFiles(Path(given["checked"]), given["checked_events"])
-    _start(task.name, f"{task.name}-checked", checked, given["input"], ef.write_parquet(task.output)).wait(WAIT)
+    _start(task, f"{task.name}-checked", checked, ef.write_parquet(task.output)).wait(WAIT)
 
 
-def _start(query: str, name: str, events: EventFiles, form: str, sink: ef.Sink) -> ef.Job:
+def _start(task: Task, name: str, events: EventFiles, sink: ef.Sink) -> ef.Job:
     flow = ef.Dataflow(name)
-    QUERIES[query](read_events(flow, events, form)).write(sink)
+    read = read_events(flow, events, task.options["input"])
+    (in_sql(task.name, read) if task.options["sql"] else QUERIES[task.name](read)).write(sink)
     return flow.run(config=ef.JobConfig(parallelism=2))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from nexmark_texts import SIDE, TEXTS, database_of, read_by
+from nexmark_database import SIDE, database_of
 from patience import patience
 from watching import until
 
@@ -11,6 +11,7 @@ import evenflow as ef
 from evenflow.bench.harness.exact_rows import compare_rows, rows_of
 from evenflow.bench.harness.jobs import has_ended
 from evenflow.bench.nexmark.queries.oracles import ORACLES, PROGRESS, UPDATED
+from evenflow.bench.nexmark.sql import TEXTS, read_by
 from evenflow.bench.nexmark.unrest import Unrest
 
 GROUPS = (

@@ -6,10 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from nexmark_texts import SIDE, TEXTS, database_of, read_by
+from nexmark_database import SIDE, database_of
 
 import evenflow as ef
 from evenflow.bench.nexmark.queries.oracles import ORACLES, UPDATED
+from evenflow.bench.nexmark.sql import TEXTS, read_by
 
 SIZE = {"events": 6_000, "event_rate": 60.0}
 
