@@ -45,6 +45,8 @@ def explain(graph: Graph, plan: Plan, workers: WorkerConfig) -> str:
             target = plan.stage_of(output.target)
             if output.keys is None and target.parallelism != stage.parallelism:
                 way = "round robin"
+            if output.to_all:
+                way = "to every worker" + ", which it makes wait for no event time" * output.untimed
             lines.append(f"    to {output.target} {way}, {stage.parallelism} x {target.parallelism} workers")
     count = len(plan.tasks)
     lines += [f"  {count} worker{'s' * (count > 1)} and a coordinator: on Ray {words(count + 1)} of memory, without state"]

@@ -27,6 +27,7 @@ import pyarrow as pa
 from .actors.task.saved_state import SAVEPOINT
 from .connectors.files.remote import folder_or_url
 from .engine.aggregates.partial_aggregates import INPUT, PANE, PART, ROWS
+from .engine.broadcast_rows import is_broadcast
 from .engine.errors import ConnectorError, RequestError
 from .engine.joins.sides import KEY, other, side_of
 from .engine.keyed_state.kinds.objects import STATE
@@ -93,6 +94,8 @@ class SavedJob:
         """Yield the state of a worker, without its copies of rows of split keys: the key's home has them too."""
         table = self._manifest.tables.get(operator)
         for chunk in resolved(self._store.chunks(SAVEPOINT, file) for file in reversed(entry.files)):
+            if is_broadcast(chunk.schema):  # of no key
+                continue
             if table is None or not table.splits:
                 yield chunk
                 continue
@@ -122,6 +125,8 @@ def read_savepoint(path: str | Path) -> SavedJob:
 
 def _table(chunks: list[pa.RecordBatch], aggregates: tuple[str, ...]) -> pa.Table:
     """Join the chunks of one operator to a table; column types may have widened from chunk to chunk."""
+    if not chunks:
+        return pa.table({})
     if chunks[0].schema.names[-1] != STATE:
         return pa.concat_tables([_renamed(chunk, aggregates) for chunk in chunks], promote_options="permissive")
     keys = pa.concat_tables([pa.table(chunk.drop_columns([STATE])) for chunk in chunks], promote_options="permissive")

@@ -6,9 +6,10 @@ Every method adds an operator and returns the stream of its output. Nothing runs
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, overload
 
 from .building.aggregates import make_aggregate, make_window_aggregate
+from .building.broadcasts import make_broadcast, with_broadcast
 from .building.columns import keys_after, keys_with, merged
 from .building.joins import co_group, co_process, join, join_asof
 from .building.patterns import make_match_pattern
@@ -32,6 +33,7 @@ from .engine.operators.joins.co_group import CoGroupFunction
 from .engine.operators.joins.join_side import JoinSide
 from .engine.operators.keyed import KeyedOperator
 from .engine.operators.processing.stateful_map_columns import ColumnsFunction
+from .engine.operators.rows.broadcast import Broadcast
 from .engine.operators.rows.compute import Compute
 from .engine.operators.rows.key_by import KeyBy
 from .engine.operators.rows.project import Project
@@ -45,7 +47,7 @@ from .engine.time.duration import Duration
 from .engine.time.sessions import SessionWindows
 from .engine.time.windows import Windows
 from .engine.typed_rows.row_type import RowType
-from .transformations import C, N, R, Transformations
+from .transformations import C, Flow, N, R, Transformations
 
 AnyStream = TypeVar("AnyStream", bound="Stream[Any]")
 
@@ -178,6 +180,36 @@ class Stream(Transformations["Stream[R]", "Stream[dict[str, Any]]", "Stream[dict
         operator = make_deduplicate((), columns, ttl)
         return self._same(keyed_node(self, "deduplicate", operator, operator.keys).node)
 
+    def broadcast(self, *columns: str, delete: Expression | None = None) -> BroadcastStream:
+        """Give every row to every worker of the operators that read it: `.process(function, rules)` of keyed streams.
+
+        Each worker keeps the newest row of each combination of values in `columns`; a row for which the condition `delete` is true removes
+        it. One worker puts the rows in one order, so all workers keep the same ones. The rows are in checkpoints, and workers that join get
+        them. They should fit into each worker's memory.
+
+        >>> import evenflow as ef
+        >>> class Flag(ef.KeyedFunction):
+        ...     paid = ef.list_state()
+        ...     def on_row(self, key, row, context):
+        ...         self.paid.append(row["amount"])
+        ...         context.timer(context.time)
+        ...     def on_timer(self, key, time, context):
+        ...         for name, rule in context.broadcast.items():
+        ...             yield {"account": key, "rule": name, "paid": sum(amount > rule["over"] for amount in self.paid)}
+        >>> flow, out = ef.Dataflow("fraud"), []
+        >>> given = [{"name": "big", "over": 500, "ts": 0}, {"name": "old", "over": 9, "ts": 0}, {"name": "old", "over": None, "ts": 1}]
+        >>> rules = flow.read(ef.from_items(given, event_time="ts")).broadcast("name", delete=ef.col("over").is_null())
+        >>> payments = flow.read(ef.from_items([{"account": "a", "amount": 900, "ts": 5}], event_time="ts"))
+        >>> _ = payments.key_by("account").process(Flag(), rules).write(ef.to_list(out))
+        >>> _ = flow.run(runtime="local").wait()
+        >>> out
+        [{'account': 'a', 'rule': 'big', 'paid': 1}]
+        """
+        operator = make_broadcast(columns, delete, self.flow.graph.updates_of(Input(self.node.id, self.port)))
+        node = self._add("broadcast", operator)
+        node.parallelism, node.bounds = 1, WorkerBounds(fixed=True)
+        return BroadcastStream(self.flow, node)
+
 
 class KeyedStream(Transformations["KeyedStream[R]", "KeyedStream[dict[str, Any]]", "Stream[dict[str, Any]]", R]):
     """A stream partitioned by key: every record of a key reaches the same worker, in order per channel.
@@ -264,6 +296,10 @@ class KeyedStream(Transformations["KeyedStream[R]", "KeyedStream[dict[str, Any]]
         operator = make_deduplicate(self.keys, columns, ttl)
         return self._same(keyed_node(self._stream, "deduplicate", operator, operator.keys).node)
 
+    def broadcast(self, *columns: str, delete: Expression | None = None) -> BroadcastStream:
+        """Give every row to every worker, as `Stream.broadcast` does; without `columns` the newest row of each key is kept."""
+        return self._stream.broadcast(*(columns or self.keys), delete=delete)
+
     def window(self, windows: AnyWindows) -> WindowedStream:
         """Cut each key's rows into windows: of event time by `ef.tumbling("1h")`, `ef.sliding("1h", every="5m")` or `ef.session("10m")`,
         or of a number of rows by `ef.rows(1_000)`. Those with `time="processing"` go by the clock.
@@ -308,12 +344,29 @@ class KeyedStream(Transformations["KeyedStream[R]", "KeyedStream[dict[str, Any]]
         """
         return self._keyed("stateful_map_columns", make_stateful_map_columns(self.keys, function, state, columns, on_error))
 
-    def process(self, function: KeyedFunction[R], *, schema: SchemaLike = None, on_error: OnError = "stop") -> Stream:
+    def process(
+        self,
+        function: KeyedFunction[R],
+        broadcast: BroadcastStream | None = None,
+        *,
+        schema: SchemaLike = None,
+        on_error: OnError = "stop",
+    ) -> Stream:
         """Emit the rows that your `KeyedFunction` yields: a class with states (value, list, map, with a time to live) and timers per key.
 
-        `on_error` is as for `stateful_map`; a refused timer counts as fired, and the record of its dead letter is `{"timer": its time}`.
+        `broadcast`: a stream (`Stream.broadcast`) whose newest row of each key the function reads as `context.broadcast`. `on_error` is as
+        for `stateful_map`; a refused timer counts as fired, and the record of its dead letter is `{"timer": its time}`.
         """
-        return self._keyed("process", make_process(self.keys, function, schema, on_error, self.row_type))
+        operator = make_process(self.keys, function, schema, on_error, self.row_type)
+        if broadcast is None:
+            return self._keyed("process", operator)
+        if not isinstance(broadcast, BroadcastStream):
+            hint = f", for example rules.broadcast({next(iter(getattr(broadcast, 'keys', ())), 'name')!r})"
+            raise FlowError(f"process(..., {broadcast!r:.200}): expected a broadcast stream{hint}; co_process takes a keyed one")
+        if broadcast.flow is not self.flow:
+            raise FlowError(f"process of streams of two flows, `{self.flow.name}` and `{broadcast.flow.name}`: read both in one flow")
+        inputs = Input(self.node.id, self.port), Input(broadcast.node.id)
+        return Stream(self.flow, self.flow.graph.add("process", with_broadcast(operator, broadcast.keys), inputs, self.keys))
 
     def pattern(self, steps: Sequence[Step], within: Duration, *, skip: Skip = "no_skip") -> Matches:
         """Emit a row for each sequence of rows of a key that matches `steps` (`ef.step`), in the order of event time.
@@ -447,6 +500,29 @@ class KeyedStream(Transformations["KeyedStream[R]", "KeyedStream[dict[str, Any]]
 
     def _keyed(self, name: str, operator: Operator) -> Stream:
         return keyed_node(self._stream, name, operator, self.keys)
+
+
+class BroadcastStream:
+    """A stream that every worker gets as a whole, in one order. `keys`: the columns of which each worker keeps the newest row."""
+
+    def __init__(self, flow: Flow, node: Node) -> None:
+        assert isinstance(node.operator, Broadcast)
+        self.flow, self.node, self.keys = flow, node, node.operator.keys
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_") or not hasattr(KeyedStream, name):
+                raise AttributeError(f"a BroadcastStream has no attribute {name!r}")
+            raise MissingMethodError(
+                f".{name}(...) can't follow .broadcast(...): call it before, and pass the broadcast stream to .process(function, rules) "
+                "of a keyed stream"
+            )
+
+    def named(self, name: str) -> Self:
+        """Name the operator, as `Stream.named` does."""
+        self.flow.graph.rename(self.node, name)
+        return self
 
 
 class Matches(Stream):

@@ -7,7 +7,7 @@ An instance keeps no state itself: before every call the operator binds it to th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Generic, Literal, get_args
 
@@ -34,7 +34,7 @@ TimeDomain = Literal["event", "processing"]
 class KeyContext:
     """The context of a call: event time, watermark, the worker's clock, and the current key's timers."""
 
-    __slots__ = ("_domain", "_ended", "_key", "_now", "_processing_timers", "_record", "_time", "_timers", "_watermark")
+    __slots__ = ("_broadcast", "_domain", "_ended", "_key", "_now", "_processing_timers", "_record", "_time", "_timers", "_watermark")
 
     def __init__(self, timers: Timers, processing_timers: Timers, now: Callable[[], int]) -> None:
         self._timers, self._processing_timers, self._now = timers, processing_timers, now
@@ -42,6 +42,17 @@ class KeyContext:
         self._watermark = MIN_TIME
         self._ended = False
         self._domain: TimeDomain | None = None
+        self._broadcast: Mapping[Any, Mapping[str, Any]] | None = None
+
+    @property
+    def broadcast(self) -> Mapping[Any, Mapping[str, Any]]:
+        """The newest row of each key of the broadcast stream, for reading, in the order in which the keys came.
+
+        A key is a tuple if there are several key columns. Raises ValueError without a broadcast stream.
+        """
+        if self._broadcast is None:
+            raise ValueError('context.broadcast needs a broadcast stream: call .process(function, rules.broadcast("name"))')
+        return self._broadcast
 
     @property
     def time(self) -> datetime:
@@ -125,6 +136,10 @@ class KeyContext:
     def bind(self, key: Any, record: KeyRecord, time: int | None, domain: TimeDomain | None = None) -> None:
         """Bind the context to a key's record. Called before each call of the function; `domain`: that of a timer that fires."""
         self._key, self._record, self._time, self._domain = key, record, time, domain
+
+    def read_broadcast(self, rows: Mapping[Any, Mapping[str, Any]]) -> None:
+        """Give access to the rows of a broadcast stream. Called once, before the first call of the function."""
+        self._broadcast = rows
 
     def advance(self, watermark: int) -> None:
         """Take a new watermark, in microseconds. Called before each call of the function."""

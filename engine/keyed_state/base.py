@@ -81,6 +81,13 @@ class KeyedState(ABC):
     def expect(self, move: Move) -> None:
         """Prepare for a move to this worker. Called at its first marker, before its state arrives."""
 
+    def await_copy(self) -> None:
+        """Note that the part of which every worker has a copy comes from another worker, or from a checkpoint."""
+
+    def copies(self) -> Sequence[Batch]:
+        """Return the part of which every worker has a copy, in chunks for another worker's `install`; nothing for most operators."""
+        return ()
+
     @abstractmethod
     def snapshot(self) -> Iterator[Batch]:
         """Return all state as of now, in chunks; later changes don't show in it. Called at a barrier.

@@ -5,6 +5,8 @@ Only certain cases count: operators that may assign times are taken to do so, an
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ..errors import FlowError
 from ..joins.within import Between
 from ..operators.aggregation.aggregate_sessions import AggregateSessions
@@ -16,6 +18,7 @@ from ..operators.joins.join_asof import JoinAsof
 from ..operators.joins.join_side import JoinSide
 from ..operators.joins.window_join import WindowJoin
 from ..operators.rows.branch import Branch
+from ..operators.rows.broadcast import Broadcast
 from ..operators.rows.cast import Cast
 from ..operators.rows.explode import Explode
 from ..operators.rows.filter import Filter
@@ -28,14 +31,17 @@ from ..operators.rows.union import Union
 from ..source import Source
 from .graph import Graph
 
-_NO_TIME_OF_THEIR_OWN = (Branch, Cast, Explode, Filter, FlatMap, JoinSide, KeyBy, Map, MapBatches, Project, Union)
+_NO_TIME_OF_THEIR_OWN = (Branch, Broadcast, Cast, Explode, Filter, FlatMap, JoinSide, KeyBy, Map, MapBatches, Project, Union)
 """Operators whose rows have the times of their input's rows, or none."""
 
 _IN_WINDOWS = (AggregateSessions, AggregateWindows, CoGroup, ProcessWindows, WindowJoin)
 
 
-def check_event_times(graph: Graph) -> None:
-    """Raise FlowError for an operator that needs event times and reads a source without."""
+def check_event_times(graph: Graph) -> Collection[int]:
+    """Return the nodes whose rows certainly have no event time.
+
+    Raises FlowError for an operator that needs event times and reads a source without.
+    """
     untimed: dict[int, str] = {}
     for node in graph.ordered():
         operator = node.operator
@@ -50,6 +56,7 @@ def check_event_times(graph: Graph) -> None:
                 f"operator `{node.name}` {what}, but the rows of `{above}` have no event time: say event_time=... where you read it, "
                 "or assign it behind that by with_time"
             )
+    return untimed.keys()
 
 
 def _needs(operator: object) -> bool:

@@ -17,6 +17,7 @@ from ..operators.aggregation.aggregate_running import AggregateRunning
 from ..operators.aggregation.aggregate_windows import AggregateWindows
 from ..operators.base import Operator
 from ..operators.function import FunctionOperator
+from ..operators.rows.broadcast import Broadcast
 from ..operators.rows.table_rows import TableRows
 from ..sink import Sink
 from ..source import Source
@@ -203,6 +204,10 @@ class Graph:
         for node in ordered:
             if isinstance(node.operator, Source) == bool(node.inputs):
                 raise FlowError(f"operator `{node.name}` has {len(node.inputs)} inputs: only sources have none")
+            if isinstance(node.operator, Broadcast) and not self.consumers(node):
+                raise FlowError(
+                    f"the broadcast stream `{node.name}` has no reader: pass it to .process(function, rules) of a keyed stream, or remove it"
+                )
             if not isinstance(node.operator, Sink) and not self.consumers(node):
                 raise FlowError(f"the output of operator `{node.name}` goes nowhere: end the stream with .write(...)")
             lost = self._lost_port(node)

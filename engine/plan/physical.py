@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from ..errors import RequestError
 from ..operators.keyed import KeyedOperator
 from ..operators.own_time import OwnTime
+from ..operators.rows.broadcast import Broadcast
 from ..operators.rows.read import Read
 from ..protocol.routing import RoutingTable
 from ..protocol.split_route import Dealt
@@ -22,16 +23,18 @@ from .worker_bounds import UNBOUND, WorkerBounds
 
 @dataclass(slots=True)
 class StageOutput:
-    """An output of a stage: records of `source` (position in the chain, port) go to stage `target`, by hash of `keys` or round
-    robin.
+    """An output of a stage: records of `source` (position in the chain, port) go to stage `target`, by hash of `keys`, round robin, or
+    each to every worker (`to_all`).
 
-    `tells_columns`: all workers of the target get the columns.
+    `tells_columns`: all workers of the target get the columns. `untimed`: the records that go to all have no event time.
     """
 
     source: tuple[int, str]
     target: str
     keys: tuple[str, ...] | None
     tells_columns: bool = False
+    to_all: bool = False
+    untimed: bool = False
 
 
 @dataclass(slots=True)
@@ -70,8 +73,10 @@ class Stage:
 
     @property
     def fixed_parallelism(self) -> int | None:
-        """Return the only number of workers that its source can have, None for any."""
+        """Return the only number of workers that its source, or a broadcast, can have, None for any."""
         head = self.chain[0].operator
+        if isinstance(head, Broadcast):
+            return 1
         return head.source.parallelism if isinstance(head, Read) else None
 
     @property
@@ -83,7 +88,7 @@ class Stage:
         head = self.chain[0].operator
         if isinstance(head, Read):
             return self.fixed_parallelism is None and head.source.can_be_shared_out
-        return not isinstance(head, OwnTime)
+        return not isinstance(head, (OwnTime, Broadcast))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,15 @@ parallelism. An aggregate that can be combined before the exchange gets its comb
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ..errors import FlowError
 from ..keys.unkeyed import UNKEYED
 from ..operators.aggregation.combine import SUFFIX
 from ..operators.base import Operator
 from ..operators.keyed import KeyedOperator
 from ..operators.own_time import OwnTime
+from ..operators.rows.broadcast import Broadcast
 from ..operators.rows.read import Read
 from ..operators.rows.write import Write
 from ..protocol.handover_step import Peer
@@ -38,10 +41,10 @@ def plan(graph: Graph, *, parallelism: int = 1, combine: bool = True, settings: 
     """
     graph.check()
     check_columns(graph)
-    check_event_times(graph)
+    untimed = check_event_times(graph)
     settings = settings if settings is not None else TaskSettings()
     reading = reading_needed(with_weights(graph))
-    stages = _stages(reading, parallelism, combine)
+    stages = _stages(reading, parallelism, combine, untimed)
     for stage in stages:
         if stage.parallelism > settings.key_groups:
             raise FlowError(f"operator `{stage.name}`: parallelism {stage.parallelism} is more than the {settings.key_groups} key groups")
@@ -49,7 +52,7 @@ def plan(graph: Graph, *, parallelism: int = 1, combine: bool = True, settings: 
     return Plan(graph.name, tuple(stages), tuple(tasks), tuple(channels), len(channels)).knowing(check_columns(reading))
 
 
-def _stages(graph: Graph, default: int, combine: bool) -> list[Stage]:
+def _stages(graph: Graph, default: int, combine: bool, untimed: Collection[int]) -> list[Stage]:
     stages: list[Stage] = []
     place: dict[int, tuple[Stage, int]] = {}
     for node in graph.ordered():
@@ -74,7 +77,9 @@ def _stages(graph: Graph, default: int, combine: bool) -> list[Stage]:
                 above.chain.append(ChainedOperator(f"{node.name}{SUFFIX}", pair[0], (source,)))
                 source = len(above.chain) - 1, "out"
             tells_columns = isinstance(operator, KeyedOperator) and operator.needs_columns
-            above.outputs.append(StageOutput(source, stage.name, node.keys, tells_columns))
+            to_all = isinstance(graph.nodes[edge.node].operator, Broadcast)
+            keys = None if to_all else node.keys
+            above.outputs.append(StageOutput(source, stage.name, keys, tells_columns, to_all, edge.node in untimed))
         stages.append(stage)
         place[node.id] = stage, 0
     return stages
@@ -96,9 +101,10 @@ def _has_few_rows(upstream: Stage, node: Node) -> bool:
 def _may_chain(upstream: Stage, node: Node) -> bool:
     """Return True if a node with as many workers as the stage before it can run in them: not with other resources of its own.
 
-    An operator with an event time of its own runs in the workers of a source, or begins a stage with a fixed number of workers.
+    An operator with an event time of its own runs in the workers of a source, or begins a stage with a fixed number of workers. A
+    broadcast has a worker of its own: that of a stage that grew could not put the rows in one order.
     """
-    if node.resources not in (None, upstream.resources):
+    if isinstance(node.operator, Broadcast) or node.resources not in (None, upstream.resources):
         return False
     if isinstance(node.operator, OwnTime) and not upstream.is_source and not isinstance(upstream.chain[0].operator, OwnTime):
         return False
@@ -135,7 +141,7 @@ def _tasks(stages: list[Stage], settings: TaskSettings) -> tuple[list[TaskSpec],
     for stage in stages:
         for output in stage.outputs:
             target = by_name[output.target]
-            forward = output.keys is None and stage.parallelism == target.parallelism
+            forward = output.keys is None and not output.to_all and stage.parallelism == target.parallelism
             table = even_table(settings.key_groups, target.parallelism) if output.keys is not None else None
             for i in range(stage.parallelism):
                 ids = []
@@ -144,7 +150,8 @@ def _tasks(stages: list[Stage], settings: TaskSettings) -> tuple[list[TaskSpec],
                     channels.append(channel)
                     inputs.setdefault(channel.receiver, []).append(channel.id)
                     ids.append(channel.id)
-                exchange = ExchangeSpec(output.source, tuple(ids), target.name, output.keys, table, output.tells_columns)
+                marks = output.tells_columns, output.to_all, output.untimed
+                exchange = ExchangeSpec(output.source, tuple(ids), target.name, output.keys, table, *marks)
                 exchanges.setdefault(worker_id(stage.name, i), []).append(exchange)
     peers = _peers(stages, channels)
     tasks = []

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import RequestError
 from ..operators.own_time import OwnTime
+from ..operators.rows.broadcast import Broadcast
 from ..protocol.handover_step import Peer
 from ..protocol.ids import ChannelId, WorkerId, worker_id
 from ..protocol.routing import RoutingTable
@@ -51,6 +52,8 @@ def check_parallelism(plan: Plan, stage: Stage, parallelism: int) -> None:
     if stage.is_keyed and parallelism > plan.key_groups:
         raise RequestError(f"operator `{stage.name}` can't have {parallelism} workers: it has {plan.key_groups} key groups")
     fixed = stage.fixed_parallelism
+    if parallelism != fixed and isinstance(stage.chain[0].operator, Broadcast):
+        raise RequestError(f"operator `{stage.name}` can't have {parallelism} workers: one puts the rows in the order that all workers get")
     if fixed is not None and parallelism != fixed:
         raise RequestError(f"operator `{stage.name}` can't have {parallelism} workers: its source or sink works with {fixed} only")
     if parallelism != stage.parallelism and not stage.can_be_scaled:

@@ -24,8 +24,8 @@ class ChainedOperator:
 class ExchangeSpec:
     """An output: from (position in the chain, port) to the workers of stage `target`, a channel each.
 
-    By hash of `keys` and `table`, or round robin without. `tells_columns`: every worker gets a batch without rows before the
-    first with new columns.
+    By hash of `keys` and `table`, or round robin without, or every row to all of them (`to_all`). `tells_columns`: every worker gets
+    a batch without rows before the first with new columns. `untimed`: the rows that go to all have no event time.
     """
 
     source: tuple[int, str]
@@ -34,6 +34,8 @@ class ExchangeSpec:
     keys: tuple[str, ...] | None = None
     table: RoutingTable | None = None
     tells_columns: bool = False
+    to_all: bool = False
+    untimed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

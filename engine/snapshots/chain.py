@@ -77,6 +77,8 @@ def _replaced(chunk: pa.RecordBatch) -> tuple[str, ...]:
 
 def _visible(chunk: pa.RecordBatch, hidden: dict[tuple[str, ...], _Keys]) -> pa.RecordBatch:
     for names, keys in hidden.items():
+        if not set(names).issubset(chunk.schema.names):
+            continue
         there = keys.among([chunk.column(name) for name in names])
         if there.any():
             chunk = chunk.filter(pa.array(~there))

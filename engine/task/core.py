@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from ...state.files import StateFile
 from ..batch import Batch
+from ..broadcast_rows import is_broadcast
 from ..errors import ProtocolError
 from ..joins.sides import is_side, side_of
 from ..keys.encoding import key_hashes
@@ -61,6 +62,8 @@ class TaskCore:
         self._time = TaskEventTime(spec.inputs)
         self._awaited: AwaitedColumns | None = None
         self._alignment = Alignment(spec.name)
+        self._behind: list[Batch] = []
+        """Broadcast rows behind a marker: until the moves of its step are over, both owners of a key have those before it, and no more."""
         self._checkpoints = TaskCheckpoints()
         self._story = Story()
         self._out: list[Effect] = []
@@ -72,6 +75,8 @@ class TaskCore:
         if keyed is not None:
             self.handovers = Handovers(self.spec.index, keyed, self.spec.peers, self.outputs.sent)
             self._await_columns(keyed)
+            if self.spec.joining:
+                keyed.state.await_copy()
             if self.spec.settings.save_state:
                 self._checkpoints.include(keyed.state)
 
@@ -208,6 +213,7 @@ class TaskCore:
         self.chain.restore(own_times)
         keyed, index = self.chain.keyed, self.spec.index
         if keyed is not None and keys is not None:
+            keyed.state.await_copy()
             for key, split in keys.now.splits.items():
                 if index in split.others:
                     keyed.state.expect(Move(split.home, index, copies=((key, split.dealt),)))
@@ -217,6 +223,9 @@ class TaskCore:
         keyed = self.chain.keyed
         if keyed is None:
             raise ProtocolError(f"task {self.spec.name}: it has no keyed state to restore")
+        if is_broadcast(chunk.rows.schema):  # each worker restores all of it
+            keyed.state.restore(chunk, keyed.context.name, change)
+            return
         columns = keyed.key_columns(chunk.rows)
         self.chain.restored_types.learn(columns)
         hashes = key_hashes(columns, keyed.context.name)
@@ -354,9 +363,16 @@ class TaskCore:
 
     def _receive_batch(self, channel: ChannelId, came: Batch) -> None:
         self.rows_in += came.num_rows
-        batch = came if self.handovers is None else self.handovers.split(channel, came)
-        if batch is not None:
-            self.chain.process(0, batch)
+        if self.handovers is None:
+            self.chain.process(0, came)
+        elif not is_broadcast(came.rows.schema):
+            batch = self.handovers.split(channel, came)
+            if batch is not None:
+                self.chain.process(0, batch)
+        elif channel in self._time.frozen_channels:
+            self._behind.append(came)
+        else:
+            self.chain.process(0, came)
         self._out.append(Consumed(channel, came))
         if self._awaited is not None:
             self._awaited.note(channel, side_of(came.rows.schema), behind=channel in self._time.frozen_channels)
@@ -427,6 +443,9 @@ class TaskCore:
 
     def _thaw(self) -> None:
         self._time.thaw()
+        behind, self._behind = self._behind, []
+        for batch in behind:
+            self.chain.process(0, batch)
         if self._awaited is not None:
             self._awaited.thaw(self.chain.keyed.awaits if self.chain.keyed is not None else ())
 

@@ -19,7 +19,7 @@ from ..batch import Batch
 from ..joins.sides import Side, side_of
 from ..keys.encoding import key_column, key_hashes
 from ..protocol.effects import Sent
-from ..protocol.elements import MIN_TIME, Element, End, LatencyMark, Marker, Rewind, Watermark
+from ..protocol.elements import MAX_TIME, MIN_TIME, Element, End, LatencyMark, Marker, Rewind, Watermark
 from ..protocol.handover_step import HandoverStep
 from ..protocol.ids import ChannelId
 from ..protocol.routing import Hashes, RoutingTable
@@ -90,6 +90,10 @@ class Exchange(ABC):
         self.sent_watermark = MIN_TIME
         self._marked = 0
 
+    def advance(self, time: int) -> None:
+        """Advance event time; it is sent behind the rows before it."""
+        self.watermark = time
+
     @abstractmethod
     def push(self, batch: Batch, now: float, out: list[Sent]) -> None:
         """Route a batch; full buffers are sent through `out`."""
@@ -156,15 +160,27 @@ class Exchange(ABC):
             buffer.flush(out)
 
 
-class HashExchange(Exchange):
-    """An exchange that sends every record to the worker that owns its key.
-
-    `tells_columns`: every channel gets a batch without rows before the first batch with new columns or wider types.
-    """
+class KeyedExchange(Exchange):
+    """An exchange to a stage with keyed state, whose workers need markers."""
 
     def flush(self, out: list[Sent]) -> None:
         if not self.paused:
             super().flush(out)
+
+    def switch(self, step: HandoverStep, out: list[Sent]) -> None:
+        """Send markers to the workers that give or take state in `step`, after everything before; rows follow by its table."""
+        affected = sorted({worker for move in step.moves for worker in (move.source, move.target)})
+        for worker in affected:
+            self.buffers[worker].flush(out)
+            out.append(Sent(self.buffers[worker].channel, Marker(step.version)))
+        self.paused = step.pause
+
+
+class HashExchange(KeyedExchange):
+    """An exchange that sends every record to the worker that owns its key.
+
+    `tells_columns`: every channel gets a batch without rows before the first batch with new columns or wider types.
+    """
 
     def __init__(
         self,
@@ -238,16 +254,29 @@ class HashExchange(Exchange):
         return np.concatenate(to), np.concatenate(places)
 
     def switch(self, step: HandoverStep, out: list[Sent]) -> None:
-        """Route by the table of `step` from now on.
-
-        Sends markers to the workers that give or take state, after everything before.
-        """
-        affected = sorted({worker for move in step.moves for worker in (move.source, move.target)})
-        for worker in affected:
-            self.buffers[worker].flush(out)
-            out.append(Sent(self.buffers[worker].channel, Marker(step.version)))
+        super().switch(step, out)
         self.table = self.table.after(step.moves)
-        self.paused = step.pause
+
+
+class BroadcastExchange(KeyedExchange):
+    """An exchange that sends every record to every worker.
+
+    `untimed`: its records have no event time, so it holds nobody's back.
+    """
+
+    def __init__(self, channels: Sequence[ChannelId], batch_rows: int, *, untimed: bool) -> None:
+        super().__init__(channels, batch_rows)
+        self._untimed = untimed
+        if untimed:
+            self.watermark = MAX_TIME
+
+    def advance(self, time: int) -> None:
+        if not self._untimed:
+            super().advance(time)
+
+    def push(self, batch: Batch, now: float, out: list[Sent]) -> None:
+        for buffer in self.buffers:
+            self._add(buffer, batch, now, out)
 
 
 class RebalanceExchange(Exchange):

@@ -28,6 +28,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch
+from ..broadcast_rows import is_broadcast
 from ..errors import ProtocolError
 from ..keyed_state.base import StateTransfer
 from ..keys.encoding import EncodedKeys, encode_keys, key_hashes
@@ -99,6 +100,8 @@ class Handovers:
         self._announced: dict[ChannelId, tuple[StepVersion, int]] = {}
         self.came_at = MIN_TIME
         """The latest event time of an old owner whose state has begun to arrive."""
+        self._told: set[int] = set()
+        """The workers that have got a copy from here of what every worker has."""
         self._waiting: list[Batch] = []
         """The records of keys whose copy has yet to be sent."""
 
@@ -112,6 +115,7 @@ class Handovers:
         """Remove workers that have left the operator. A late request of theirs refers to no step, and is ignored."""
         for index in indexes:
             self._peers.pop(index, None)
+            self._told.discard(index)
 
     def announce(self, steps: Iterable[HandoverStep]) -> None:
         """Note the steps to come. A marker tells participants when a step begins."""
@@ -190,6 +194,7 @@ class Handovers:
                 self._left.append(outgoing.move)
                 outgoing.transfer = self._operator.state.depart(outgoing.move)
                 self._out.append(Sent(self._peers[outgoing.move.target].outgoing, TransferStart(outgoing.version, watermark)))
+                self._give_copies(outgoing.move.target)
                 requests, outgoing.requests = outgoing.requests, []
                 for number, keys in requests:
                     self._answer(outgoing, number, keys)
@@ -286,6 +291,12 @@ class Handovers:
                 self._incoming[move.source] = _Incoming(version, move, step.lazy)
                 self._operator.state.expect(move)
 
+    def _give_copies(self, target: int) -> None:
+        """Send the part of the state of which every worker has a copy, with the first keys that a worker gets: it may have joined."""
+        if target not in self._told:
+            self._told.add(target)
+            self._out.extend(Sent(self._peers[target].outgoing, chunk) for chunk in self._operator.state.copies())
+
     def _give(self, outgoing: _Outgoing, *, everything: bool) -> bool:
         """Send a chunk, or all of them. Return True if nothing is left."""
         channel = self._peers[outgoing.move.target].outgoing
@@ -362,7 +373,8 @@ class Handovers:
     def _install(self, source: int, state: Batch) -> None:
         incoming = self._incoming_from(source)
         self._operator.state.install(state)
-        incoming.keys += state.num_rows
+        if not is_broadcast(state.rows.schema):
+            incoming.keys += state.num_rows
         incoming.state_bytes += state.nbytes
 
     def _answered(self, source: int, answer: FetchReply) -> list[Batch]:

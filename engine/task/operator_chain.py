@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..batch import Batch, NoPythonValueError
+from ..broadcast_rows import is_broadcast
 from ..context import Context, Emit
 from ..dropped_records import DroppedRecord, Sample
 from ..errors import RecordError
@@ -112,7 +113,7 @@ class OperatorChain:
         self._catch_up()
 
     def _take(self, position: int, batch: Batch) -> None:
-        if self.restored_types.waits and not position and self.keyed is not None:
+        if self.restored_types.waits and not position and self.keyed is not None and not is_broadcast(batch.rows.schema):
             self.restored_types.check(self.keyed, batch.rows)
         try:
             self.operators[position].process(batch, self._emitters[position])

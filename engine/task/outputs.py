@@ -14,7 +14,7 @@ from ..protocol.effects import Effect, Sent
 from ..protocol.elements import Element, End, LatencyMark
 from ..protocol.handover_step import HandoverStep
 from ..protocol.ids import ChannelId, StepVersion
-from .exchange import Exchange, HashExchange, RebalanceExchange
+from .exchange import BroadcastExchange, Exchange, HashExchange, KeyedExchange, RebalanceExchange
 from .time_domains import TASK, TimeDomains
 
 
@@ -29,7 +29,7 @@ class Outputs:
         self.now = 0.0
         self.rows = 0
         """Rows that have left."""
-        self._steps: dict[StepVersion, tuple[HandoverStep, list[HashExchange]]] = {}
+        self._steps: dict[StepVersion, tuple[HandoverStep, list[KeyedExchange]]] = {}
 
     def entrance(self, position: int) -> Callable[[Batch], None]:
         """Return a function that pushes batches into the exchange at `position`."""
@@ -49,7 +49,7 @@ class Outputs:
         """Advance event time to `watermark` in a domain; it is sent behind the rows before it."""
         for exchange, own in zip(self.exchanges, self._domains, strict=True):
             if own == domain:
-                exchange.watermark = watermark
+                exchange.advance(watermark)
 
     def mark(self, mark: LatencyMark) -> None:
         """Pass a latency mark on."""
@@ -87,7 +87,7 @@ class Outputs:
     def announce(self, stage: str, steps: Iterable[HandoverStep]) -> None:
         """Note steps of a reconfiguration of `stage` that may follow."""
         pairs = zip(self._spec.exchanges, self.exchanges, strict=True)
-        to_stage = [exchange for spec, exchange in pairs if spec.target == stage and isinstance(exchange, HashExchange)]
+        to_stage = [exchange for spec, exchange in pairs if spec.target == stage and isinstance(exchange, KeyedExchange)]
         if to_stage:
             self._steps.update((step.version, (step, to_stage)) for step in steps)
 
@@ -134,4 +134,6 @@ def _exchange(spec: TaskSpec, exchange: ExchangeSpec) -> Exchange:
     if exchange.keys is not None and exchange.table is not None:
         operator = spec.chain[exchange.source[0]].name
         return HashExchange(exchange.channels, batch_rows, operator, exchange.keys, exchange.table, tells_columns=exchange.tells_columns)
+    if exchange.to_all:
+        return BroadcastExchange(exchange.channels, batch_rows, untimed=exchange.untimed)
     return RebalanceExchange(exchange.channels, batch_rows)

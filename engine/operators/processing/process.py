@@ -66,6 +66,10 @@ class Process(FunctionOperator, KeyedOperator):
     def open(self, context: Context) -> ProcessInstance:
         return ProcessInstance(self, context)
 
+    def records(self, context: Context) -> StateRecords:
+        """Create the state of an instance."""
+        return StateRecords(context, self.keys, self.function.lives(), undoable=self.on_error != "stop")
+
     def describe(self) -> str:
         return f"{type(self.function).__name__} by {', '.join(self.keys)}"
 
@@ -81,8 +85,7 @@ class ProcessInstance(StatefulInstance):
         self.errors = ErrorPolicy(context.name, operator.on_error, keyed=True)
         self.encoder = RowsEncoder(context.name, operator.schema, function=type(operator.function).__name__)
         self.check = StateCheck(each=not self.errors.stops)
-        state = StateRecords(context, operator.keys, self.function.lives(), undoable=not self.errors.stops)
-        super().__init__(context, operator.keys, state)
+        super().__init__(context, operator.keys, operator.records(context))
         self.watermark = MIN_TIME
         self._context = KeyContext(self.state.timers, self.state.processing_timers, context.now)
         self._results: list[Any] = []

@@ -13,15 +13,17 @@ AT_FIRST, LATER = 0.03, 0.2
 """Shares of the moments at which a process may be lost: before the first checkpoint, and afterwards."""
 
 
-def with_crashes(actions: Sequence[Action], most: int = 4) -> tuple[Action, ...]:
+def with_crashes(actions: Sequence[Action], most: int = 4, *, later: float = LATER) -> tuple[Action, ...]:
     """Return `actions` with at most `most` crashes, for a job that saves its state.
+
+    `later`: the share of the moments after the first checkpoint; a small one lets chains of changes grow before they are restored.
 
     `check(make_flow, seeds, save_state=True, actions=with_crashes(ACTIONS))`
     """
 
     def crash(world: World) -> Iterator[Choice]:
         core = world.coordinator.core
-        share = AT_FIRST if core.checkpoints.newest is None else LATER
+        share = AT_FIRST if core.checkpoints.newest is None else later
         if world.accidents < most and not core.state.final and world.random.random() < share:
             for name, worker in world.workers.items():
                 if not worker.dead:

@@ -40,10 +40,12 @@ from ...engine.operators.joins.join import Join
 from ...engine.operators.joins.join_asof import JoinAsof
 from ...engine.operators.joins.join_side import JoinSide
 from ...engine.operators.keyed import KeyedOperator
+from ...engine.operators.processing.broadcast_process import BroadcastProcess
 from ...engine.operators.processing.co_process import CoProcess
 from ...engine.operators.processing.process import Process
 from ...engine.operators.processing.stateful_map import StatefulMap
 from ...engine.operators.processing.stateful_map_columns import StatefulMapColumns
+from ...engine.operators.rows.broadcast import Broadcast
 from ...engine.operators.rows.cast import Cast
 from ...engine.operators.rows.compute import Compute
 from ...engine.operators.rows.filter import Filter
@@ -281,6 +283,25 @@ def _(operator: Process, inputs: Sequence[Records]) -> Records:
 
 
 @evaluate.register
+def _(operator: Broadcast, inputs: Sequence[Records]) -> Records:
+    newest: dict[tuple[Any, ...], Record] = {}
+    for record in inputs[0].items:
+        key = key_of(record.row, operator.keys)
+        if operator.delete is not None and is_true(operator.delete.tree, record.row):
+            newest.pop(key, None)
+        else:
+            newest[key] = record
+    return Records(list(newest.values()))
+
+
+@evaluate.register
+def _(operator: BroadcastProcess, inputs: Sequence[Records]) -> Records:
+    """Evaluate with all broadcast rows: a function that reads rows before the last ones have arrived agrees with no oracle."""
+    newest = {_argument(key_of(record.row, operator.broadcast_keys)): record.row for record in inputs[1].items}
+    return _processed(operator, _calls("on_row", operator.keys, inputs[0]), newest)
+
+
+@evaluate.register
 def _(operator: CoProcess, inputs: Sequence[Records]) -> Records:
     """Evaluate all of left, then all of right: a function whose results depend on their interleaving agrees with no oracle."""
     left, right = inputs
@@ -291,13 +312,13 @@ def _calls(method: str, keys: tuple[str, ...], stream: Records) -> list[Call]:
     return [(method, _argument(key_of(record.row, keys)), record.row, record.time) for record in stream.items]
 
 
-def _processed(operator: Process, calls: Sequence[Call]) -> Records:
+def _processed(operator: Process, calls: Sequence[Call], broadcast: Mapping[Any, Row] | None = None) -> Records:
     refused: list[Record] = []
 
     def refuse(key: Any, row: Row, time: int | None, error: Exception) -> None:
         refused.append(letter_of(operator, key, row, time, error))
 
-    results = [Record(_row(result), time) for result, time in processed(operator.function, calls, refuse)]
+    results = [Record(_row(result), time) for result, time in processed(operator.function, calls, refuse, broadcast)]
     return Records(results, operator.schema, refused)
 
 

@@ -8,7 +8,7 @@ watermark's distance from that agrees with no oracle.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -30,9 +30,13 @@ Call = tuple[str, Any, dict[str, Any], int | None]
 """A method's name, the key, the row, and its event time."""
 
 
-def processed(function: TimedFunction, calls: Sequence[Call], refuse: Refuse) -> list[Timed]:
-    """Return the results of `function` for these calls, and for its timers."""
+def processed(
+    function: TimedFunction, calls: Sequence[Call], refuse: Refuse, broadcast: Mapping[Any, Mapping[str, Any]] | None = None
+) -> list[Timed]:
+    """Return the results of `function` for these calls, and for its timers; `broadcast`: the rows that it reads at any time."""
     plain = _Plain(copy.copy(function), refuse)
+    if broadcast is not None:
+        plain.context.read_broadcast(broadcast)
     results: list[Timed] = []
     for (method, key, row, time), watermark in zip(calls, _watermarks([call[-1] for call in calls]), strict=True):
         results += plain.fired(watermark)

@@ -24,6 +24,7 @@ from typing import Any
 
 from ...connectors.python.list_sink import to_list
 from ...dataflow import Dataflow
+from ...engine.operators.processing.broadcast_process import BroadcastProcessInstance
 from ...engine.operators.rows.read import Read
 from ...engine.operators.rows.write import Write
 from ...engine.plan.physical import Plan
@@ -300,9 +301,23 @@ class _Simulation:
         left = [f"{name} {what}" for name, worker in workers.items() for what in worker.leftovers()]
         placed = [(name, worker, tables[worker.spec.stage]) for name, worker in workers.items() if worker.spec.stage in tables]
         left += [f"{name} has state of keys that belong to another worker" for name, worker, table in placed if worker.misplaced(table)]
+        left += self._unequal_copies()
         left += [f"it has removed {what}, of another run" for what in self._storage.harmed_others()]
         if left:
             raise SimulationError("\n  ".join(["the job has finished, but:", *left]))
+
+    def _unequal_copies(self) -> list[str]:
+        """Describe workers of one operator that have different rows of a broadcast stream; one without keys may have no copy."""
+        first: dict[str, tuple[WorkerId, list[Any]]] = {}
+        different = []
+        for name, worker in self.world.workers.items():
+            head = worker.task.operators[0]
+            if isinstance(head, BroadcastProcessInstance) and head.state.copy.here:
+                rows = list(head.state.copy.rows.items())
+                other, others = first.setdefault(worker.spec.stage, (name, rows))
+                if rows != others:
+                    different.append(f"{name} has the broadcast rows {rows}, and {other} has {others}")
+        return different
 
     def _check_visible(self) -> None:
         wrong = [name for name, rows in self._rows.items() if self._ledger.rows(name) != rows]

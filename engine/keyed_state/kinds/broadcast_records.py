@@ -1,0 +1,70 @@
+"""The state of `process` with a broadcast stream: the records of keys, and the worker's copy of the stream's rows.
+
+The copy belongs to no key. It is in every worker's snapshots, and a worker that hands keys over gives it to those that may have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from ...batch import Batch
+from ...broadcast_rows import is_broadcast
+from ...context import Context
+from ...snapshots.changes import Changes
+from ...state_description import PartsChange
+from .broadcast_copy import BroadcastCopy
+from .records import StateRecords
+
+
+@dataclass(frozen=True, slots=True)
+class CopyChanges(Changes):
+    """The changes of the records, and the number of the copy's rows if these must be saved, None otherwise."""
+
+    records: Changes
+    rows: int | None
+
+    def __len__(self) -> int:
+        return len(self.records) + (self.rows or 0)
+
+    def behind(self, earlier: CopyChanges) -> CopyChanges:
+        return CopyChanges(self.records.behind(earlier.records), earlier.rows if self.rows is None else self.rows)
+
+
+class BroadcastRecords(StateRecords):
+    """The records of keys, and `copy`. `broadcast_keys`: the key columns of the broadcast stream."""
+
+    def __init__(
+        self, context: Context, keys: tuple[str, ...], lives: Mapping[str, int], broadcast_keys: tuple[str, ...], *, undoable: bool
+    ) -> None:
+        super().__init__(context, keys, lives, undoable=undoable)
+        self.copy = BroadcastCopy(broadcast_keys, context.name)
+
+    def install(self, chunk: Batch) -> None:
+        if is_broadcast(chunk.rows.schema):
+            self.copy.install(chunk.rows)
+        else:
+            super().install(chunk)
+
+    def adapted(self, chunk: Batch, change: PartsChange) -> Batch:
+        return chunk if is_broadcast(chunk.rows.schema) else super().adapted(chunk, change)
+
+    def await_copy(self) -> None:
+        self.copy.here = False
+
+    def copies(self) -> Sequence[Batch]:
+        return self.copy.chunks()
+
+    def snapshot(self) -> Iterator[Batch]:
+        return chain(self.copy.chunks(), super().snapshot())
+
+    def changes(self) -> Changes | None:
+        records, changed = super().changes(), self.copy.changed
+        self.copy.changed = False
+        return None if records is None else CopyChanges(records, len(self.copy) if changed else None)
+
+    def delta(self, changes: Changes) -> Iterator[Batch]:
+        assert isinstance(changes, CopyChanges)
+        replaced = () if changes.rows is None else list(self.copy.replaced())
+        return chain(replaced, super().delta(changes.records))

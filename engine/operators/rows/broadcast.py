@@ -1,0 +1,64 @@
+"""The operator `broadcast`: it puts the rows of a stream in one order, for all workers of the operators that read it.
+
+It has one worker. So every reader gets the same rows in the same order, whatever number of workers the stream before it has: with
+two, rows of one key could arrive in different orders, and the workers' copies would differ for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ...batch import Batch
+from ...broadcast_rows import tagged_rows
+from ...columns import Columns
+from ...context import Context, Emit
+from ...expressions.evaluation import Condition, condition_problem
+from ...expressions.expression import Expression
+from ...keys.encoding import key_column
+from ...updates import Updates
+from ..base import Operator, OperatorInstance
+
+
+@dataclass(frozen=True, eq=False)
+class Broadcast(Operator):
+    """An operator in one worker. `keys`: the columns of which the newest row is kept; `delete`: true for a row that removes it."""
+
+    keys: tuple[str, ...]
+    delete: Expression | None = None
+
+    checked_at_once = True
+
+    def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
+        return None
+
+    def problem(self, inputs: Sequence[Columns]) -> str | None:
+        missing = next((key for key in self.keys if inputs[0].lacks(key)), None)
+        if missing is not None:
+            return f"no key column `{missing}`; there are: {inputs[0].listed()}"
+        problem = condition_problem(self.delete.tree, inputs[0]) if self.delete is not None else None
+        return problem and f"delete={problem}"
+
+    def open(self, context: Context) -> BroadcastInstance:
+        return BroadcastInstance(self, context)
+
+    def describe(self) -> str:
+        deleted = f", deleted where {self.delete!r}" if self.delete is not None else ""
+        return f"newest row by {', '.join(self.keys)}{deleted}, to every worker"
+
+
+class BroadcastInstance(OperatorInstance):
+    """An instance without state: the workers that read it have the copies."""
+
+    def __init__(self, operator: Broadcast, context: Context) -> None:
+        super().__init__(context)
+        self._keys = operator.keys
+        self._delete = Condition(operator.delete.tree, context.name, "delete=") if operator.delete is not None else None
+
+    def process(self, batch: Batch, emit: Emit) -> None:
+        for key in self._keys:
+            key_column(batch.rows, key, self.context.name)
+        deletes = pa.array(self._delete.true_rows(batch)) if self._delete is not None else None
+        emit(Batch(tagged_rows(batch.rows, deletes)))

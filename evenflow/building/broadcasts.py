@@ -1,0 +1,34 @@
+"""Makes broadcast streams, and the operator that reads one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..engine.errors import FlowError
+from ..engine.expressions.expression import Expression
+from ..engine.operators.processing.broadcast_process import BroadcastProcess
+from ..engine.operators.processing.process import Process
+from ..engine.operators.rows.broadcast import Broadcast
+from ..engine.updates import Updates
+
+
+def make_broadcast(columns: tuple[Any, ...], delete: Any, updates: Updates | None) -> Broadcast:
+    """Make `broadcast`; `updates`: those of its input. Raises FlowError for wrong columns or a wrong condition."""
+    if not columns or not all(isinstance(name, str) for name in columns):
+        raise FlowError(
+            f'broadcast{columns!r:.200}: name the key columns, as in .broadcast("name"): each worker keeps the newest row of each key, '
+            "and without one the rows would pile up"
+        )
+    if delete is not None and not isinstance(delete, Expression):
+        raise FlowError(f'broadcast(delete={delete!r:.200}): expected a condition, for example delete=ef.col("op") == "delete"')
+    if updates is not None and updates.key and set(updates.key) != set(columns):
+        raise FlowError(
+            f"broadcast{columns!r:.200}: the rows are updates by {', '.join(updates.key)}, so a key of other columns would keep rows that "
+            f"were replaced: broadcast them by {', '.join(updates.key)}"
+        )
+    return Broadcast(columns, delete)
+
+
+def with_broadcast(process: Process, keys: tuple[str, ...]) -> BroadcastProcess:
+    """Return the operator that also reads a broadcast stream with these key columns."""
+    return BroadcastProcess(process.keys, process.function, process.schema, process.on_error, process.rows, broadcast_keys=keys)
