@@ -30,5 +30,9 @@ def tagged_rows(rows: pa.RecordBatch, deletes: pa.Array | None) -> pa.RecordBatc
 
 def plain_rows(tagged: pa.RecordBatch) -> pa.RecordBatch:
     """Return the rows themselves."""
-    struct = tagged.column(ROW)
-    return pa.RecordBatch.from_arrays(struct.flatten(), schema=pa.schema(list(struct.type)))
+    return pa.RecordBatch.from_arrays(tagged.column(ROW).flatten(), schema=plain_schema(tagged))
+
+
+def plain_schema(tagged: pa.RecordBatch) -> pa.Schema:
+    """Return the schema of the rows themselves."""
+    return pa.schema(list(tagged.schema.field(ROW).type))

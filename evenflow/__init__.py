@@ -115,13 +115,14 @@ if TYPE_CHECKING:
     from .scheduler.protocol.status import JobStatus
     from .sql_translation.statement import sql
     from .state.errors import CorruptStateError, EvenflowError, StateBackendError, StateError
-    from .stream import JoinResults, KeyedStream, Stream, WindowedStream
+    from .stream import BroadcastStream, JoinResults, KeyedStream, Stream, WindowedStream
 
 _HOMES = {
     "Aggregate": "engine.aggregates.named.custom",
     "AutoscaleConfig": "scheduler.configs.autoscale",
     "BalanceConfig": "scheduler.configs.balance",
     "Batch": "engine.batch",
+    "BroadcastStream": "stream",
     "CheckpointConfig": "scheduler.configs.checkpoint",
     "CheckpointReport": "scheduler.protocol.reports",
     "CheckpointState": "scheduler.protocol.reports",
@@ -252,6 +253,7 @@ __all__ = [
     "AutoscaleConfig",
     "BalanceConfig",
     "Batch",
+    "BroadcastStream",
     "CheckpointConfig",
     "CheckpointReport",
     "CheckpointState",

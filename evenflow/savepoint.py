@@ -79,15 +79,14 @@ class SavedJob:
 
         Raises RequestError if there is no state of that operator, ConnectorError if a file is damaged.
         """
-        if operator not in self.operators or not self.operators[operator].keys:
-            there = ", ".join(name for name, saved in self.operators.items() if saved.keys) or "none"
-            raise RequestError(f"the savepoint {self._url} has no state of an operator `{operator}`; there is state of: {there}")
+        entries = self._manifest.tasks.get(operator, ())
         try:
-            chunks = [
-                chunk for worker, entry in enumerate(self._manifest.tasks[operator]) for chunk in self._chunks(operator, worker, entry)
-            ]
+            chunks = [chunk for worker, entry in enumerate(entries) for chunk in self._chunks(operator, worker, entry)]
         except CorruptStateError as error:
             raise ConnectorError(f"the savepoint {self._url} is damaged: {error}") from error
+        if not any(chunk.num_rows for chunk in chunks):
+            there = ", ".join(name for name, saved in self.operators.items() if saved.keys) or "none"
+            raise RequestError(f"the savepoint {self._url} has no state of an operator `{operator}`; there is state of: {there}")
         return _table(chunks, tuple(self.operators[operator].state))
 
     def _chunks(self, operator: str, worker: int, entry: TaskEntry) -> Iterator[pa.RecordBatch]:
@@ -125,8 +124,6 @@ def read_savepoint(path: str | Path) -> SavedJob:
 
 def _table(chunks: list[pa.RecordBatch], aggregates: tuple[str, ...]) -> pa.Table:
     """Join the chunks of one operator to a table; column types may have widened from chunk to chunk."""
-    if not chunks:
-        return pa.table({})
     if chunks[0].schema.names[-1] != STATE:
         return pa.concat_tables([_renamed(chunk, aggregates) for chunk in chunks], promote_options="permissive")
     keys = pa.concat_tables([pa.table(chunk.drop_columns([STATE])) for chunk in chunks], promote_options="permissive")

@@ -180,12 +180,13 @@ class Stream(Transformations["Stream[R]", "Stream[dict[str, Any]]", "Stream[dict
         operator = make_deduplicate((), columns, ttl)
         return self._same(keyed_node(self, "deduplicate", operator, operator.keys).node)
 
-    def broadcast(self, *columns: str, delete: Expression | None = None) -> BroadcastStream:
+    def broadcast(self, *columns: str, delete: Expression | None = None, version: str | None = None) -> BroadcastStream:
         """Give every row to every worker of the operators that read it: `.process(function, rules)` of keyed streams.
 
         Each worker keeps the newest row of each combination of values in `columns`; a row for which the condition `delete` is true removes
-        it. One worker puts the rows in one order, so all workers keep the same ones. The rows are in checkpoints, and workers that join get
-        them. They should fit into each worker's memory.
+        it. The newest row is the last one to arrive, or the one with the highest value in the column `version`. One worker puts the rows in
+        one order, so all workers keep the same ones. They are in checkpoints, and workers that join get them. They should fit into each
+        worker's memory.
 
         >>> import evenflow as ef
         >>> class Flag(ef.KeyedFunction):
@@ -205,7 +206,7 @@ class Stream(Transformations["Stream[R]", "Stream[dict[str, Any]]", "Stream[dict
         >>> out
         [{'account': 'a', 'rule': 'big', 'paid': 1}]
         """
-        operator = make_broadcast(columns, delete, self.flow.graph.updates_of(Input(self.node.id, self.port)))
+        operator = make_broadcast(columns, delete, version, self.flow.graph.updates_of(Input(self.node.id, self.port)))
         node = self._add("broadcast", operator)
         node.parallelism, node.bounds = 1, WorkerBounds(fixed=True)
         return BroadcastStream(self.flow, node)
@@ -296,9 +297,9 @@ class KeyedStream(Transformations["KeyedStream[R]", "KeyedStream[dict[str, Any]]
         operator = make_deduplicate(self.keys, columns, ttl)
         return self._same(keyed_node(self._stream, "deduplicate", operator, operator.keys).node)
 
-    def broadcast(self, *columns: str, delete: Expression | None = None) -> BroadcastStream:
+    def broadcast(self, *columns: str, delete: Expression | None = None, version: str | None = None) -> BroadcastStream:
         """Give every row to every worker, as `Stream.broadcast` does; without `columns` the newest row of each key is kept."""
-        return self._stream.broadcast(*(columns or self.keys), delete=delete)
+        return self._stream.broadcast(*(columns or self.keys), delete=delete, version=version)
 
     def window(self, windows: AnyWindows) -> WindowedStream:
         """Cut each key's rows into windows: of event time by `ef.tumbling("1h")`, `ef.sliding("1h", every="5m")` or `ef.session("10m")`,
@@ -365,8 +366,9 @@ class KeyedStream(Transformations["KeyedStream[R]", "KeyedStream[dict[str, Any]]
             raise FlowError(f"process(..., {broadcast!r:.200}): expected a broadcast stream{hint}; co_process takes a keyed one")
         if broadcast.flow is not self.flow:
             raise FlowError(f"process of streams of two flows, `{self.flow.name}` and `{broadcast.flow.name}`: read both in one flow")
+        assert isinstance(broadcast.node.operator, Broadcast)
         inputs = Input(self.node.id, self.port), Input(broadcast.node.id)
-        return Stream(self.flow, self.flow.graph.add("process", with_broadcast(operator, broadcast.keys), inputs, self.keys))
+        return Stream(self.flow, self.flow.graph.add("process", with_broadcast(operator, broadcast.node.operator), inputs, self.keys))
 
     def pattern(self, steps: Sequence[Step], within: Duration, *, skip: Skip = "no_skip") -> Matches:
         """Emit a row for each sequence of rows of a key that matches `steps` (`ef.step`), in the order of event time.

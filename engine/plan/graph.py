@@ -205,9 +205,7 @@ class Graph:
             if isinstance(node.operator, Source) == bool(node.inputs):
                 raise FlowError(f"operator `{node.name}` has {len(node.inputs)} inputs: only sources have none")
             if isinstance(node.operator, Broadcast) and not self.consumers(node):
-                raise FlowError(
-                    f"the broadcast stream `{node.name}` has no reader: pass it to .process(function, rules) of a keyed stream, or remove it"
-                )
+                raise FlowError(f"the broadcast stream `{node.name}` has no reader: pass it to .process(function, rules), or remove it")
             if not isinstance(node.operator, Sink) and not self.consumers(node):
                 raise FlowError(f"the output of operator `{node.name}` goes nowhere: end the stream with .write(...)")
             lost = self._lost_port(node)

@@ -12,7 +12,7 @@ from ..engine.operators.rows.broadcast import Broadcast
 from ..engine.updates import Updates
 
 
-def make_broadcast(columns: tuple[Any, ...], delete: Any, updates: Updates | None) -> Broadcast:
+def make_broadcast(columns: tuple[Any, ...], delete: Any, version: Any, updates: Updates | None) -> Broadcast:
     """Make `broadcast`; `updates`: those of its input. Raises FlowError for wrong columns or a wrong condition."""
     if not columns or not all(isinstance(name, str) for name in columns):
         raise FlowError(
@@ -21,14 +21,17 @@ def make_broadcast(columns: tuple[Any, ...], delete: Any, updates: Updates | Non
         )
     if delete is not None and not isinstance(delete, Expression):
         raise FlowError(f'broadcast(delete={delete!r:.200}): expected a condition, for example delete=ef.col("op") == "delete"')
+    if version is not None and not isinstance(version, str):
+        raise FlowError(f"broadcast(version={version!r:.200}): expected the name of a column that rises with each change of a row")
     if updates is not None and updates.key and set(updates.key) != set(columns):
         raise FlowError(
             f"broadcast{columns!r:.200}: the rows are updates by {', '.join(updates.key)}, so a key of other columns would keep rows that "
             f"were replaced: broadcast them by {', '.join(updates.key)}"
         )
-    return Broadcast(columns, delete)
+    return Broadcast(columns, delete, version)
 
 
-def with_broadcast(process: Process, keys: tuple[str, ...]) -> BroadcastProcess:
-    """Return the operator that also reads a broadcast stream with these key columns."""
-    return BroadcastProcess(process.keys, process.function, process.schema, process.on_error, process.rows, broadcast_keys=keys)
+def with_broadcast(process: Process, broadcast: Broadcast) -> BroadcastProcess:
+    """Return the operator that also reads the rows of `broadcast`."""
+    given = process.keys, process.function, process.schema, process.on_error, process.rows
+    return BroadcastProcess(*given, broadcast_keys=broadcast.keys, version=broadcast.version)

@@ -13,14 +13,14 @@ that hands keys over gives it a copy. In a checkpoint each worker's copy is whol
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import repeat
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
 from ...batch import Batch
-from ...broadcast_rows import DELETES, ROW, plain_rows, tagged_rows
+from ...broadcast_rows import DELETES, ROW, plain_rows, plain_schema, tagged_rows
 from ...keys.encoding import key_column, key_values
 from ...snapshots.chain import replacing
 from ...types.python_values import array_of
@@ -29,14 +29,26 @@ PART, PLACE = "__copy", "__place"
 """Columns of a chunk: a constant, the key that a newer copy in a chain replaces, and the place of a row among the others."""
 
 
-class BroadcastCopy:
-    """A copy. `rows`: the newest row of each key, in the order in which the keys came; `here`: false while it is to be given."""
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The newest row of a key. `place`: its place among the rows; `deletes`: it has removed the key's row, and is kept for its version."""
 
-    def __init__(self, keys: tuple[str, ...], operator: str) -> None:
-        self._keys, self._operator = keys, operator
+    row: dict[str, Any]
+    schema: pa.Schema
+    place: int
+    deletes: bool
+
+
+class BroadcastCopy:
+    """A copy. `rows`: the newest row of each key, in the order in which the keys came; `here`: false while it is to be given.
+
+    `version`: the column whose highest value makes the newest row, None for the order of arrival.
+    """
+
+    def __init__(self, keys: tuple[str, ...], operator: str, version: str | None = None) -> None:
+        self._keys, self._operator, self._version = keys, operator, version
         self._rows: dict[Any, Mapping[str, Any]] = {}
-        self._kept: dict[Any, tuple[int, pa.Schema]] = {}
-        """The place of each row, and its schema."""
+        self._kept: dict[Any, _Kept] = {}
         self._places = 0
         self.rows: Mapping[Any, Mapping[str, Any]] = MappingProxyType(self._rows)
         self.here = True
@@ -44,22 +56,24 @@ class BroadcastCopy:
         """True if the copy has changed since this was last set to false."""
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._kept)
 
     def apply(self, tagged: pa.RecordBatch) -> None:
         """Apply rows of the stream, one after the other."""
         if not self.here:
             return
-        rows = plain_rows(tagged)
-        deletes = tagged.column(DELETES).to_pylist() if DELETES in tagged.schema.names else repeat(False)
-        for key, row, deleted in zip(self._keys_of(rows), Batch(rows).to_rows(), deletes, strict=False):
-            if deleted:
+        for key, row, deletes in self._each(tagged):
+            before = self._kept.get(key)
+            if before is not None and self._version is not None and row[self._version] < before.row[self._version]:
+                continue
+            if not deletes:
+                place = self._places if before is None or before.deletes else before.place
+                self._keep(key, _Kept(row, plain_schema(tagged), place, deletes=False))
+            else:
                 self._rows.pop(key, None)
                 self._kept.pop(key, None)
-            else:
-                place = self._kept[key][0] if key in self._kept else self._places
-                self._places = max(self._places, place + 1)
-                self._rows[key], self._kept[key] = MappingProxyType(row), (place, rows.schema)
+                if self._version is not None:
+                    self._keep(key, _Kept(row, plain_schema(tagged), 0, deletes=True))
         self.changed = self.changed or bool(tagged.num_rows)
 
     def install(self, chunk: pa.RecordBatch) -> None:
@@ -67,11 +81,9 @@ class BroadcastCopy:
         self.here = self.changed = True
         if not chunk.num_rows:
             return
-        rows = plain_rows(chunk)
-        for key, row, place in zip(self._keys_of(rows), Batch(rows).to_rows(), chunk.column(PLACE).to_pylist(), strict=True):
-            self._rows[key], self._kept[key] = MappingProxyType(row), (place, rows.schema)
-            self._places = max(self._places, place + 1)
-        ordered = sorted(self._rows.items(), key=lambda item: self._kept[item[0]][0])
+        for (key, row, deletes), place in zip(self._each(chunk), chunk.column(PLACE).to_pylist(), strict=True):
+            self._keep(key, _Kept(row, plain_schema(chunk), place, deletes))
+        ordered = sorted(self._rows.items(), key=lambda item: self._kept[item[0]].place)
         self._rows.clear()
         self._rows.update(ordered)
 
@@ -79,10 +91,10 @@ class BroadcastCopy:
         """Return the copy, a chunk for each schema; a chunk without rows stands for a copy without any. Nothing if it isn't here."""
         if not self.here:
             return []
-        by_schema: dict[pa.Schema, list[Any]] = {}
-        for key, (_, schema) in self._kept.items():
-            by_schema.setdefault(schema, []).append(key)
-        return [Batch(self._chunk(keys, schema)) for schema, keys in by_schema.items()] or [Batch(self._chunk([], pa.schema([])))]
+        by_schema: dict[pa.Schema, list[_Kept]] = {}
+        for kept in self._kept.values():
+            by_schema.setdefault(kept.schema, []).append(kept)
+        return [Batch(_chunk(kept, schema)) for schema, kept in by_schema.items()] or [Batch(_chunk([], pa.schema([])))]
 
     def replaced(self) -> Iterator[Batch]:
         """Yield the copy as chunks that replace older ones of a chain."""
@@ -91,12 +103,23 @@ class BroadcastCopy:
             yield Batch(replacing(pa.record_batch({PART: pa.array([0])}), [PART]))
             yield from there
 
-    def _chunk(self, keys: list[Any], schema: pa.Schema) -> pa.RecordBatch:
-        columns = [array_of([self._rows[key][field.name] for key in keys], field.type) for field in schema]
-        tagged = tagged_rows(pa.RecordBatch.from_arrays(columns, schema=schema), None)
-        tagged = tagged if columns else pa.record_batch({ROW: pa.nulls(0, pa.struct([]))})
-        places = pa.array([self._kept[key][0] for key in keys], pa.int64())
-        return tagged.append_column(PART, pa.array([0] * len(keys), pa.int64())).append_column(PLACE, places)
+    def _keep(self, key: Any, kept: _Kept) -> None:
+        self._kept[key] = kept
+        self._places = max(self._places, kept.place + 1)
+        if not kept.deletes:
+            self._rows[key] = MappingProxyType(kept.row)
 
-    def _keys_of(self, rows: pa.RecordBatch) -> list[Any]:
-        return key_values([key_column(rows, key, self._operator) for key in self._keys])
+    def _each(self, tagged: pa.RecordBatch) -> Iterator[tuple[Any, dict[str, Any], bool]]:
+        """Yield the key of each row, the row, and whether it deletes that of its key."""
+        rows = plain_rows(tagged)
+        keys = key_values([key_column(rows, key, self._operator) for key in self._keys])
+        deletes = tagged.column(DELETES).to_pylist() if DELETES in tagged.schema.names else [False] * tagged.num_rows
+        return zip(keys, Batch(rows).to_rows(), deletes, strict=True)
+
+
+def _chunk(kept: list[_Kept], schema: pa.Schema) -> pa.RecordBatch:
+    columns = [array_of([each.row[field.name] for each in kept], field.type) for field in schema]
+    tagged = tagged_rows(pa.RecordBatch.from_arrays(columns, schema=schema), pa.array([each.deletes for each in kept], pa.bool_()))
+    tagged = tagged if columns else pa.record_batch({ROW: pa.nulls(0, pa.struct([])), DELETES: pa.nulls(0, pa.bool_())})
+    places = pa.array([each.place for each in kept], pa.int64())
+    return tagged.append_column(PART, pa.array([0] * len(kept), pa.int64())).append_column(PLACE, places)

@@ -33,13 +33,11 @@ class CopyChanges(Changes):
 
 
 class BroadcastRecords(StateRecords):
-    """The records of keys, and `copy`. `broadcast_keys`: the key columns of the broadcast stream."""
+    """The records of keys, and `copy`, the copy of the broadcast stream."""
 
-    def __init__(
-        self, context: Context, keys: tuple[str, ...], lives: Mapping[str, int], broadcast_keys: tuple[str, ...], *, undoable: bool
-    ) -> None:
+    def __init__(self, context: Context, keys: tuple[str, ...], lives: Mapping[str, int], copy: BroadcastCopy, *, undoable: bool) -> None:
         super().__init__(context, keys, lives, undoable=undoable)
-        self.copy = BroadcastCopy(broadcast_keys, context.name)
+        self.copy = copy
 
     def install(self, chunk: Batch) -> None:
         if is_broadcast(chunk.rows.schema):

@@ -12,6 +12,7 @@ from ...batch import Batch
 from ...broadcast_rows import is_broadcast
 from ...context import Context, Emit
 from ...errors import ProtocolError
+from ...keyed_state.kinds.broadcast_copy import BroadcastCopy
 from ...keyed_state.kinds.broadcast_records import BroadcastRecords
 from ...keyed_state.kinds.records import StateRecords
 from ...state_description import StateDescription, columns_text
@@ -20,19 +21,22 @@ from .process import Process, ProcessInstance
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BroadcastProcess(Process):
-    """An operator over a keyed input and a broadcast stream; `broadcast_keys`: the latter's key columns."""
+    """An operator over a keyed input and a broadcast stream. `broadcast_keys`, `version`: of the latter."""
 
     broadcast_keys: tuple[str, ...]
+    version: str | None = None
 
     def state_description(self) -> StateDescription:
-        traits = {"keys": columns_text(self.keys), "keys of the broadcast stream": columns_text(self.broadcast_keys)}
+        newest = f"{columns_text(self.broadcast_keys)}{f' with version {self.version!r}' if self.version is not None else ''}"
+        traits = {"keys": columns_text(self.keys), "keys of the broadcast stream": newest}
         return StateDescription("a process with a broadcast stream", traits, self.function.declared_states(), "state")
 
     def open(self, context: Context) -> BroadcastProcessInstance:
         return BroadcastProcessInstance(self, context)
 
     def records(self, context: Context) -> StateRecords:
-        return BroadcastRecords(context, self.keys, self.function.lives(), self.broadcast_keys, undoable=self.on_error != "stop")
+        copy = BroadcastCopy(self.broadcast_keys, context.name, self.version)
+        return BroadcastRecords(context, self.keys, self.function.lives(), copy, undoable=self.on_error != "stop")
 
     def describe(self) -> str:
         return f"{super().describe()}, with all rows by {', '.join(self.broadcast_keys)}"

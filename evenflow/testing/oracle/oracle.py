@@ -285,7 +285,8 @@ def _(operator: Process, inputs: Sequence[Records]) -> Records:
 @evaluate.register
 def _(operator: Broadcast, inputs: Sequence[Records]) -> Records:
     newest: dict[tuple[Any, ...], Record] = {}
-    for record in inputs[0].items:
+    version = operator.version
+    for record in inputs[0].items if version is None else sorted(inputs[0].items, key=lambda record: record.row[version]):
         key = key_of(record.row, operator.keys)
         if operator.delete is not None and is_true(operator.delete.tree, record.row):
             newest.pop(key, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import faults_in_broadcasts as faults
 import pytest
-from flows_broadcasts import from_several_workers, replaced_and_deleted, rules_all_the_time, versions_never_go_back
+from flows_broadcasts import from_several_workers, newest_by_version, replaced_and_deleted, rules_all_the_time, versions_never_go_back
 from planting import Runs, assert_found
 
 from evenflow.testing.actions.crashing import with_crashes
@@ -18,8 +18,9 @@ SCALING = with_scaling(keyed_only=True)
 PLANTED = [
     (faults.workers_that_join_get_no_copy, Runs(rules_all_the_time, 50, SCALING)),
     (faults.broadcast_rows_do_not_wait_behind_markers, Runs(versions_never_go_back, 100, MOVES)),
-    (faults.changes_of_the_copy_are_not_saved, Runs(rules_all_the_time, 50, CRASHES, save_state=True)),
-    (faults.deleted_rows_come_back_with_a_checkpoint, Runs(replaced_and_deleted, 100, CRASHES, save_state=True)),
+    (faults.changes_of_the_copy_are_not_saved, Runs(rules_all_the_time, 30, CRASHES, save_state=True)),
+    (faults.deleted_rows_come_back_with_a_checkpoint, Runs(replaced_and_deleted, 30, CRASHES, save_state=True)),
+    (faults.versions_do_not_count, Runs(newest_by_version, 50)),
     (faults.several_workers_broadcast, Runs(from_several_workers, 50)),
 ]
 

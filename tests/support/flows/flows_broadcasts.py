@@ -12,13 +12,16 @@ import evenflow as ef
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+RULE = {"name": "string", "part": "int64", "over": "int64", "at": "int64"}
+
+
 class Judged(ef.KeyedFunction):
     """Emits, for each row, the rules when the watermark has passed the row: those that are earlier have all arrived."""
 
     seen = ef.map_state()
 
-    def __init__(self, *, by_time: bool) -> None:
-        self.by_time = by_time
+    def __init__(self, *, by_time: bool = False, in_order: bool = False) -> None:
+        self.by_time, self.in_order = by_time, in_order
 
     def on_row(self, key, row, context):
         self.seen[row["seq"]] = row["ts"]
@@ -30,7 +33,7 @@ class Judged(ef.KeyedFunction):
             rules = [(name, rule) for name, rule in context.broadcast.items() if not self.by_time or rule["at"] < ts]
             names = [str(name) for name, _ in rules]
             total = sum(rule["over"] for _, rule in rules)
-            yield {"seq": seq, "rules": " ".join(sorted(names) if self.by_time else names), "total": total}
+            yield {"seq": seq, "rules": " ".join(names if self.in_order else sorted(names)), "total": total}
 
 
 class NeverBack(ef.KeyedFunction):
@@ -66,7 +69,7 @@ def replaced_and_deleted() -> ef.Dataflow:
     flow = ef.Dataflow("replaced")
     rules = flow.read(ef.from_items(named_rules(), event_time="at", name="rules")).parallelism(1, fixed=True)
     newest = rules.broadcast("name", "part", delete=ef.col("over").is_null())
-    flow.read(source()).key_by("key").process(Judged(by_time=False), newest).write(ef.to_list([]))
+    flow.read(source()).key_by("key").process(Judged(in_order=True), newest).write(ef.to_list([]))
     return flow
 
 
@@ -98,6 +101,16 @@ def from_several_workers() -> ef.Dataflow:
     return flow
 
 
-FLOWS = (replaced_and_deleted, rules_all_the_time, versions_never_go_back, from_several_workers)
+def newest_by_version() -> ef.Dataflow:
+    """Read rules whose rows overtake one another, with a column that tells which of a key's rows is the newest."""
+    flow = ef.Dataflow("versioned")
+    rules = flow.read(ef.from_items(named_rules(), event_time="at", name="rules"))
+    moved = rules.map(lambda row: {**row, "half": row["over"] and row["over"] / 2}, schema={**RULE, "half": "float64"})
+    newest = moved.broadcast("name", "part", delete=ef.col("over").is_null(), version="at")
+    flow.read(source()).key_by("key").process(Judged(), newest).write(ef.to_list([]))
+    return flow
+
+
+FLOWS = (replaced_and_deleted, rules_all_the_time, versions_never_go_back, from_several_workers, newest_by_version)
 IN_ORDER = {replaced_and_deleted, versions_never_go_back}
 """Those that rely on the order of the rules: a split that moves to another source worker would change it."""
