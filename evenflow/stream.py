@@ -362,8 +362,11 @@ class KeyedStream(Transformations["KeyedStream[R]", "KeyedStream[dict[str, Any]]
         if broadcast is None:
             return self._keyed("process", operator)
         if not isinstance(broadcast, BroadcastStream):
-            hint = f", for example rules.broadcast({next(iter(getattr(broadcast, 'keys', ())), 'name')!r})"
-            raise FlowError(f"process(..., {broadcast!r:.200}): expected a broadcast stream{hint}; co_process takes a keyed one")
+            key = broadcast.keys[0] if isinstance(broadcast, KeyedStream) else "name"
+            raise FlowError(
+                f"process(..., {broadcast!r:.200}): expected a broadcast stream, for example rules.broadcast({key!r}); co_process takes a "
+                "keyed one"
+            )
         if broadcast.flow is not self.flow:
             raise FlowError(f"process of streams of two flows, `{self.flow.name}` and `{broadcast.flow.name}`: read both in one flow")
         assert isinstance(broadcast.node.operator, Broadcast)
@@ -505,7 +508,7 @@ class KeyedStream(Transformations["KeyedStream[R]", "KeyedStream[dict[str, Any]]
 
 
 class BroadcastStream:
-    """A stream that every worker gets as a whole, in one order. `keys`: the columns of which each worker keeps the newest row."""
+    """A stream that every worker gets as a whole, in one order. `keys`: each worker keeps the newest row of each value of these columns."""
 
     def __init__(self, flow: Flow, node: Node) -> None:
         assert isinstance(node.operator, Broadcast)

@@ -82,10 +82,10 @@ class KeyedState(ABC):
         """Prepare for a move to this worker. Called at its first marker, before its state arrives."""
 
     def await_copy(self) -> None:
-        """Note that the part of which every worker has a copy comes from another worker, or from a checkpoint."""
+        """Note that the copy that every worker has comes from another worker, or from a checkpoint."""
 
     def copies(self) -> Sequence[Batch]:
-        """Return the part of which every worker has a copy, in chunks for another worker's `install`; nothing for most operators."""
+        """Return the copy that every worker has, in chunks for another worker's `install`; most operators have none."""
         return ()
 
     @abstractmethod

@@ -261,7 +261,7 @@ class HashExchange(KeyedExchange):
 class BroadcastExchange(KeyedExchange):
     """An exchange that sends every record to every worker.
 
-    `untimed`: its records have no event time, so it holds nobody's back.
+    `untimed`: its records have no event time, so no worker waits for them.
     """
 
     def __init__(self, channels: Sequence[ChannelId], batch_rows: int, *, untimed: bool) -> None:

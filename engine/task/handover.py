@@ -101,7 +101,7 @@ class Handovers:
         self.came_at = MIN_TIME
         """The latest event time of an old owner whose state has begun to arrive."""
         self._told: set[int] = set()
-        """The workers that have got a copy from here of what every worker has."""
+        """The workers to which this one has sent the copy that every worker has."""
         self._waiting: list[Batch] = []
         """The records of keys whose copy has yet to be sent."""
 
@@ -292,7 +292,7 @@ class Handovers:
                 self._operator.state.expect(move)
 
     def _give_copies(self, target: int) -> None:
-        """Send the part of the state of which every worker has a copy, with the first keys that a worker gets: it may have joined."""
+        """Send the copy that every worker has with the first keys that a worker gets: it may have joined."""
         if target not in self._told:
             self._told.add(target)
             self._out.extend(Sent(self._peers[target].outgoing, chunk) for chunk in self._operator.state.copies())

@@ -26,7 +26,7 @@ from ..base import Operator, OperatorInstance
 
 @dataclass(frozen=True, eq=False)
 class Broadcast(Operator):
-    """An operator in one worker. `keys`: the columns of which the newest row is kept; `delete`: true for a row that removes it.
+    """An operator in one worker. `keys`: the newest row of each value of these columns is kept; `delete`: true for a row that removes it.
 
     `version`: the column whose highest value makes the newest row, None for the order of arrival.
     """

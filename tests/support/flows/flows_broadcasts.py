@@ -61,7 +61,7 @@ class Counted(ef.KeyedFunction):
 
 
 def named_rules() -> list[dict[str, Any]]:
-    """Return rules that replace one another, some of which are deleted and come back; all are earlier than the rows of `disordered`."""
+    """Return rules that replace one another, and are deleted and come back; all are earlier than the rows of `disordered`."""
     return [{"name": f"rule {i % 7}", "part": i % 2, "over": i if i % 5 else None, "at": i * 100} for i in range(60)]
 
 
@@ -113,4 +113,4 @@ def newest_by_version() -> ef.Dataflow:
 
 FLOWS = (replaced_and_deleted, rules_all_the_time, versions_never_go_back, from_several_workers, newest_by_version)
 IN_ORDER = {replaced_and_deleted, versions_never_go_back}
-"""Those that rely on the order of the rules: a split that moves to another source worker would change it."""
+"""The flows that rely on the order of the rules: a split that moves to another source worker would change it."""

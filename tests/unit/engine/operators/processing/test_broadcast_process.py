@@ -143,7 +143,7 @@ def test_values_of_all_types_are_the_same_in_another_copy(kind):
 
 
 def _by_id(column):
-    """Return rows whose second key column can be a key, beside a nested column."""
+    """Return rows whose second key column can be a key, and a nested column."""
     return pa.record_batch({"id": [1, 2, 3], "v": [1, 2, 3], "nested": column})
 
 
