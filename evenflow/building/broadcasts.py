@@ -28,6 +28,11 @@ def make_broadcast(columns: tuple[Any, ...], delete: Any, version: Any, updates:
             f"broadcast{columns!r:.200}: the rows are updates by {', '.join(updates.key)}, so a key of other columns would keep rows that "
             f"were replaced: broadcast them by {', '.join(updates.key)}"
         )
+    if updates is not None and version is None:
+        raise FlowError(
+            f"broadcast{columns!r:.200}: the rows are updates, which overtake one another when keys move, so that an older one could stay: "
+            'name a column that rises with each update, as in .aggregate(n=ef.count(), ...).broadcast("key", version="n")'
+        )
     return Broadcast(columns, delete, version)
 
 

@@ -60,6 +60,10 @@ WRONG = {
         r".process\(...\) needs a keyed stream: call key_by first",
     ),
     "co_process": (lambda rows: rows.key_by("k").co_process(rows.broadcast("name"), Passes()), "co_process.*expected a keyed stream"),
+    "updates without a version": (
+        lambda rows: rows.key_by("k").aggregate(n=ef.count()).broadcast("k"),
+        r"the rows are updates, which overtake one another when keys move.*name a column that rises with each update, as in .aggregate\(n=",
+    ),
     "updates of other keys": (
         lambda rows: rows.key_by("k", "name").aggregate(n=ef.count()).broadcast("name"),
         "the rows are updates by k, name, so a key of other columns would keep rows that were replaced: broadcast them by k, name",
@@ -81,6 +85,14 @@ def test_broadcast_without_a_reader_is_refused():
         ef.FlowError, match=r"the broadcast stream `rules` has no reader: pass it to .process\(function, rules\), or remove it"
     ):
         rows.flow.plan()
+
+
+def test_updates_are_broadcast_with_a_version():
+    rows, out = read(), []
+    counts = rows.key_by("k").aggregate(n=ef.count()).broadcast("k", version="n")
+    rows.key_by("k").process(Passes(), counts).write(ef.to_list(out))
+    rows.flow.run(runtime="local").wait()
+    assert [row["key"] for row in out] == [1]
 
 
 def test_broadcast_has_one_worker_whatever_happens():
