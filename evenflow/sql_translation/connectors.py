@@ -111,8 +111,16 @@ def _times(table: TableDefinition) -> dict[str, Any]:
 def _read_kafka(table: TableDefinition, options: Options) -> Source:
     start = options.chosen("scan.startup.mode", {"earliest-offset": "earliest", "latest-offset": "latest"}, "earliest-offset")
     until = options.chosen("scan.bounded.mode", {"unbounded": None, "latest-offset": "now"}, "unbounded")
-    kind = options.chosen("format", {"json": "json", "avro-confluent": "avro", "raw": "string"})
-    registry = {"registry": options.need("avro-confluent.url")} if kind == "avro" else {"schema": table.schema}
+    kinds = {"json": "json", "avro-confluent": "avro", "raw": "string", "debezium-json": "debezium"}
+    kind = options.chosen("format", kinds)
+    columns: dict[str, Any] = {"registry": options.need("avro-confluent.url")} if kind == "avro" else {"schema": table.schema}
+    if kind == "debezium":
+        if not table.key:
+            raise FlowError(
+                f"SQL: table `{table.name}`: debezium-json needs PRIMARY KEY (...) NOT ENFORCED, the key of the database's table"
+            )
+        options.chosen("debezium-json.schema-include", {"true": True, "false": False}, "false")
+        columns["key"] = table.key
     idle = options.take("scan.watermark.idle-timeout")
     return read_kafka(
         options.need("topic").split(";"),
@@ -123,7 +131,7 @@ def _read_kafka(table: TableDefinition, options: Options) -> Source:
         group_id=options.take("properties.group.id"),
         idle_after=idle and idle.replace(" ", ""),
         name=table.name,
-        **registry,
+        **columns,
         **_times(table),
     )
 

@@ -35,6 +35,50 @@ def script(bootstrap, moves, cities, database):
     """
 
 
+PEOPLE = [
+    ("c", None, {"id": 1, "city": "Rome"}), ("c", None, {"id": 2, "city": "Rome"}), ("r", None, {"id": 3, "city": "Oslo"}),
+    ("c", None, {"id": 4, "city": "Bern"}),
+    ("u", {"id": 2, "city": "Rome"}, {"id": 2, "city": "Oslo"}), ("d", {"id": 3, "city": "Oslo"}, None),
+    ("d", {"id": 1, "city": "Rome"}, None),
+]  # fmt: skip
+
+
+def test_changes_of_a_table_are_counted_by_a_query_as_the_rows_that_remain(bootstrap, tmp_path):
+    people, database = make_topic(bootstrap), tmp_path / "cities.db"
+    events = [json.dumps({"before": before, "after": after, "op": op}).encode() for op, before, after in PEOPLE]
+    keys = [json.dumps({"id": (after or before)["id"]}).encode() for _, before, after in PEOPLE]
+    fill(bootstrap, people, {0: list(zip(keys, events, strict=True))})
+    with sqlite3.connect(database) as connection:
+        connection.execute("CREATE TABLE cities (city TEXT PRIMARY KEY, n INTEGER)")
+    connection.close()
+    text = f"""
+    SET 'table.exec.state.ttl' = '0';
+    CREATE TABLE people (id BIGINT, city STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
+        'connector' = 'kafka', 'topic' = '{people}', 'properties.bootstrap.servers' = '{bootstrap}', 'format' = 'debezium-json',
+        'scan.bounded.mode' = 'latest-offset');
+    CREATE TABLE saved (city STRING, n BIGINT, PRIMARY KEY (city) NOT ENFORCED)
+        WITH ('connector' = 'jdbc', 'url' = 'jdbc:sqlite:///{database}', 'table-name' = 'cities');
+    INSERT INTO saved SELECT city, COUNT(*) FROM people WHERE id <> 4 GROUP BY city;
+    """
+    checkpoint = ef.CheckpointConfig(str(tmp_path / "checkpoints"), interval="1ms")
+    config = ef.JobConfig(checkpoint=checkpoint, network=ef.NetworkConfig(source_rows=1))
+    flow_of(text, "people").run(runtime="local", config=config).wait("60s")
+    with sqlite3.connect(database) as connection:
+        assert connection.execute("SELECT city, n FROM cities").fetchall() == [("Oslo", 1)]
+    connection.close()
+
+
+def test_changes_of_a_table_without_a_primary_key_are_refused():
+    text = """
+    CREATE TABLE people (id BIGINT) WITH (
+        'connector' = 'kafka', 'topic' = 'p', 'properties.bootstrap.servers' = 'localhost:1', 'format' = 'debezium-json');
+    CREATE TABLE shown (id BIGINT) WITH ('connector' = 'print');
+    INSERT INTO shown SELECT id FROM people;
+    """
+    with pytest.raises(ef.FlowError, match="table `people`: debezium-json needs PRIMARY KEY"):
+        flow_of(text, "people")
+
+
 @pytest.mark.slow
 def test_groups_that_are_gone_leave_a_topic_and_a_table(bootstrap, tmp_path):
     moves, cities, database = make_topic(bootstrap), make_topic(bootstrap, partitions=2), tmp_path / "cities.db"
