@@ -19,6 +19,7 @@ from ray.exceptions import RayError
 from ray.util.client import ray as ray_client
 
 from ...engine.plan.physical import Plan
+from ...engine.plan.resources import names_besides_cpus
 from ...engine.protocol.ids import WorkerId
 from ...engine.time.duration import seconds
 from ...scheduler.configs.worker import WorkerConfig
@@ -66,7 +67,8 @@ class DriverWorkers:
         workers = [task.name for task in plan.tasks if task.stage not in plan.resources]
         with self._lock:
             self._look()
-            nodes = place(cluster_nodes(()), [{}] * len(workers), config.placement)
+            there = cluster_nodes((), names_besides_cpus(plan.resources.values()))
+            nodes = place(there, [{}] * len(workers), config.placement)
             lent = self._take(plan.name, dict(zip(workers, nodes, strict=True))) if seconds(config.keep) else {}
         try:
             for worker, node in zip(workers, nodes, strict=True):

@@ -13,7 +13,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from ...engine.plan.resources import CPU, NO_RESOURCES, Resources
+from ...engine.plan.resources import CPU, NO_RESOURCES, Resources, names_besides_cpus
 from ...engine.protocol.ids import WorkerId, stage_of
 from ...scheduler.configs.job import JobConfig
 from ...scheduler.policies.nodes.placement import ClusterNode, Need, NoRoomError, WorkerPlace, place
@@ -52,7 +52,7 @@ class WorkerPool:
     ) -> None:
         self._service, self._config, self._lock, self._warm = service, config, lock, warm
         self._resources, self._usual = resources, NO_RESOURCES.amounts(config.worker.reserved)
-        self._others = sorted({name for each in resources.values() for name in each.amounts(0.0) if name != CPU})
+        self._others = names_besides_cpus(resources.values())
         self._processes = {worker: engage(process, service, lent=True) for worker, process in lent.items()}
         self._avoided: frozenset[str] = frozenset()
         self._preferred: frozenset[str] = frozenset()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..errors import FlowError
@@ -54,6 +54,11 @@ class Resources:
         """Return the amounts by Ray's names, without zeros. `cpus`: the CPUs of a worker whose operator names none."""
         own = {CPU: cpus if self.cpus is None else self.cpus, GPU: self.gpus, MEMORY: self.memory, **self.custom}
         return {name: float(amount) for name, amount in own.items() if amount}
+
+
+def names_besides_cpus(resources: Iterable[Resources]) -> list[str]:
+    """Return Ray's names of all that these reserve, but for CPUs."""
+    return sorted({name for each in resources for name in each.amounts(0.0) if name != CPU})
 
 
 def described(amounts: Mapping[str, float]) -> str:
