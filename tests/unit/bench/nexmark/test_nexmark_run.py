@@ -87,7 +87,7 @@ def test_a_run_says_how_many_rows_were_compared(answers, tmp_path):
 
 def test_wrong_results_fail_the_run_and_name_the_query(answers, tmp_path):
     answers["writes"] = lambda task, folder: write(task, folder, skipped=1)
-    with pytest.raises(BenchmarkError, match="q2: of evenflow's rows 1 are missing and 0 are wrong"):
+    with pytest.raises(BenchmarkError, match="q2: of the rows of evenflow 1 are missing and 0 are wrong"):
         run(tmp_path)
 
 
