@@ -7,12 +7,15 @@ reader is planned as it is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
+from ..errors import FlowError
 from ..operators.aggregation.aggregate_running import AggregateRunning
 from ..operators.aggregation.aggregate_weights import AggregateWeights
 from ..operators.base import Operator
 from ..operators.rows.changelog import Changelog
+from ..operators.rows.filter import Filter
 from ..sink import Sink
 from ..weights import WEIGHTS
 from .graph import Graph, Input, Node
@@ -48,9 +51,13 @@ def _reads_weights(graph: Graph, node: Node) -> bool:
 
 
 def with_weights(graph: Graph) -> Graph:
-    """Return the graph with rows with weights where a reader adds them up."""
+    """Return the graph with rows with weights where a reader adds them up.
+
+    Raises FlowError for a filter that needs weights and has a reader that takes none.
+    """
     edges = weighed_inputs(graph)
     if not edges:
+        _check_filters(graph.nodes)
         return graph
     copies = _copies(graph, edges)
 
@@ -68,6 +75,7 @@ def with_weights(graph: Graph) -> Graph:
         else:
             nodes[node.id] = replace(node, inputs=inputs)
     _remove_unread(nodes)
+    _check_filters({node_id: node for node_id, node in nodes.items() if node_id in graph.nodes})
     for original, copy in copies.items():
         if original not in nodes:
             nodes[copy.id] = replace(nodes[copy.id], name=graph.nodes[original].name)
@@ -89,6 +97,17 @@ def _copies(graph: Graph, edges: frozenset[tuple[int, Input]]) -> dict[int, Node
             raise ValueError(f"operator `{node.name}` can't pass weights on")
         copies[node_id] = replace(node, id=number, name=f"{node.name}{SUFFIX}", operator=operator)
     return copies
+
+
+def _check_filters(plain: Mapping[int, Node]) -> None:
+    """Raise FlowError if one of these nodes, which read rows without weights, must read them by weight."""
+    for node in plain.values():
+        if isinstance(node.operator, Filter) and node.operator.by_weight:
+            raise FlowError(
+                f"operator `{node.name}`, {node.operator.describe()}: a row that has passed and is updated may have to be taken back, "
+                'and the reader of these rows takes none back: write them to a table with a primary key (mode="upsert" in Python), '
+                "aggregate them, call .changelog(), or group by a window"
+            )
 
 
 def _remove_unread(nodes: dict[int, Node]) -> None:

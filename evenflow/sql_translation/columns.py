@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp
 
 from ..engine.expressions.expression import Expression
-from ..engine.expressions.trees.tree import Column
+from ..engine.expressions.trees.tree import Column, columns_of
+from ..engine.operators.rows.filter import Filter
 from ..engine.plan.graph import Input
 from ..stream import Stream
 from .refusals import refusal
@@ -36,6 +38,15 @@ def selected(stream: Stream, columns: Sequence[str]) -> Stream:
     """Return the stream with these columns; itself if it has no others, in the same order."""
     known = stream.flow.graph.columns_of(Input(stream.node.id, stream.port))
     return stream if known.complete and [*known.types] == [*columns] else stream.select(*columns)
+
+
+def filtered(relation: Relation, condition: Expression) -> Stream:
+    """Return the rows of the stream that meet a condition. Rows that are updated need a reader that can take them back."""
+    stream, updates = relation.stream.filter(condition), relation.updates
+    if updates is not None and not columns_of(condition.tree) <= set(updates.key or ()):
+        assert isinstance(stream.node.operator, Filter)
+        stream.node.operator = replace(stream.node.operator, by_weight=True)
+    return stream
 
 
 def check_names(select: exp.Select) -> None:

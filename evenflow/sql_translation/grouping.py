@@ -18,7 +18,7 @@ from ..engine.expressions.expression import Expression, col, lit
 from ..engine.expressions.trees.tree import Column
 from ..engine.time.sessions import SessionWindows
 from ..engine.time.windows import Windows
-from .columns import check_names, sql_name
+from .columns import check_names, filtered, sql_name
 from .conditions import conjuncts
 from .dialect import text_of
 from .functions import divided
@@ -75,10 +75,7 @@ def grouped(query: Translation, relation: Relation, select: exp.Select) -> Relat
         groups.functions["_rows"] = aggregates.count()
     result = _aggregated(query, relation, groups)
     for condition in conjuncts(select.args.get("having")):
-        expression = query.expression(condition, result, groups.known)
-        if result.updates is not None:
-            raise refusal(condition, "HAVING on groups that are updated: a group that passed may have to be taken back; group by a window")
-        result = result.of_stream(result.stream.filter(expression))
+        result = result.of_stream(filtered(result, query.expression(condition, result, groups.known)))
     check_names(select)
     columns = {item.alias_or_name: query.expression(item.unalias(), result, groups.known) for item in select.expressions}
     found = query.computed(replace(result, names={}), columns, {name: name for name in columns})

@@ -12,9 +12,8 @@ from ..engine.errors import FlowError
 from ..engine.expressions.expression import Expression, col
 from ..engine.expressions.functions.common_types import common_type
 from ..engine.expressions.trees.problems import BindingError
-from ..engine.expressions.trees.tree import columns_of
 from ..stream import Stream
-from .columns import check_names, selected, sql_name
+from .columns import check_names, filtered, selected, sql_name
 from .conditions import conjuncts, tables_of
 from .event_time import event_time_column
 from .grouping import grouped, has_aggregates
@@ -155,10 +154,7 @@ class Query(Translation):
         """Return the rows for which a condition is true."""
         if relation.ranked is not None and (found := first_rows(self, relation, condition)) is not None:
             return found
-        expression = self.expression(condition, relation)
-        if relation.updates is not None and not columns_of(expression.tree) <= set(relation.updates.key or ()):
-            raise refusal(condition, "rows that are updated can be filtered by their key only: a row that passed may have to be taken back")
-        return relation.of_stream(relation.stream.filter(expression))
+        return relation.of_stream(filtered(relation, self.expression(condition, relation)))
 
     def _projected(self, relation: Relation, select: exp.Select) -> Relation:
         computed: dict[str, Expression] = {}

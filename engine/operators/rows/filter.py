@@ -39,11 +39,13 @@ class Filter(FunctionOperator):
     """An operator that passes rows for which the predicate is true.
 
     Null as the result of an expression counts as false, as in SQL. `rows`: the class of a function's argument, None for dicts.
+    `by_weight`: it may only be read by weight, because a row that has passed may have to be taken back.
     """
 
     predicate: Predicate
     on_error: OnError = "stop"
     rows: RowType | None = None
+    by_weight: bool = False
 
     def changes(self, inputs: Sequence[Updates | None]) -> Updates | None:
         return inputs[0]
