@@ -15,6 +15,7 @@ from typing import Any, Literal
 from .batch import Batch
 from .columns import UNKNOWN, Columns
 from .errors import FlowError
+from .expressions.trees.tree import Tree
 from .needed import Needed
 from .protocol.elements import MAX_TIME, MIN_TIME
 
@@ -82,6 +83,13 @@ class Source(ABC):
 
         A skipped column is as if it did not exist. Everything else, such as splits, positions and event times, must stay the
         same.
+        """
+        return self
+
+    def where(self, conditions: Sequence[Tree]) -> Source:
+        """Return this source, or a copy that skips rows that don't meet all `conditions`: filters behind it drop them anyway.
+
+        Called only for a source without event time. Everything else, such as splits and positions, must stay the same.
         """
         return self
 

@@ -43,7 +43,8 @@ class Split:
     """A file or a part of it, read by one worker from its first row to its last.
 
     `row_groups` (Parquet) and `byte_range` are half-open ranges; both None means the whole file. `min_time` and `max_time` bound
-    the event times inside, in microseconds; None if unknown before the split is read.
+    the event times inside, in microseconds; None if unknown before the split is read. `unwanted`: the flow drops all its rows, so it
+    isn't read.
     """
 
     path: str
@@ -52,6 +53,7 @@ class Split:
     byte_range: tuple[int, int] | None = None
     min_time: int | None = None
     max_time: int | None = None
+    unwanted: bool = False
 
 
 OpenSplit = Callable[[Split, int], Iterator[pa.RecordBatch]]
@@ -166,7 +168,10 @@ class SplitReader(SourceReader):
             if self._complete and self._partly:
                 raise self._changed(next(iter(self._partly.values())), "that split no longer exists")
             return False
-        split = self._unread.popleft()
+        while (split := self._unread.popleft()).unwanted:
+            self._partly.pop(split.ordinal, None)
+            if not self._unread:
+                return self._open_next(batch_rows)
         partly = self._partly.pop(split.ordinal, None)
         if partly is not None and partly.path != split.path:
             raise self._changed(partly, f"this is now {split.path}")

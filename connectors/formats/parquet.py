@@ -13,6 +13,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +22,10 @@ import pyarrow.parquet as pq
 
 from ...engine.columns import UNKNOWN, Columns
 from ...engine.errors import ConnectorError, FlowError
+from ...engine.expressions.trees.text import text_of
+from ...engine.expressions.trees.tree import Tree
 from ...engine.needed import Needed
+from ...engine.plan.filtered_sources import compared_column
 from ...engine.time.duration import Duration
 from ...engine.time.event_time import EventTime
 from ..exchange.exchange_folder import ExchangeFolder
@@ -32,6 +37,7 @@ from ..quiet import FOLLOWED, event_time_of
 from .file_source import FileSource, refuse_duplicates
 from .inferred import Types, schema_of
 from .row_groups import open_parquet, read_row_groups, time_bounds
+from .statistics import GroupBounds, none_meets
 
 ROWS_PER_SPLIT = 131_072
 """Smaller row groups are read together, so that opening a file costs little compared with reading it."""
@@ -100,9 +106,19 @@ class ParquetSource(FileSource):
         self._columns = None if columns is None else _listed(columns, name)
         self._given = schema_of(types, name)
         self._all = self._schema = pa.schema([])
+        self._conditions: tuple[Tree, ...] = ()
 
     def reading(self, needed: Needed) -> ParquetSource:
         return self._reading(needed)
+
+    def where(self, conditions: Sequence[Tree]) -> ParquetSource:
+        source = copy(self)
+        source._conditions = tuple(conditions)  # noqa: SLF001 -- a copy of this one
+        return source
+
+    def describe(self) -> str:
+        conditions = ", ".join(text_of(condition) for condition in self._conditions if compared_column(condition) is not None)
+        return "; ".join(filter(None, (super().describe(), conditions and f"skips row groups without {conditions}")))
 
     def _list(self, path: str) -> list[str]:
         exchange = ExchangeFolder(path)
@@ -119,7 +135,7 @@ class ParquetSource(FileSource):
         for path in files:
             with open_parquet(path, self.name) as file:
                 merged.add(path, self.folders.with_types(path, file.schema_arrow, self._given))
-                splits += self._split(path, file.metadata, len(splits))
+                splits += [self._wanted(split, file) for split in self._split(path, file.metadata, len(splits))]
         if self._event_time is not None and (splits or self.follow is not None):
             self._event_time.check(merged.schema, self.name)
         if self.follow is not None and not merged.schema.names:
@@ -156,6 +172,19 @@ class ParquetSource(FileSource):
             low, high = self._time_bounds(path, metadata, groups)
             splits.append(Split(path, ordinal + len(splits), row_groups=groups, min_time=low, max_time=high))
         return splits
+
+    def _wanted(self, split: Split, file: pq.ParquetFile) -> Split:
+        """Return the split, marked if its statistics or its folder show that the flow drops all its rows."""
+        assert split.row_groups is not None
+        found, folder = GroupBounds(file, split.row_groups), self.folders.of(split.path)
+
+        def bounds(column: str) -> pa.Array | None:
+            if column not in folder:
+                return found.of(column)
+            declared = self._given.field(column) if column in self._given.names else pa.field(column, pa.string())
+            return pa.array([self.folders.value(split.path, declared).as_py()] * 2, declared.type)
+
+        return replace(split, unwanted=none_meets(self._conditions, bounds)) if self._conditions else split
 
     def _time_bounds(self, path: str, metadata: pq.FileMetaData, groups: tuple[int, int] | None) -> tuple[int | None, int | None]:
         return (None, None) if self._event_time is None else time_bounds(metadata, self._event_time, groups)

@@ -25,6 +25,7 @@ from ..source import Source
 from .channel_spec import ChannelSpec
 from .columns import check_columns
 from .event_times import check_event_times
+from .filtered_sources import telling_sources
 from .graph import Graph, Node
 from .needed_columns import reading_needed
 from .physical import Plan, Stage, StageOutput
@@ -43,7 +44,7 @@ def plan(graph: Graph, *, parallelism: int = 1, combine: bool = True, settings: 
     check_columns(graph)
     untimed = check_event_times(graph)
     settings = settings if settings is not None else TaskSettings()
-    reading = reading_needed(with_weights(graph))
+    reading = telling_sources(reading_needed(with_weights(graph)))
     stages = _stages(reading, parallelism, combine, untimed)
     for stage in stages:
         if stage.parallelism > settings.key_groups:
