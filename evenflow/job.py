@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from .balancer.snapshot import LoadSnapshot
@@ -23,6 +22,7 @@ from .engine.source import Source
 from .engine.time.duration import Duration, seconds
 from .pictures.svg import Picture
 from .process_end import PROCESS_END, StartedJob
+from .reads import POLL, awaited, find_table, read_key, read_table
 from .scheduler.load.metrics import HISTORY, OperatorLoad, WorkerFigures
 from .scheduler.policies.base import ScalingPolicy
 from .scheduler.policies.controller import DecisionRecord, Mode
@@ -42,7 +42,6 @@ from .scheduler.protocol.requests import (
     Cancel,
     Fail,
     MoveKeys,
-    ReadKey,
     Rebalance,
     Responder,
     Scale,
@@ -65,13 +64,13 @@ from .state.errors import EvenflowError
 from .terminal.listing import Listing
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from .views.polling import JobMonitor
 
 T = TypeVar("T")
 R = TypeVar("R", bound=OperationReport)
 N = TypeVar("N", bound=OperationReport | SavepointReport)
-
-POLL = 0.05
 
 
 class Runtime(Responder, Protocol):
@@ -231,9 +230,26 @@ class Job:
         JobNotRunningError if the job has ended, JobTimeoutError if no worker has answered within `timeout`: one that is in a long call, or
         waits for the key's state in a move, answers after that.
         """
-        request = ReadKey(checked_text(operator, "operator"), checked_key(key), token_hex(8))
-        answer = self._awaited(lambda: self._runtime.ask(request), timeout, f"reading key {key!r} of `{operator}`")
-        return None if answer.value is None else answer.value.value()
+        return read_key(self._runtime, self.name, operator, key, timeout)
+
+    def table(self, operator: str, *, fresh: bool = False, most: int | None = None, timeout: Duration = "5m") -> pa.Table:
+        """Return the state of all keys of an operator as of the newest complete checkpoint: a row for each key, with the key columns in
+        front.
+
+        Aggregates without windows have their columns. A `process` has a column for each state, null for a key that doesn't have it. A
+        `stateful_map` has the column `state`. A state of the name of a key column is named `state.NAME`. All rows are of one moment of
+        the job, that of the checkpoint's barrier. This process reads them from the checkpoint folder, and no worker is asked. The
+        metadata of the schema has the number of the `checkpoint`, and when it was `created`.
+
+        `fresh`: take a checkpoint first, and wait for it, `timeout` at most. `most`: read no more than that many keys, in no order.
+
+        Raises RequestError for an operator whose keys can't be read (see `read`), a job without CheckpointConfig(dir=...) and one without
+        a complete checkpoint; JobNotRunningError if the job has ended, ConnectorError if a file can't be read, JobTimeoutError.
+        """
+        if fresh:
+            find_table(self._runtime, operator)  # an impossible request takes no checkpoint
+            self.checkpoint(timeout)
+        return read_table(self._runtime, self.name, operator, most)
 
     def migrations(self) -> list[MigrationReport]:
         """Return the newest 100 migrations of the job, oldest first."""
@@ -369,12 +385,7 @@ class Job:
         return self._awaited(ended, timeout, what)
 
     def _awaited(self, ask: Callable[[], T | None], timeout: Duration | None, what: str) -> T:
-        deadline = None if timeout is None else time.monotonic() + seconds(timeout, "timeout")
-        while (found := ask()) is None:
-            if deadline is not None and time.monotonic() > deadline:
-                raise JobTimeoutError(f"{what} of job `{self.name}` is not complete within {timeout}")
-            time.sleep(POLL)
-        return found
+        return awaited(ask, timeout, f"{what} of job `{self.name}`")
 
     @property
     def metrics_url(self) -> str | None:

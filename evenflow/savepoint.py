@@ -20,7 +20,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -32,6 +31,7 @@ from .engine.errors import ConnectorError, RequestError
 from .engine.joins.sides import KEY, other, side_of
 from .engine.keyed_state.kinds.objects import STATE
 from .engine.keys.encoding import key_hashes
+from .engine.operators.processing.saved_objects import value_column
 from .engine.protocol.routing import among
 from .engine.snapshots.chain import resolved
 from .scheduler.protocol.manifest import Manifest, TaskEntry
@@ -128,14 +128,7 @@ def _table(chunks: list[pa.RecordBatch], aggregates: tuple[str, ...]) -> pa.Tabl
         return pa.concat_tables([_renamed(chunk, aggregates) for chunk in chunks], promote_options="permissive")
     keys = pa.concat_tables([pa.table(chunk.drop_columns([STATE])) for chunk in chunks], promote_options="permissive")
     packed = [value for chunk in chunks for value in chunk.column(STATE).to_pylist()]
-    return keys.append_column("state", _typed([None if value is None else unpack_value(value) for value in packed]))
-
-
-def _typed(states: list[Any]) -> pa.Array:
-    try:
-        return pa.array(states)
-    except (pa.ArrowException, TypeError, OverflowError):
-        return pa.array([None if state is None else repr(state) for state in states], pa.string())
+    return keys.append_column("state", value_column([None if value is None else unpack_value(value) for value in packed]))
 
 
 def _renamed(chunk: pa.RecordBatch, aggregates: tuple[str, ...]) -> pa.Table:

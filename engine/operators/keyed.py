@@ -20,6 +20,7 @@ from ..protocol.split_route import Dealt
 from ..state_description import StateDescription
 from ..updates import Updates
 from .base import Operator, OperatorInstance
+from .state_reader import StateReader
 
 HOTTEST = 32
 """The number of hottest keys of a batch that are counted individually."""
@@ -41,6 +42,10 @@ class KeyedOperator(Operator):
 
     readable: ClassVar[bool] = False
     """True if its state has one value per key, which instances can `read`."""
+
+    def reader(self) -> StateReader:
+        """Return the reader of the saved state of a `readable` operator."""
+        raise NotImplementedError
 
     @property
     def dealable(self) -> tuple[Dealt, ...]:

@@ -21,6 +21,7 @@ from ..parts.key_splits import refuse_split_keys, with_split, without_split
 from ..parts.node_scaling import NodeScaling
 from ..parts.operator_scaling import OperatorScaling
 from ..parts.reconfiguration import Reconfiguration
+from ..parts.saved_tables import saved_table
 from ..parts.waiting import Waiting
 from ..policies.controller import DecisionRecord
 from ..policies.nodes.placement import ClusterView
@@ -46,6 +47,7 @@ from ..protocol.requests import (
     ShowProgress,
     ShowSnapshot,
     ShowStatus,
+    ShowTable,
     ShowView,
     SplitHotKey,
     Stop,
@@ -153,6 +155,8 @@ class RequestHandler:
                 return self._histories[kind]()
             case ReadKey():
                 return self._reads.ask(question)
+            case ShowTable(operator):
+                return saved_table(job, operator)
             case ShowView(since):
                 return self._viewing.view(since, self.status(), [migration.report() for migration in job.migrations.history], cluster)
             case _:

@@ -18,6 +18,7 @@ from ..load.metrics import HISTORY, OperatorLoad, WorkerFigures
 from ..policies.base import ScalingPolicy
 from ..policies.controller import DecisionRecord, Mode
 from .reports import CheckpointReport, MigrationReport, NodeScalingReport, SavepointReport, ScalingReport
+from .saved_table import SavedTable
 from .status import JobStatus, Progress
 from .view import JobView
 
@@ -214,12 +215,19 @@ class ReadKey(Request[KeyAnswer | None]):
     token: str
 
 
+@dataclass(frozen=True, slots=True)
+class ShowTable(Request[SavedTable | None]):
+    """Ask where the newest complete checkpoint has an operator's state; None if there is no checkpoint yet."""
+
+    operator: str
+
+
 ChangeRequest = (
     Stop | Cancel | Fail | Rebalance | MoveKeys | SplitHotKey | UnsplitHotKey | Balance
     | Scale | ScaleOut | ScaleIn | Autoscale | TakeCheckpoint | TakeSavepoint
 )  # fmt: skip
 Question = (
-    ShowStatus | ShowProgress | ShowFigures | ShowLoad | ShowSnapshot | ShowHistory[Any] | ShowView | ReadKey
+    ShowStatus | ShowProgress | ShowFigures | ShowLoad | ShowSnapshot | ShowHistory[Any] | ShowView | ReadKey | ShowTable
 )  # fmt: skip
 AnyRequest = ChangeRequest | Question
 

@@ -56,6 +56,8 @@ class Checkpoints:
         self.failures = 0
         """Failed ones since the last that was complete."""
         self.newest = begin.manifest
+        self.in_folder = None if begin.from_savepoint else begin.manifest
+        """The newest if it is certain to be in the job's own folder; None for one of a savepoint."""
         self.history: list[CheckpointReport] = []
         self._finished: dict[WorkerId, TaskEntry] = {}
         self._committables: dict[str, list[Any]] = {}
@@ -171,6 +173,7 @@ class Checkpoints:
         self.completed += 1
         self.failures = 0
         self.newest = manifest if manifest is not None else self.newest
+        self.in_folder = self.newest if manifest is not None else self.in_folder
         assert pending is not None
         return self.take()
 
@@ -216,7 +219,7 @@ class Checkpoints:
     def unreadable(self, problem: str, older: Manifest | None) -> None:
         """Replace the newest checkpoint, which can't be read, by `older`, or by none."""
         assert self.newest is not None
-        number, self.newest = self.newest.checkpoint, older
+        number, self.newest, self.in_folder = self.newest.checkpoint, older, None
         self.history = [
             replace(report, state=CheckpointState.UNREADABLE, problem=problem) if report.number == number else report
             for report in self.history

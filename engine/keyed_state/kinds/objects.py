@@ -106,6 +106,12 @@ class StateObjects(KeyedState):
         """Return what `read_keys` does, for reading only."""
         return self._fetch(self.types.columns(keys)) if self._memory is None else self._memory.objects
 
+    def everything(self) -> tuple[list[pa.Array], list[Any]]:
+        """Return the key columns and the states of all keys, of states in memory; no columns before the first key."""
+        assert self._memory is not None
+        objects = self._memory.objects
+        return self.columns_of(list(objects)), list(objects.values())
+
     def written(self, added: int) -> None:
         """Write back the states that were read and changed; `added` keys of the dict are new.
 

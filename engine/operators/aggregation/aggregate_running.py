@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -20,11 +20,12 @@ from ...keyed_state.table import AggregateTable
 from ...keys.encoding import encode_keys
 from ...needed import Needed
 from ...protocol.read_value import ReadValue
-from ...state_description import StateDescription, columns_text
+from ...state_description import PartsChange, StateDescription, columns_text
 from ...updates import Updates
 from ..base import Operator
 from ..keyed import KeyedInstance
 from ..result_columns import result_columns
+from ..state_reader import SavedPart, StateReader, empty, install, reading_context
 from .aggregating import AggregatingOperator
 from .combine import BatchAggregator, Combine, latest
 
@@ -63,6 +64,9 @@ class AggregateRunning(AggregatingOperator):
     def open(self, context: Context) -> AggregateRunningInstance:
         batch_aggregator = BatchAggregator(context.name, self.keys, self.functions, None)
         return AggregateRunningInstance(self, context, batch_aggregator, open_table(batch_aggregator.aggregator, context))
+
+    def reader(self) -> StateReader:
+        return AggregateReader(self)
 
     def combined(self) -> tuple[Operator, Operator]:
         return Combine(self.keys, self.functions, None), self
@@ -105,10 +109,15 @@ class AggregateRunningInstance(KeyedInstance):
         """Return the row of the only group in `found`, None if it has no rows left."""
         return pa.RecordBatch.from_arrays([*found.keys, *self.aggregator.results(found)], names=self._names)
 
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """Yield the row of every key that has rows, in pieces."""
+        for partial in self.state.everything():
+            yield pa.RecordBatch.from_arrays([*partial.keys, *self.aggregator.results(partial)], names=self._names)
+
     def finish(self, emit: Emit) -> None:
         if not self.updates:
-            for partial in self.state.everything():
-                self._emit(partial, None, emit)
+            for rows in self.rows():
+                emit(Batch(rows))
 
     def _partial(self, batch: Batch) -> tuple[PartialAggregates, npt.NDArray[np.int64] | None]:
         received, codes, _ = self.batch_aggregator.received(batch)
@@ -128,3 +137,17 @@ class AggregateRunningInstance(KeyedInstance):
     def _emit(self, partial: PartialAggregates, times: Any, emit: Emit) -> None:
         columns = [*partial.keys, *self.aggregator.results(partial)]
         emit(Batch(pa.RecordBatch.from_arrays(columns, names=self._names), times))
+
+
+@dataclass(frozen=True, eq=False)
+class AggregateReader(StateReader):
+    """Makes a table of the rows of a running aggregation."""
+
+    operator: AggregateRunning
+
+    def table(self, operator: str, parts: Iterable[SavedPart], change: PartsChange | None) -> pa.Table:
+        instance = self.operator.open(reading_context(operator))
+        for part in parts:
+            install(instance.state, operator, part, change)
+        rows = list(instance.rows())
+        return pa.Table.from_batches(rows) if rows else empty([*self.operator.keys, *self.operator.functions])

@@ -10,7 +10,7 @@ updates get a last row of it, with counts of 0 and nulls.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -119,13 +119,11 @@ class AggregateWeightsInstance(AggregateRunningInstance):
             if self.weights:
                 self._emit_weights(old, places, new, was, there, times, emit)
 
-    def finish(self, emit: Emit) -> None:
-        if self.updates:
-            return
+    def rows(self) -> Iterator[pa.RecordBatch]:
         for partial in self.state.everything():
             there = self._there(partial)
             if there.any():
-                emit(Batch(self._results(partial if there.all() else partial.take(np.flatnonzero(there)))))
+                yield self._results(partial if there.all() else partial.take(np.flatnonzero(there)))
 
     def _row(self, found: PartialAggregates) -> pa.RecordBatch | None:
         return self._results(found) if self._there(found).all() else None

@@ -6,7 +6,7 @@ The inputs arrive in their common form, one side per batch; except for the metho
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...batch import Batch
 from ...columns import Columns
@@ -16,6 +16,7 @@ from ...joins.sides import LEFT, side_of
 from ...state_description import StateDescription, columns_text
 from ..two_inputs import keys_problem
 from .process import Process, ProcessInstance
+from .saved_objects import RecordsReader
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -39,6 +40,9 @@ class CoProcess(Process):
 
     def open(self, context: Context) -> CoProcessInstance:
         return CoProcessInstance(self, context)
+
+    def reader(self) -> RecordsReader:
+        return replace(super().reader(), shown=self.left_keys)
 
     def describe(self) -> str:
         return f"{type(self.function).__name__} by {', '.join(self.left_keys)}, and {', '.join(self.right_keys)} of right"

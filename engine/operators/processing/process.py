@@ -32,6 +32,7 @@ from ...typed_rows.objects import iterate_objects
 from ...typed_rows.row_type import RowType
 from ..function import FunctionOperator
 from ..keyed import KeyedOperator
+from .saved_objects import RecordsReader
 from .stateful import StatefulInstance
 
 MOST_AT_END = 100_000
@@ -69,6 +70,9 @@ class Process(FunctionOperator, KeyedOperator):
     def records(self, context: Context) -> StateRecords:
         """Create the state of an instance."""
         return StateRecords(context, self.keys, self.function.lives(), undoable=self.on_error != "stop")
+
+    def reader(self) -> RecordsReader:
+        return RecordsReader(self.keys, self.function.declared_states(), self.function.lives())
 
     def describe(self) -> str:
         return f"{type(self.function).__name__} by {', '.join(self.keys)}"

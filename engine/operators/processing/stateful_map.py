@@ -28,6 +28,7 @@ from ...typed_rows.objects import iterate_objects
 from ...typed_rows.row_type import RowType
 from ..function import FunctionOperator
 from ..keyed import KeyedOperator
+from .saved_objects import ObjectsReader
 from .stateful import StatefulInstance
 
 StatefulFunction = Callable[[Any, dict[str, Any]], tuple[Any, Any]]
@@ -58,6 +59,9 @@ class StatefulMap(FunctionOperator, KeyedOperator):
 
     def open(self, context: Context) -> StatefulMapInstance:
         return StatefulMapInstance(self, context)
+
+    def reader(self) -> ObjectsReader:
+        return ObjectsReader(self.keys)
 
     def describe(self) -> str:
         return f"{getattr(self.function, '__qualname__', 'function')} by {', '.join(self.keys)}"

@@ -38,6 +38,7 @@ from ...scheduler.protocol.storage_answers import (
 )
 from ...scheduler.record.restoring.terms import Terms
 from ...state.errors import EvenflowError, StoreUnavailableError
+from .checkpoint_writer import SimulatedSavedState
 from .ledger import Ledger
 from .network import SimulationError
 from .storage import MemoryStorage
@@ -66,6 +67,11 @@ class SimulatedStorage:
         """The savepoints that are being copied, as in a thread of their own."""
         self._committed = 0
         self.superseded = False
+
+    @property
+    def files(self) -> SimulatedSavedState:
+        """The files of complete checkpoints."""
+        return SimulatedSavedState(self._storage)
 
     @property
     def waits(self) -> bool:
