@@ -22,6 +22,7 @@ from ray.exceptions import (
     GetTimeoutError,
     RayActorError,
     RayError,
+    RaySystemError,
     RayTaskError,
 )
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -363,6 +364,10 @@ class RayJob:
             raise JobTimeoutError(f"job `{self._name}`: the coordinator did not answer `{called}` within {timeout:g} s") from error
         except RayActorError as error:
             raise JobLostError(f"job `{self._name}`: its coordinator was lost: {why_ended(error)}") from None
+        except RaySystemError as error:
+            problem = str(error).partition("\n")[0].removeprefix("System error: ")
+            advice = "it may need a module of the program that started the job"
+            raise RequestError(f"job `{self._name}`: this process can't read the answer ({problem}): {advice}") from None
         except RayTaskError as error:
             if isinstance(error.cause, EvenflowError):
                 raise error.cause from None

@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
+import pyarrow as pa
+
 from .balancer.snapshot import LoadSnapshot
 from .building.requests import checked_key, checked_list, checked_strategy, checked_text
 from .connectors.files.remote import folder_or_url
@@ -64,8 +66,6 @@ from .state.errors import EvenflowError
 from .terminal.listing import Listing
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from .views.polling import JobMonitor
 
 T = TypeVar("T")

@@ -47,7 +47,7 @@ COMMANDS = {
     "logs": Command("evenflow.cli.logs", "the output of a job's processes, on all nodes"),
     "ui": Command("evenflow.cli.ui", "live web page of jobs: key groups over time, load, decisions, the dataflow"),
     "record": Command("evenflow.cli.record", "record a job into a file, for `ui --replay` and for `plan`"),
-    "read": Command("evenflow.cli.read", "the present value of a key in an operator's state, as JSON"),
+    "read": Command("evenflow.cli.read", "a key of an operator's state, or all keys as of the newest checkpoint, as JSON"),
     "load": Command(_BALANCE, "an operator's load per worker, its hottest keys, its imbalance and the floor"),
     "snapshot": Command(_BALANCE, "an operator's load as balancers see it, as JSON"),
     "rebalance": Command(_BALANCE, "even out an operator's load while the stream runs"),

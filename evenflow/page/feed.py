@@ -13,6 +13,7 @@ from itertools import count
 from ..connectors.pipes import LENGTH, framed
 from ..engine.errors import RequestError
 from .actions import Action
+from .looks import KeyLook, Look, TableLook
 from .messages import ActionDone, ActionWanted, Message, Unlinked, packed, unpacked
 from .queries import Answer
 
@@ -38,8 +39,11 @@ class Feed:
         self._pending: dict[int, asyncio.Future[Answer]] = {}
         self._numbers = count()
 
-    async def act(self, job: str, request: Action) -> Answer:
-        """Have a job carry out a request; return the answer for the page. Raises RequestError if it was refused or not answered."""
+    async def act(self, job: str, request: Action | Look) -> Answer:
+        """Have a job carry out a request, or look at its state; return the answer for the page.
+
+        Raises RequestError if it was refused or not answered.
+        """
         if self._follower is None or self._follower.stdin is None:
             raise RequestError("the cluster can't be reached just now")
         number = next(self._numbers)
@@ -49,7 +53,8 @@ class Feed:
             await self._follower.stdin.drain()
             return await asyncio.wait_for(answer, PATIENCE)
         except (TimeoutError, ConnectionError) as error:
-            raise RequestError(f"the job has not answered within {PATIENCE:g} s: check its decisions for the outcome") from error
+            rest = "" if isinstance(request, KeyLook | TableLook) else ": check its decisions for the outcome"
+            raise RequestError(f"the job has not answered within {PATIENCE:g} s{rest}") from error
         finally:
             self._pending.pop(number, None)
 

@@ -20,6 +20,7 @@ from ..scheduler.protocol.view import JobView
 from ..state.errors import EvenflowError
 from ..views.polling import poll_views
 from .actions import SAMPLED_SECONDS, Sample, begun
+from .looks import KeyLook, TableLook, looked
 from .messages import ActionDone, ActionWanted, Message, Quiet, Unlinked, Viewed, packed, unpacked
 
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ class Follower:
             if isinstance(wanted.request, Sample):
                 stacks = self._sampled(runtime, wanted.request)
                 self.send(ActionDone(wanted.number, {"done": begun(wanted.request, None), "stacks": stacks}))
+            elif isinstance(wanted.request, KeyLook | TableLook):
+                self.send(ActionDone(wanted.number, looked(runtime, wanted.job, wanted.request)))
             else:
                 number: int | None = runtime.ask(wanted.request)
                 self.send(ActionDone(wanted.number, {"done": begun(wanted.request, number)}))

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from ..scheduler.protocol.view import JobView
 from .actions import Action
+from .looks import Look
 from .queries import Answer
 
 LinkState = Literal["waiting", "live", "lost", "ended"]
@@ -46,11 +47,11 @@ class ActionDone:
 
 @dataclass(frozen=True, slots=True)
 class ActionWanted:
-    """An action that the follower has to carry out on a job."""
+    """An action that the follower has to carry out on a job, or a look at its state."""
 
     number: int
     job: str
-    request: Action
+    request: Action | Look
 
 
 Message = Viewed | Unlinked | Quiet | ActionDone

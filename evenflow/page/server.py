@@ -66,7 +66,7 @@ async def serve(job: str | None, port: int, announce: Announce, *, with_input: b
     guard = Guard(allow_actions=allow_actions)
     hub = Hub(job, actions=guard.action_token)
     feed = Feed(hub.receive, job)
-    async with serving(Live(hub, feed.act if allow_actions else None), port, guard):
+    async with serving(Live(hub, feed.act if allow_actions else None, feed.act), port, guard):
         announce(guard.address)
         follow = asyncio.ensure_future(feed.run())
         try:

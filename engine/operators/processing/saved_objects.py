@@ -101,7 +101,7 @@ def map_column(values: list[dict[Any, Any] | None]) -> pa.Array:
 
 
 def _table(operator: str, keys: tuple[str, ...], pieces: list[Columns], values: Mapping[str, pa.Array]) -> pa.Table:
-    """Return key columns, of which each worker had a piece, and columns of values; one named as a key column gets another name."""
+    """Join the workers' pieces of the key columns and add columns of values; one named as a key column gets another name."""
     full = [piece for piece in pieces if piece]
     columns = {
         name: joined_keys([piece[place] for piece in full], name, operator) if full else pa.nulls(0) for place, name in enumerate(keys)

@@ -2,6 +2,7 @@
 
 import { html, useEffect, useState } from "/static/vendor/htm-preact.module.js";
 import { StageActions, WorkerActions } from "/static/actions.js";
+import { State } from "/static/state.js";
 import { bytes, count, duration, milliseconds, number, percent, time } from "/static/format.js";
 
 const MOST = 100;
@@ -16,6 +17,7 @@ export function Operators({ store }) {
     <div class="head"><span class="tabs">${stages.map(({ name }) => html`<button aria-pressed=${String(name === stage.name)} onClick=${() => setChosen(name)}>${name}</button>`)}</span>
       ${stage.keyed ? null : html`<${StageActions} store=${store} stage=${stage.name} kinds=${["scale"]} />`}</div>
     ${opened && detail && (detail.problem ? html`<p class="note">${detail.problem}</p>` : html`<${Detail} store=${store} detail=${detail} stage=${stage} />`)}
+    ${opened && stage.keyed && store.link.state === "live" && html`<${State} key=${stage.name} store=${store} operator=${stage.name} />`}
   </details>`;
 }
 

@@ -62,7 +62,7 @@ export class Store {
     this.changed();
   }
 
-  // Query the server, which asks no job. An answer that isn't JSON is a problem.
+  // Query the server, which asks no job but for a look at its state. An answer that isn't JSON is a problem.
   ask(path, values) {
     const time = this.replay ? { time: this.replay.at } : {};
     return answer(fetch(`/${path}?${new URLSearchParams({ job: this.job, ...time, ...values })}`));

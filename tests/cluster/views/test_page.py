@@ -193,6 +193,7 @@ def test_actions_on_the_page_reach_the_job_and_its_recording_can_be_replayed(clu
         page.locator("#operators").get_by_role("button", name="numbered").click()
         expect(page.locator("#operators tbody tr")).to_have_count(3, timeout=PATIENCE)
 
+        look_at_state(page)
         draw_flames(page)
         see_nodes(page)
 
@@ -219,6 +220,24 @@ def see_nodes(page):
     page.locator("dialog .go").click()
     expect(page.locator("dialog p.bad")).to_contain_text("no operator is congested that may have more workers", timeout=PATIENCE)
     page.locator("dialog").get_by_role("button", name="Cancel").click()
+
+
+def look_at_state(page):
+    """Look up a key of the operator that is shown in detail, one that has no state, and the first rows of all keys."""
+    state, said = page.locator("#operators form.state"), page.locator("#operators p[role=status]")
+    state.locator("input").fill("key-0")
+    state.get_by_role("button", name="Look up").click()
+    expect(said).to_contain_text("key-0", timeout=PATIENCE)
+    assert int(said.locator("code").inner_text()) > 0
+    state.locator("input").fill("<b>nobody</b>")
+    state.locator("input").press("Enter")
+    expect(said).to_have_text("<b>nobody</b> null", timeout=PATIENCE)
+    state.locator("input").fill("7")
+    state.locator("input").press("Enter")
+    expect(said).to_contain_text("its key column `key` is string, and 7 is int64", timeout=PATIENCE)
+    state.get_by_role("button", name="First rows").click()
+    expect(page.locator("#operators table.state tbody tr")).to_have_count(50, timeout=PATIENCE)
+    expect(page.locator("#operators table.state th")).to_have_text(["key: string", "state: int64"])
 
 
 def draw_flames(page):

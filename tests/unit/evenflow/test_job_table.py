@@ -207,7 +207,7 @@ WRONG = [
 ]
 
 
-def test_what_has_no_table_is_refused_with_advice(tmp_path):
+def test_operators_without_a_table_are_refused_with_advice(tmp_path):
     job = run(batches(ROWS)[0], tmp_path)
     for fresh in (False, True):
         for operator, words in WRONG:
