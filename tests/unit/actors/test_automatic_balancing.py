@@ -47,8 +47,7 @@ def job():
 
 
 def test_a_skewed_job_is_balanced_once_a_balancer_is_switched_on(job):
-    load = until(lambda: (seen := job.load("stateful_map", windows=1)).groups and seen)
-    assert load.imbalance > 1.5
+    until(lambda: job.load("stateful_map", windows=1).imbalance > 1.5)  # the first windows may hold the start of both workers
     assert job.migrations() == []
     job.balancer("stateful_map", "hotspot")
     report = until(lambda: [report for report in job.migrations() if report.state is MigrationState.DONE])[0]
