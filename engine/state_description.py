@@ -22,7 +22,8 @@ class StateDescription:
     """The description of an operator's state. `kind`: the kind of state; `traits`: named properties that must be equal.
 
     `parts`: descriptions of the pieces that are matched by name, in the order in which they are saved; `noun`: the word for them.
-    `closed`: parts that can't be added to a state that was saved without them, and `because`, why; not stored.
+    `closed`: parts that can't be added to a state that was saved without them, and `because`, why; not stored. `fields`: parts that
+    belong to another part (`cart.total` to `cart`), True if they may be missing in a saved state; not stored.
     """
 
     kind: str
@@ -31,6 +32,7 @@ class StateDescription:
     noun: str = "aggregate"
     closed: frozenset[str] = frozenset()
     because: str = "keeps all columns of rows, which the state doesn't have"
+    fields: Mapping[str, bool] = field(default_factory=dict)
 
     def packed(self) -> list[Any]:
         """Return the description as a manifest stores it."""
@@ -67,11 +69,16 @@ def compared(then: StateDescription, now: StateDescription) -> Compared:
             unfit.append(f"{now.noun} `{name}` was {was} and is {is_now}")
         elif name not in then.parts and name in now.closed:
             unfit.append(f"{now.noun} `{name}` ({is_now}) is new, and {now.because}")
+        elif name not in then.parts and not now.fields.get(name, True) and name.rpartition(".")[0] in then.parts:
+            unfit.append(f"{now.noun} `{name}` ({is_now}) is new, and has no default for the states that were saved without it")
     return Compared(tuple(unfit), _only_in(now, then), _only_in(then, now))
 
 
 def _only_in(these: StateDescription, others: StateDescription) -> tuple[str, ...]:
-    return tuple(f"{these.noun} `{name}` ({what})" for name, what in these.parts.items() if name not in others.parts)
+    """Return the parts that only `these` have, without new fields, which take their defaults or come with their owner."""
+    only = {name: what for name, what in these.parts.items() if name not in others.parts and name not in these.fields}
+    owners = tuple(f"{name}{mark}" for name in only for mark in ".[{") if these.noun == "state" else ()
+    return tuple(f"{these.noun} `{name}` ({what})" for name, what in only.items() if not name.startswith(owners))
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ from .engine.time.windows import Windows
 from .engine.typed_rows.row_type import RowType
 from .transformations import C, Flow, N, R, Transformations
 
+T = TypeVar("T")
 AnyStream = TypeVar("AnyStream", bound="Stream[Any]")
 
 
@@ -312,15 +313,30 @@ class KeyedStream(Transformations["KeyedStream[R]", "KeyedStream[dict[str, Any]]
         """Aggregate without windows: emits a row per changed key and batch, or with `emit="final"` one per key at the end."""
         return self._keyed("aggregate", make_aggregate(self.keys, aggregates, emit))
 
+    @overload
     def stateful_map(
-        self, function: Callable[[Any, R], tuple[Any, Any]], *, schema: SchemaLike = None, on_error: OnError = "stop"
+        self, function: Callable[[Any, R], tuple[Any, Any]], *, state: None = None, schema: SchemaLike = None, on_error: OnError = "stop"
+    ) -> Stream: ...
+    @overload
+    def stateful_map(
+        self,
+        function: Callable[[T | None, R], tuple[T | None, Any]],
+        *,
+        state: type[T],
+        schema: SchemaLike = None,
+        on_error: OnError = "stop",
+    ) -> Stream: ...
+    def stateful_map(
+        self, function: Callable[[Any, R], tuple[Any, Any]], *, state: Any = None, schema: SchemaLike = None, on_error: OnError = "stop"
     ) -> Stream:
-        """Apply `function(state, row) -> (state, row or None)`: the state is None for a new key, and consists of plain values.
+        """Apply `function(state, row) -> (state, row or None)`: the state is None for a new key.
+
+        It is of the type `state`, such as a dataclass, or without one consists of plain values.
 
         `on_error` is as for `Stream.map`; a refused record leaves its key's state unchanged. The function may then see the earlier records
         of the batch again, with the same states.
         """
-        return self._keyed("stateful_map", make_stateful_map(self.keys, function, schema, on_error, self.row_type))
+        return self._keyed("stateful_map", make_stateful_map(self.keys, function, state, schema, on_error, self.row_type))
 
     def stateful_map_columns(
         self, function: ColumnsFunction, *, state: Mapping[str, Any], columns: Iterable[str] | None = None, on_error: OnError = "stop"

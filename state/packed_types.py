@@ -1,6 +1,7 @@
 """Types that msgpack lacks, each as an extension with its own code, so that a value is restored equal and with the same type.
 
-Only exact types count: an instance of a subclass would be restored as another type. Unpacking runs no user code.
+Only exact types count: an instance of a subclass would be restored as another type. Unpacking runs no user code. Numpy arrays and
+Arrow's scalars are packed for states of a declared type alone, so they are not in `KNOWN`.
 
 >>> unpacked(*packed(Decimal("1.50"), lambda text: text), lambda text: text)
 Decimal('1.50')
@@ -18,6 +19,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import pyarrow as pa
 
 PLAIN: frozenset[type] = frozenset((type(None), bool, int, float, str, bytes))
 """Types without parts whose every value can be packed."""
@@ -41,7 +43,33 @@ MADE_OF = (
 )
 """The same types for error messages."""
 
+SCALARS: frozenset[type] = frozenset(kind for kind in vars(pa).values() if isinstance(kind, type) and issubclass(kind, pa.Scalar))
+"""Arrow's scalars: a class for each kind of type."""
+
 Pack: TypeAlias = Callable[[Any], Any]
+
+
+def packable_dtype(dtype: np.dtype[Any]) -> bool:
+    """Return True for the type of an array that is restored with the same type: not for objects, nor for several fields.
+
+    >>> packable_dtype(np.dtype(">i4")), packable_dtype(np.dtype([("a", "i4")])), packable_dtype(np.dtype(object))
+    (True, False, False)
+    """
+    return not dtype.hasobject and dtype.names is None and dtype.subdtype is None
+
+
+def _array(value: Any) -> list[Any]:
+    if not packable_dtype(value.dtype):
+        raise TypeError(f"an array of {value.dtype}: store an array of numbers, times or texts of fixed length")
+    return [value.dtype.str, list(value.shape), value.tobytes()]
+
+
+def _ipc(value: Any) -> bytes:
+    batch, written = pa.record_batch([pa.repeat(value, 1)], names=["value"]), pa.BufferOutputStream()
+    with pa.ipc.new_stream(written, batch.schema) as stream:
+        stream.write_batch(batch)
+    content: bytes = written.getvalue().to_pybytes()
+    return content
 
 
 _PACKED: dict[type, tuple[int, Callable[[Any, Pack], Any]]] = {
@@ -56,6 +84,8 @@ _PACKED: dict[type, tuple[int, Callable[[Any, Pack], Any]]] = {
     datetime: (9, lambda value, pack: pack([value.year, value.month, value.day, *_clock(value), value.fold, _zone(value.tzinfo)])),
     timedelta: (10, lambda value, pack: pack([value.days, value.seconds, value.microseconds])),
     **dict.fromkeys(NUMPY, (11, lambda value, pack: pack([value.dtype.str, value.tobytes()]))),
+    np.ndarray: (12, lambda value, pack: pack(_array(value))),
+    **dict.fromkeys(SCALARS, (13, lambda value, pack: _ipc(value))),
 }
 
 
@@ -93,6 +123,8 @@ _UNPACKED: dict[int, Callable[[Any, Pack], Any]] = {
     9: lambda data, unpack: _datetime(unpack(data)),
     10: lambda data, unpack: timedelta(*unpack(data)),
     11: lambda data, unpack: _scalar(*unpack(data)),
+    12: lambda data, unpack: _as_array(*unpack(data)),
+    13: lambda data, unpack: pa.ipc.open_stream(data).read_next_batch().column(0)[0],
 }
 
 
@@ -105,6 +137,10 @@ def unpacked(code: int, data: Any, unpack: Pack) -> Any:
 
 def _scalar(kind: str, content: bytes) -> Any:
     return np.frombuffer(content, np.dtype(kind))[0]
+
+
+def _as_array(kind: str, shape: list[int], content: bytes) -> Any:
+    return np.frombuffer(content, np.dtype(kind)).reshape(shape).copy()  # one that can be changed
 
 
 def has_known_zone(value: Any) -> bool:
@@ -153,8 +189,8 @@ def _instead(value: Any, kind: type) -> str:
         return "tuple(...), or a dict by _asdict()"
     if isinstance(value, np.ndarray):
         return ".tolist()"
-    if isinstance(value, np.generic):
-        return ".item()"
+    if isinstance(value, (np.generic, pa.Scalar)):
+        return ".item()" if isinstance(value, np.generic) else ".as_py()"
     if isinstance(value, datetime):
         return ".to_pydatetime()" if hasattr(value, "to_pydatetime") else "a plain datetime"
     if isinstance(value, (bytearray, memoryview)):

@@ -1,5 +1,5 @@
 """The states that a `KeyedFunction` declares as class attributes: a value, a list or a map per key, optionally with a time to
-live.
+live. The values may have a declared type.
 
 They are descriptors: inside `on_row` and `on_timer` the attribute is the state of the current key. A mutable value may be changed
 in place, but only an assignment to the attribute counts as a write for its time to live.
@@ -10,11 +10,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, MutableSequence
 from copy import deepcopy
-from typing import Any, ClassVar, Protocol
+from functools import cached_property
+from types import UnionType
+from typing import Any, ClassVar, Protocol, TypeVar, overload
 
 from ..errors import FlowError
 from ..keyed_state.kinds.key_record import KeyRecord
 from ..time.duration import Duration, microseconds
+from ..typed_rows.field_types import UnfitError
+from ..typed_states.state_annotations import value_type
+from ..typed_states.value_types import NEWEST, AnyType, DictType, ListType, OptionalType, ValueType
+
+T = TypeVar("T")
+K = TypeVar("K")
 
 _UNCHANGING = (type(None), bool, int, float, str, bytes)
 
@@ -26,16 +34,30 @@ class Bound(Protocol):
 
 
 class KeyState(ABC):
-    """A declared state. `ttl`: it expires this many microseconds of event time after its last write; None for never."""
+    """A declared state. `ttl`: it expires this many microseconds of event time after its last write; None for never.
+
+    `annotation`: the declared type of its value, or of the values in its list or map; None without one.
+    """
 
     kind: ClassVar[str]
     """The name of this kind of state in a checkpoint's description."""
 
-    def __init__(self, ttl: Duration | None) -> None:
+    def __init__(self, ttl: Duration | None, annotation: Any) -> None:
         self.ttl = None if ttl is None else microseconds(ttl, "ttl")
         if self.ttl == 0:
             raise FlowError("ttl must be longer than zero")
         self.name = ""
+        self.annotation = annotation
+
+    @cached_property
+    def item(self) -> ValueType | None:
+        """The declared type. Raises UnsupportedError if its values can't be saved."""
+        return None if self.annotation is None else value_type(self.annotation)
+
+    @property
+    def stored(self) -> ValueType | None:
+        """The type of all that is stored for a key; None without a declared type."""
+        return self.item
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -56,6 +78,14 @@ class KeyState(ABC):
     @abstractmethod
     def checked(self, value: Any) -> Any:
         """Return the form in which an assigned value is stored. Raises TypeError for a value of a wrong type."""
+
+    def check(self, value: Any, kind: ValueType | None) -> None:
+        """Raise TypeError if a value that is written is not of the type `kind`. Large containers are not checked whole."""
+        if kind is not None:
+            try:
+                kind.plain(value, NEWEST)
+            except UnfitError as error:
+                raise TypeError(f"the state `{self.name}` is declared as {kind.name}: {error}") from error
 
     def get(self, function: Bound, otherwise: Any) -> Any:
         """Return the value for the current key, `otherwise` if there is none or it has expired."""
@@ -91,9 +121,14 @@ class ValueState(KeyState):
 
     kind = "value"
 
-    def __init__(self, default: Any = None, ttl: Duration | None = None) -> None:
-        super().__init__(ttl)
+    def __init__(self, default: Any = None, ttl: Duration | None = None, annotation: Any = None) -> None:
+        super().__init__(ttl, annotation)
         self.default = default
+
+    @cached_property
+    def stored(self) -> ValueType | None:
+        """The declared type, or None for a state whose default is None too."""
+        return self.item if self.item is None or self.default is not None else OptionalType(self.item)
 
     def of(self, function: Bound) -> Any:
         value = self.get(function, self)
@@ -102,6 +137,7 @@ class ValueState(KeyState):
         return self.default if isinstance(self.default, _UNCHANGING) else deepcopy(self.default)
 
     def checked(self, value: Any) -> Any:
+        self.check(value, self.stored)
         return value
 
 
@@ -110,19 +146,45 @@ class ListState(KeyState):
 
     kind = "list"
 
+    def __init__(self, ttl: Duration | None = None, annotation: Any = None) -> None:
+        super().__init__(ttl, annotation)
+
+    @cached_property
+    def stored(self) -> ValueType | None:
+        return None if self.item is None else ListType(f"list[{self.item.name}]", list, self.item)
+
     def of(self, function: Bound) -> Any:
         return _Items(self, function)
 
     def checked(self, value: Any) -> list[Any]:
         if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
             raise TypeError(f"the state `{self.name}` is a list, got {value!r}")
-        return list(value)
+        items = list(value)
+        self.check(items, self.stored)
+        return items
 
 
 class MapState(KeyState):
-    """A state that is a dict; empty for a key without one."""
+    """A state that is a dict; empty for a key without one. `keys`: the declared type of its keys."""
 
     kind = "map"
+
+    def __init__(self, ttl: Duration | None = None, annotation: Any = None, keys: Any = None) -> None:
+        super().__init__(ttl, annotation)
+        self.keys = keys
+
+    @cached_property
+    def item(self) -> ValueType | None:
+        return None if self.annotation is None and self.keys is None else value_type(Any if self.annotation is None else self.annotation)
+
+    @cached_property
+    def key(self) -> ValueType:
+        """The type of the keys."""
+        return AnyType("a plain value", None) if self.keys is None else value_type(self.keys)
+
+    @cached_property
+    def stored(self) -> ValueType | None:
+        return None if self.item is None else DictType(f"dict[{self.key.name}, {self.item.name}]", self.key, self.item)
 
     def of(self, function: Bound) -> Any:
         return _Entries(self, function)
@@ -130,7 +192,9 @@ class MapState(KeyState):
     def checked(self, value: Any) -> dict[Any, Any]:
         if not isinstance(value, Mapping):
             raise TypeError(f"the state `{self.name}` is a map, got {value!r}")
-        return dict(value)
+        entries = dict(value)
+        self.check(entries, self.stored)
+        return entries
 
 
 class _Items(MutableSequence[Any]):
@@ -149,6 +213,10 @@ class _Items(MutableSequence[Any]):
         return iter(self._state.get(self._function, ()))
 
     def __setitem__(self, place: Any, value: Any) -> None:
+        if isinstance(place, slice):
+            value = self._state.checked(value)
+        else:
+            self._state.check(value, self._state.item)
         items = self._state.get(self._function, [])
         items[place] = value
         self._put(items)
@@ -159,6 +227,7 @@ class _Items(MutableSequence[Any]):
         self._put(items)
 
     def insert(self, index: int, value: Any) -> None:
+        self._state.check(value, self._state.item)
         items = self._state.get(self._function, [])
         items.insert(index, value)
         self._put(items)
@@ -200,6 +269,9 @@ class _Entries(MutableMapping[Any, Any]):
         return iter(self._state.get(self._function, ()))
 
     def __setitem__(self, name: Any, value: Any) -> None:
+        if self._state.item is not None:
+            self._state.check(name, self._state.key)
+            self._state.check(value, self._state.item)
         entries = self._state.get(self._function, {})
         entries[name] = value
         self._state.put(self._function, entries)
@@ -219,16 +291,50 @@ class _Entries(MutableMapping[Any, Any]):
         return repr(dict(self))
 
 
-def value_state(default: Any = None, ttl: Duration | None = None) -> Any:
-    """Declare a value per key: `self.count += 1`, `del self.count`."""
-    return ValueState(default, ttl)
+def states_of(cls: type) -> dict[str, KeyState]:
+    """Return the states that a class declares, by name."""
+    return {name: state for base in reversed(cls.__mro__) for name, state in vars(base).items() if isinstance(state, KeyState)}
 
 
-def list_state(ttl: Duration | None = None) -> Any:
-    """Declare a list per key: `self.last.append(x)`, `self.last.clear()`, `self.last = [...]`."""
-    return ListState(ttl)
+@overload
+def value_state(default: Any = None, ttl: Duration | None = None, *, type: None = None) -> Any: ...
+@overload
+def value_state(*, ttl: Duration | None = None, type: type[T]) -> T | None: ...
+@overload
+def value_state(default: T, ttl: Duration | None = None, *, type: type[T]) -> T: ...
+@overload
+def value_state(default: Any = None, ttl: Duration | None = None, *, type: UnionType) -> Any: ...
+def value_state(default: Any = None, ttl: Duration | None = None, *, type: Any = None) -> Any:  # noqa: A002 -- the word that users expect
+    """Declare a value per key: `self.count += 1`, `del self.count`. `type`: its type, such as a dataclass or `list[Item]`.
+
+    Without a type it takes plain values: numbers, texts, bytes, times, Decimal, UUID, numpy's scalars, and lists, tuples, dicts and sets
+    of them.
+    """
+    return ValueState(default, ttl, type)
 
 
-def map_state(ttl: Duration | None = None) -> Any:
-    """Declare a dict per key: `self.seen[name] = x`, `name in self.seen`, `del self.seen[name]`."""
-    return MapState(ttl)
+@overload
+def list_state(ttl: Duration | None = None, *, type: None = None) -> Any: ...
+@overload
+def list_state(ttl: Duration | None = None, *, type: type[T]) -> MutableSequence[T]: ...
+@overload
+def list_state(ttl: Duration | None = None, *, type: UnionType) -> Any: ...
+def list_state(ttl: Duration | None = None, *, type: Any = None) -> Any:  # noqa: A002 -- the word that users expect
+    """Declare a list per key: `self.last.append(x)`, `self.last.clear()`, `self.last = [...]`. `type`: that of its elements."""
+    return ListState(ttl, type)
+
+
+@overload
+def map_state(ttl: Duration | None = None, *, keys: None = None, type: None = None) -> Any: ...
+@overload
+def map_state(ttl: Duration | None = None, *, keys: None = None, type: type[T]) -> MutableMapping[Any, T]: ...
+@overload
+def map_state(ttl: Duration | None = None, *, keys: type[K], type: type[T]) -> MutableMapping[K, T]: ...
+@overload
+def map_state(ttl: Duration | None = None, *, keys: Any = None, type: Any = None) -> Any: ...
+def map_state(ttl: Duration | None = None, *, keys: Any = None, type: Any = None) -> Any:  # noqa: A002 -- the word that users expect
+    """Declare a dict per key: `self.seen[name] = x`, `name in self.seen`, `del self.seen[name]`.
+
+    `type`: that of its values; `keys`: that of its keys.
+    """
+    return MapState(ttl, type, keys)

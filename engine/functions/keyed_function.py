@@ -20,7 +20,7 @@ from ..protocol.elements import MIN_TIME
 from ..time.datetimes import as_datetime, as_microseconds
 from ..time.duration import Duration, microseconds
 from ..time.event_time import EARLIEST, LATEST
-from .declared_states import KeyState
+from .declared_states import states_of
 from .measures import FunctionContext
 
 R = TypeVar("R", default=dict[str, Any])
@@ -175,13 +175,12 @@ class TimedFunction(ABC):
     @classmethod
     def declared_states(cls) -> dict[str, str]:
         """Return the kind of each state, by its name."""
-        return {name: state.kind for base in reversed(cls.__mro__) for name, state in vars(base).items() if isinstance(state, KeyState)}
+        return {name: state.kind for name, state in states_of(cls).items()}
 
     @classmethod
     def lives(cls) -> dict[str, int]:
         """Return the time to live, in microseconds, of each state that has one."""
-        states = {name: state for base in reversed(cls.__mro__) for name, state in vars(base).items() if isinstance(state, KeyState)}
-        return {name: state.ttl for name, state in states.items() if state.ttl is not None}
+        return {name: state.ttl for name, state in states_of(cls).items() if state.ttl is not None}
 
 
 class KeyedFunction(TimedFunction, Generic[R]):

@@ -23,8 +23,8 @@ import pyarrow as pa
 
 from ..batch import ITEM
 from ..errors import FlowError, RecordError
-from ..typed_rows.annotations import is_row_class
 from ..typed_rows.field_types import UnfitError
+from ..typed_rows.row_classes import is_row_class
 from ..typed_rows.row_type import RowType
 from ..types.names import type_named
 from ..types.python_values import REFUSALS

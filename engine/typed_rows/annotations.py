@@ -28,14 +28,25 @@ from ..errors import FlowError
 from ..types.names import type_named
 from ..types.widening import is_bytes, is_text
 from .field_types import ChosenType, DictType, FieldType, LeafType, ListType, OpenType, Slot
+from .row_classes import (
+    CLASSES,
+    DATACLASS,
+    UnsupportedError,
+    aliased_field,
+    few_members,
+    form_of,
+    has_init_var,
+    has_own_code,
+    hints_of,
+    is_row_class,
+    shown_annotation,
+)
 from .row_type import Form, RowField, RowType
 
 _SUPPORTED = (
     "int, float, str, bytes, bool, date, datetime, time, timedelta, Decimal, UUID, an Enum or Literal of texts or whole numbers, "
     "list[X], tuple[X, ...], set[X], frozenset[X], dict[K, X], X | None, another row class, or Annotated[int, 'int32'] for a type of Arrow"
 )
-
-CLASSES = "a dataclass, NamedTuple, TypedDict, msgspec.Struct or Pydantic model"
 
 
 def is_uuid(kind: pa.DataType) -> bool:
@@ -67,20 +78,7 @@ _LEAVES: dict[Any, FieldType] = {
     datetime: OpenType("datetime", None, pa.types.is_timestamp, datetime, pa.timestamp("us")),
 }
 
-_DATACLASS = "__dataclass_fields__"
-_GENERATED = "<string>"
-"""The file of a method that `dataclasses` wrote."""
-
 _LISTS = {list: list, set: set, frozenset: frozenset, tuple: tuple}
-
-
-class _UnsupportedError(ValueError):
-    """The error for an annotation that stands for no column."""
-
-
-def is_row_class(kind: Any) -> bool:
-    """Return True for a class whose objects may be rows."""
-    return _form(kind) is not None
 
 
 def row_type(cls: Any, method: str) -> RowType:
@@ -90,44 +88,26 @@ def row_type(cls: Any, method: str) -> RowType:
         raise FlowError(f"{method}({shown}): expected {CLASSES}")
     try:
         return _row_type(cls, ())
-    except _UnsupportedError as error:
+    except UnsupportedError as error:
         raise FlowError(f"{method}({cls.__name__}): {error}") from error
-
-
-def _form(cls: Any) -> Form | None:
-    if not isinstance(cls, type):
-        return None
-    if typing.is_typeddict(cls) or (issubclass(cls, dict) and hasattr(cls, "__required_keys__")):
-        return "dict"
-    if hasattr(cls, "model_construct") and hasattr(cls, "model_fields"):
-        return "unvalidated"
-    if hasattr(cls, _DATACLASS):
-        return "keywords" if any(field.kw_only for field in dataclasses.fields(cls)) else "call"
-    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-        return "call"
-    return "keywords" if hasattr(cls, "__struct_fields__") else None
 
 
 def _row_type(cls: Any, around: tuple[Any, ...]) -> RowType:
     if cls in around:
-        raise _UnsupportedError(f"{cls.__name__} contains itself, which no column can")
-    form = _form(cls)
+        raise UnsupportedError(f"{cls.__name__} contains itself, which no column can")
+    form = form_of(cls)
     assert form is not None
-    try:
-        hints = typing.get_type_hints(cls, include_extras=True)
-    except Exception as error:
-        advice = "define the classes that it names in the module, not in a function"
-        raise _UnsupportedError(f"the annotations of {cls.__name__} can't be read ({error}): {advice}") from error
+    hints = hints_of(cls)
     needed = _fields(cls, form)
     if not needed:
-        raise _UnsupportedError(f"{cls.__name__} has no fields")
+        raise UnsupportedError(f"{cls.__name__} has no fields")
     fields = []
     for name, is_needed in needed.items():
         try:
             fields.append(RowField(name, _slot(hints.get(name, Any), (*around, cls)), is_needed))
-        except _UnsupportedError as error:
-            raise _UnsupportedError(f"{cls.__name__}.{name}: {error}") from error
-    return RowType(cls, tuple(fields), form, changing=_has_own_code(cls))
+        except UnsupportedError as error:
+            raise UnsupportedError(f"{cls.__name__}.{name}: {error}") from error
+    return RowType(cls, tuple(fields), form, changing=has_own_code(cls))
 
 
 def _fields(cls: Any, form: Form) -> Mapping[str, bool]:
@@ -136,31 +116,21 @@ def _fields(cls: Any, form: Form) -> Mapping[str, bool]:
         hints = typing.get_type_hints(cls, include_extras=True)
         optional = cls.__optional_keys__ | {name for name, hint in hints.items() if get_origin(hint) is NotRequired}
         if optional:
-            raise _UnsupportedError(f"{cls.__name__} need not have the key `{min(optional)}`: a row has all its columns; say `| None`")
+            raise UnsupportedError(f"{cls.__name__} need not have the key `{min(optional)}`: a row has all its columns; say `| None`")
         return dict.fromkeys(hints, True)
     if form == "unvalidated":
-        for name, field in cls.model_fields.items():
-            if field.alias is not None or field.validation_alias is not None:
-                raise _UnsupportedError(f"{cls.__name__}.{name} has an alias: name the field as its column, or .rename(...) the column")
+        aliased = aliased_field(cls)
+        if aliased is not None:
+            raise UnsupportedError(f"{cls.__name__}.{aliased} has an alias: name the field as its column, or .rename(...) the column")
         return {name: field.is_required() for name, field in cls.model_fields.items()}
-    if hasattr(cls, _DATACLASS):
-        values = [each for each in cls.__dataclass_fields__.values() if each not in dataclasses.fields(cls)]
-        if any(isinstance(each.type, dataclasses.InitVar) or "InitVar" in str(each.type) for each in values):
-            raise _UnsupportedError(f"{cls.__name__} has an InitVar, which no column can give")
+    if hasattr(cls, DATACLASS):
+        if has_init_var(cls):
+            raise UnsupportedError(f"{cls.__name__} has an InitVar, which no column can give")
         wrong = next((field.name for field in dataclasses.fields(cls) if not field.init), None)
         if wrong is not None:
-            raise _UnsupportedError(f"{cls.__name__}.{wrong} is no argument of the constructor: make it a property")
+            raise UnsupportedError(f"{cls.__name__}.{wrong} is no argument of the constructor: make it a property")
         return {field.name: True for field in dataclasses.fields(cls)}
     return dict.fromkeys(cls._fields if issubclass(cls, tuple) else cls.__struct_fields__, True)
-
-
-def _has_own_code(cls: Any) -> bool:
-    """Return True if code of the user's runs when an object is made."""
-    if hasattr(cls, "__post_init__") or getattr(cls, "__pydantic_post_init__", None) is not None:
-        return True
-    if hasattr(cls, _DATACLASS):
-        return getattr(cls.__init__, "__code__", None) is None or cls.__init__.__code__.co_filename != _GENERATED
-    return issubclass(cls, tuple) and cls.__bases__ != (tuple,) and "__new__" in vars(cls)
 
 
 def _slot(annotation: Any, around: tuple[Any, ...]) -> Slot:
@@ -169,7 +139,7 @@ def _slot(annotation: Any, around: tuple[Any, ...]) -> Slot:
     if origin in (Union, types.UnionType):
         others = [each for each in get_args(annotation) if each is not type(None)]
         if len(others) != 1 or len(others) == len(get_args(annotation)):
-            raise _UnsupportedError(f"{_shown(annotation)} has several types: a column has one")
+            raise UnsupportedError(f"{shown_annotation(annotation)} has several types: a column has one")
         return Slot(_slot(others[0], around).kind, optional=True)
     if origin is Required:
         return _slot(get_args(annotation)[0], around)
@@ -179,7 +149,7 @@ def _slot(annotation: Any, around: tuple[Any, ...]) -> Slot:
         return slot if kind is None else Slot(_chosen(slot.kind, kind), slot.optional)
     if origin is Literal:
         given = get_args(annotation)
-        return Slot(_few(_shown(annotation), {value: value for value in given if value is not None}), optional=None in given)
+        return Slot(_few(shown_annotation(annotation), {value: value for value in given if value is not None}), optional=None in given)
     return Slot(_field_type(annotation, origin, around), optional=False)
 
 
@@ -195,21 +165,18 @@ def _field_type(annotation: Any, origin: Any, around: tuple[Any, ...]) -> FieldT
         return _row_type(annotation, around)
     given = get_args(annotation)
     if origin in _LISTS and len(given) == (2 if origin is tuple else 1) and (origin is not tuple or given[1] is ...):
-        return ListType(_shown(annotation), _LISTS[origin], _slot(given[0], around))
+        return ListType(shown_annotation(annotation), _LISTS[origin], _slot(given[0], around))
     if origin is dict and len(given) == 2:
         key = _slot(given[0], around)
         if key.optional or not isinstance(key.kind, (LeafType, ChosenType)):
-            raise _UnsupportedError(f"the keys of {_shown(annotation)} must be of a plain type")
-        return DictType(_shown(annotation), key, _slot(given[1], around))
-    raise _UnsupportedError(f"{_shown(annotation)} is no type of a column; use {_SUPPORTED}")
+            raise UnsupportedError(f"the keys of {shown_annotation(annotation)} must be of a plain type")
+        return DictType(shown_annotation(annotation), key, _slot(given[1], around))
+    raise UnsupportedError(f"{shown_annotation(annotation)} is no type of a column; use {_SUPPORTED}")
 
 
 def _few(name: str, members: Mapping[Any, Any]) -> FieldType:
-    """Return the type for an Enum or a Literal. Raises _UnsupportedError unless all values are texts or all whole numbers."""
-    kinds = {type(value) for value in members}
-    if len(kinds) != 1 or not kinds <= {str, int}:
-        raise _UnsupportedError(f"the values of {name} must be all texts, or all whole numbers")
-    return ChosenType(name, _LEAVES[kinds.pop()], dict(members))
+    """Return the type for an Enum or a Literal. Raises UnsupportedError unless all values are texts or all whole numbers."""
+    return ChosenType(name, _LEAVES[few_members(name, members)], dict(members))
 
 
 def _chosen(kind: FieldType, wanted: Any) -> FieldType:
@@ -217,12 +184,7 @@ def _chosen(kind: FieldType, wanted: Any) -> FieldType:
     try:
         arrow = type_named(wanted)
     except ValueError as error:
-        raise _UnsupportedError(str(error)) from error
+        raise UnsupportedError(str(error)) from error
     if not isinstance(kind, LeafType) or not kind.accepts(arrow) or (pa.types.is_temporal(arrow) and getattr(arrow, "unit", "us") == "ns"):
-        raise _UnsupportedError(f"{kind.name} can't be in a column of the type {arrow}")
+        raise UnsupportedError(f"{kind.name} can't be in a column of the type {arrow}")
     return dataclasses.replace(kind, fixed=arrow, **({"inner": arrow} if isinstance(kind, OpenType) else {}))
-
-
-def _shown(annotation: Any) -> str:
-    text = annotation.__name__ if isinstance(annotation, type) and get_origin(annotation) is None else str(annotation)
-    return text.replace("typing.", "")

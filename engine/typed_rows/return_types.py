@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Sequen
 from functools import partial
 from typing import Any
 
-from .annotations import is_row_class
+from .row_classes import is_row_class
 
 _MANY = (Iterable, Iterator, Generator, Sequence, AsyncIterator, list, tuple, set, frozenset)
 

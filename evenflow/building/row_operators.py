@@ -33,8 +33,9 @@ from ..engine.operators.rows.typed import Typed
 from ..engine.operators.rows.with_time import WithTime
 from ..engine.time.duration import Duration, microseconds, seconds
 from ..engine.time.event_time import EventTime
-from ..engine.typed_rows.annotations import is_row_class, row_type
+from ..engine.typed_rows.annotations import row_type
 from ..engine.typed_rows.return_types import returned_class
+from ..engine.typed_rows.row_classes import is_row_class
 from ..engine.typed_rows.row_type import RowType
 from ..engine.updates import Updates
 from .columns import check_columns

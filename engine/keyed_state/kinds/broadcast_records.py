@@ -14,6 +14,7 @@ from ...broadcast_rows import is_broadcast
 from ...context import Context
 from ...snapshots.changes import Changes
 from ...state_description import PartsChange
+from ...typed_states.value_types import ValueType
 from .broadcast_copy import BroadcastCopy
 from .records import StateRecords
 
@@ -35,8 +36,17 @@ class CopyChanges(Changes):
 class BroadcastRecords(StateRecords):
     """The records of keys, and `copy`, the copy of the broadcast stream."""
 
-    def __init__(self, context: Context, keys: tuple[str, ...], lives: Mapping[str, int], copy: BroadcastCopy, *, undoable: bool) -> None:
-        super().__init__(context, keys, lives, undoable=undoable)
+    def __init__(
+        self,
+        context: Context,
+        keys: tuple[str, ...],
+        lives: Mapping[str, int],
+        types: Mapping[str, ValueType],
+        copy: BroadcastCopy,
+        *,
+        undoable: bool,
+    ) -> None:
+        super().__init__(context, keys, lives, types, undoable=undoable)
         self.copy = copy
 
     def install(self, chunk: Batch) -> None:

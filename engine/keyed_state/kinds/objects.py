@@ -29,6 +29,9 @@ from ...keys.encoding import KeyTypes, encode_keys, key_column, key_groups, key_
 from ...protocol.routing import Move
 from ...snapshots.chain import replacing
 from ...snapshots.changes import Changes, KeyChanges
+from ...state_description import PartsChange
+from ...typed_rows.field_types import UnfitError
+from ...typed_states.value_types import ValueType
 from ..base import KeyedState, StateTransfer
 from ..stored.backend_transfer import BackendTransfer
 from .state_check import unsaveable
@@ -39,7 +42,7 @@ KIND = b"evenflow.kind"
 
 
 class StateObjects(KeyedState):
-    """Python objects by key; `keys` names the key columns. `undoable`: `undo` may be called.
+    """Python objects by key; `keys` names the key columns. `undoable`: `undo` may be called. `declared`: their declared type.
 
     `pack` and `unpack` convert states to bytes and back. `kind` names the type that `unpack` returns, so that states of different
     kinds with the same packing are never confused.
@@ -54,11 +57,16 @@ class StateObjects(KeyedState):
         *,
         undoable: bool = False,
         kind: bytes = b"values",
+        declared: ValueType | None = None,
     ) -> None:
         self.context, self.keys = context, keys
         self.types = KeyTypes(context.name, keys)
         self.codec = KeyCodec(self.types)
+        self.declared = declared
         self._pack, self._unpack, self._kind = pack, unpack, kind
+        if declared is not None:
+            self._pack = lambda states: pack_values(map(declared.plain, states))
+            self._unpack = lambda packed: declared.values(unpack_values(packed))
         self.backend = open_backend(context.state, context.name, context.index, context.key_groups, self.packed)
         self._memory = self.backend if isinstance(self.backend, MemoryBackend) else None
         self._transfers: list[BackendTransfer] = []
@@ -147,7 +155,7 @@ class StateObjects(KeyedState):
         packed: list[bytes | None] = chunk.rows.column(STATE).to_pylist()
         groups, keys = self._groups(columns), key_values(columns)
         if self._memory is not None:
-            self._memory.put_many(groups, keys, self._unpack([value for value in packed if value is not None]))
+            self._memory.put_many(groups, keys, self._unpacked(keys, [value for value in packed if value is not None]))
             return keys
         given = [place for place, value in enumerate(packed) if value is not None]
         if len(given) < len(keys):
@@ -219,15 +227,32 @@ class StateObjects(KeyedState):
         try:
             packed.extend(self._pack(states))
         except (TypeError, ValueError, OverflowError) as error:
-            raise self._refused(keys[len(packed)], states[len(packed)]) from error
+            raise self._refused(keys[len(packed)], states[len(packed)], error) from error
         return packed
 
     def users_parts(self, states: Sequence[Any]) -> Sequence[Any]:
-        """Return the parts of the states that the user's function wrote."""
-        return states
+        """Return the parts of the states that the user's function wrote and that have no declared type."""
+        return states if self.declared is None else ()
 
-    def _refused(self, key: Any, state: Any) -> RecordError:
-        return RecordError(self.context.name, unsaveable(self.users_parts([state])[0]), key=key, record=state)
+    def _refused(self, key: Any, state: Any, error: Exception | None = None) -> RecordError:
+        problem = f"the state can't be saved: {error}" if isinstance(error, UnfitError) else unsaveable(self.users_parts([state])[0])
+        return RecordError(self.context.name, problem, key=key, record=state)
+
+    def _unpacked(self, keys: Sequence[Any], packed: Sequence[bytes]) -> list[Any]:
+        """Return saved states. Raises RecordError naming the key of one that doesn't fit the declared type."""
+        try:
+            return self._unpack(packed)
+        except UnfitError as error:
+            for key, value in zip(keys, packed, strict=True):
+                try:
+                    self._unpack([value])
+                except UnfitError as unfit:
+                    raise RecordError(self.context.name, f"a saved state can't be read: {unfit}", key=key) from error
+            raise
+
+    def adapted(self, chunk: Batch, change: PartsChange) -> Batch:
+        """Return the chunk: an object is made with the defaults of new fields when its state is read."""
+        return chunk
 
     @property
     def nbytes(self) -> int:
@@ -255,7 +280,8 @@ class StateObjects(KeyedState):
         found = self.backend.get_many(groups, places)
         self._read = keys, groups, places, found
         here = [(key, value) for key, value in zip(keys, found, strict=True) if value is not None]
-        self._working = dict(zip((key for key, _ in here), self._unpack([value for _, value in here]), strict=True))
+        there = [key for key, _ in here]
+        self._working = dict(zip(there, self._unpacked(there, [value for _, value in here]), strict=True))
         return self._working
 
     def _write_back(self) -> None:

@@ -6,14 +6,17 @@ from the records that arrive. Invariant: the index has every timer of every reco
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from ...batch import Batch
 from ...context import Context
 from ...state_description import PartsChange
+from ...typed_rows.field_types import UnfitError
+from ...typed_states.value_types import ValueType
 from .key_record import KeyRecord, pack_records, unpack_records
 from .objects import STATE, StateObjects
 from .timers import Timers
@@ -23,10 +26,17 @@ AT_ONCE = 1_024
 
 
 class StateRecords(StateObjects):
-    """The records of keys, and their index. `lives`: the time to live, in microseconds, of each value that has one, by name."""
+    """The records of keys, and their index.
 
-    def __init__(self, context: Context, keys: tuple[str, ...], lives: Mapping[str, int], *, undoable: bool) -> None:
-        super().__init__(context, keys, pack_records, unpack_records, undoable=undoable, kind=b"records")
+    `lives`: the time to live, in microseconds, of each value that has one, by name; `types`: the declared types.
+    """
+
+    def __init__(
+        self, context: Context, keys: tuple[str, ...], lives: Mapping[str, int], types: Mapping[str, ValueType], *, undoable: bool
+    ) -> None:
+        pack, unpack = (self._pack_typed, self._unpack_typed) if types else (pack_records, unpack_records)
+        super().__init__(context, keys, pack, unpack, undoable=undoable, kind=b"records")
+        self.value_types = types
         self.timers, self.processing_timers, self.expiries = Timers(), Timers(), Timers()
         self.timed = False
         """True if rows with event time were seen, or timers that such rows have set."""
@@ -49,7 +59,15 @@ class StateRecords(StateObjects):
                 self._note_expiry(key, record)
 
     def users_parts(self, states: Sequence[KeyRecord]) -> Sequence[Any]:
-        return [record.values for record in states]
+        return [self.undeclared(record.values) for record in states]
+
+    def undeclared(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the values of the states without a declared type."""
+        return {name: value for name, value in values.items() if name not in self.value_types} if self.value_types else values
+
+    def plain(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return values with those of declared types as plain ones. Raises UnfitError, naming the state, for one of another type."""
+        return self._converted(values, "plain") if self.value_types else values
 
     def adapted(self, chunk: Batch, change: PartsChange) -> Batch:
         """Forget the values of states that the function no longer has."""
@@ -103,6 +121,24 @@ class StateRecords(StateObjects):
             there = {key for key, record in self._records(self.expiries.keys()) if record.written}
             self.expiries.retain(lambda _, key: key in there)
             self._expiring = there
+
+    def _converted(self, values: dict[str, Any], how: Literal["plain", "value"]) -> dict[str, Any]:
+        found = dict(values)
+        for name in self.value_types.keys() & values.keys():
+            try:
+                found[name] = getattr(self.value_types[name], how)(values[name])
+            except UnfitError as error:
+                raise UnfitError(f"the state `{name}` is declared as {self.value_types[name].name}: {error}") from error
+        return found
+
+    def _pack_typed(self, records: Iterable[KeyRecord]) -> Iterator[bytes]:
+        return pack_records(replace(record, values=self._converted(record.values, "plain")) for record in records)
+
+    def _unpack_typed(self, packed: Sequence[bytes]) -> list[KeyRecord]:
+        records = unpack_records(packed)
+        for record in records:
+            record.values = self._converted(record.values, "value")
+        return records
 
     def _note_expiry(self, key: Any, record: KeyRecord) -> None:
         """Note the time at which the first value of the record expires."""

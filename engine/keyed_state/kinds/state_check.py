@@ -64,10 +64,6 @@ class StateCheck:
         place = first_foreign(list(map(states.get, some)), most, self._turn)
         return None if place is None else some[place]
 
-    def accepts_values(self, values: Mapping[str, Any]) -> bool:
-        """Return True if no problem was found in the values of a record; not every value is checked."""
-        return not self._each or first_foreign([values]) is None
-
     def foreign_values(self, records: Sequence[Mapping[str, Any]]) -> int | None:
         """Return the index of the first of several records whose values can't be saved; None if none was found."""
         if self._each:
@@ -75,7 +71,17 @@ class StateCheck:
         self._turn += 1
         return first_foreign(records, max(len(records) // ONE_IN, LEAST), self._turn)
 
+    def some_of(self, written: Sequence[Any]) -> list[int]:
+        """Return the places of some of the states that were written, the last of each, in turn; none if each was checked."""
+        if self._each:
+            return []
+        places = list({id(state): place for place, state in enumerate(written)}.values())
+        most = max(len(places) // ONE_IN, LEAST)
+        begin = self._turn * most % len(places) if len(places) > most else 0
+        return places[begin : begin + most]
 
-def unsaveable(state: Any, name: str = "state") -> str:
-    """Describe why a state can't be saved, and what to store instead."""
-    return f"the state can't be saved: {problem_of(state, name)}; a state is made of {MADE_OF}"
+
+def unsaveable(state: Any, name: str = "state", declaration: str | None = None) -> str:
+    """Describe why a state can't be saved, and what to store instead; `declaration`: of a type with which it can be saved."""
+    declared = "" if declaration is None else f", or declare its type: {declaration}"
+    return f"the state can't be saved: {problem_of(state, name)}{declared}; a state without a declared type is made of {MADE_OF}"

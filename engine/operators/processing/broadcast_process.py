@@ -12,6 +12,7 @@ from ...batch import Batch
 from ...broadcast_rows import is_broadcast
 from ...context import Context, Emit
 from ...errors import ProtocolError
+from ...functions.state_types import described, value_types
 from ...keyed_state.kinds.broadcast_copy import BroadcastCopy
 from ...keyed_state.kinds.broadcast_records import BroadcastRecords
 from ...keyed_state.kinds.records import StateRecords
@@ -29,14 +30,16 @@ class BroadcastProcess(Process):
     def state_description(self) -> StateDescription:
         newest = f"{columns_text(self.broadcast_keys)}{f' with version {self.version!r}' if self.version is not None else ''}"
         traits = {"keys": columns_text(self.keys), "keys of the broadcast stream": newest}
-        return StateDescription("a process with a broadcast stream", traits, self.function.declared_states(), "state")
+        return described("a process with a broadcast stream", traits, type(self.function))
 
     def open(self, context: Context) -> BroadcastProcessInstance:
         return BroadcastProcessInstance(self, context)
 
     def records(self, context: Context) -> StateRecords:
         copy = BroadcastCopy(self.broadcast_keys, context.name, self.version)
-        return BroadcastRecords(context, self.keys, self.function.lives(), copy, undoable=self.on_error != "stop")
+        return BroadcastRecords(
+            context, self.keys, self.function.lives(), value_types(type(self.function)), copy, undoable=self.on_error != "stop"
+        )
 
     def describe(self) -> str:
         return f"{super().describe()}, with all rows by {', '.join(self.broadcast_keys)}"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from ...batch import Batch
 from ...columns import Columns
 from ...context import Context, Emit
+from ...functions.state_types import described
 from ...joins.key_types import KeyKinds
 from ...joins.sides import LEFT, side_of
 from ...state_description import StateDescription, columns_text
@@ -36,7 +37,7 @@ class CoProcess(Process):
 
     def state_description(self) -> StateDescription:
         traits = {"keys of left": columns_text(self.left_keys), "keys of right": columns_text(self.right_keys)}
-        return StateDescription("a co_process", traits, self.function.declared_states(), "state")
+        return described("a co_process", traits, type(self.function))
 
     def open(self, context: Context) -> CoProcessInstance:
         return CoProcessInstance(self, context)

@@ -87,7 +87,7 @@ class MatchPatternInstance(KeyedInstance):
     state: StateRecords
 
     def __init__(self, operator: MatchPattern, context: Context) -> None:
-        super().__init__(context, operator.keys, StateRecords(context, operator.keys, {}, undoable=False))
+        super().__init__(context, operator.keys, StateRecords(context, operator.keys, {}, {}, undoable=False))
         self.pattern, self.rows = operator.pattern, operator.rows
         self.bytes = RowBytes(context.name)
         self.watermark = MIN_TIME

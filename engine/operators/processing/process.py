@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from ...functions.error_policy import ErrorPolicy, OnError, Refused
 from ...functions.function_class import close_object, open_object
 from ...functions.keyed_function import KeyContext, TimedFunction, TimeDomain
 from ...functions.rows_encoder import RowsEncoder
+from ...functions.state_types import declaration, described, value_types
 from ...keyed_state.kinds.key_record import KeyRecord
 from ...keyed_state.kinds.records import AT_ONCE, StateRecords
 from ...keyed_state.kinds.state_check import StateCheck, unsaveable
@@ -28,6 +29,7 @@ from ...protocol.elements import MAX_TIME, MIN_TIME
 from ...protocol.read_value import ReadValue
 from ...state_description import StateDescription, columns_text
 from ...time.datetimes import as_datetime
+from ...typed_rows.field_types import UnfitError
 from ...typed_rows.objects import iterate_objects
 from ...typed_rows.row_type import RowType
 from ..function import FunctionOperator
@@ -62,14 +64,15 @@ class Process(FunctionOperator, KeyedOperator):
         return UNKNOWN if self.schema is None else Columns.of(self.schema)
 
     def state_description(self) -> StateDescription:
-        return StateDescription("a process", {"keys": columns_text(self.keys)}, self.function.declared_states(), "state")
+        return described("a process", {"keys": columns_text(self.keys)}, type(self.function))
 
     def open(self, context: Context) -> ProcessInstance:
         return ProcessInstance(self, context)
 
     def records(self, context: Context) -> StateRecords:
         """Create the state of an instance."""
-        return StateRecords(context, self.keys, self.function.lives(), undoable=self.on_error != "stop")
+        types = value_types(type(self.function))
+        return StateRecords(context, self.keys, self.function.lives(), types, undoable=self.on_error != "stop")
 
     def reader(self) -> RecordsReader:
         return RecordsReader(self.keys, self.function.declared_states(), self.function.lives())
@@ -103,7 +106,7 @@ class ProcessInstance(StatefulInstance):
     def read(self, key: Sequence[pa.Array]) -> ReadValue | None:
         (value,) = key_values(key)
         record = self.state.looked_up([value]).get(value)
-        values = {} if record is None else self.state.unexpired(record, self.watermark)
+        values = {} if record is None else self.state.plain(self.state.unexpired(record, self.watermark))
         return ReadValue.of_object(values) if values else None
 
     def method_for(self, batch: Batch) -> str:
@@ -127,7 +130,7 @@ class ProcessInstance(StatefulInstance):
         method = self.method_for(batch)
         on_row, settle = getattr(self.function, method), self.state.settle
         given = self.given(batch)
-        checks, accepts = not self.errors.stops, self.check.accepts_values
+        checks = not self.errors.stops
         try:
             rows = iterate_objects(given, self.rows, self.context.name)
             for place, key, row, time in zip(range(batch.num_rows), keys, rows, times, strict=True):
@@ -136,8 +139,8 @@ class ProcessInstance(StatefulInstance):
                     record = KeyRecord()
                 self._bind(key, record, time)
                 self._keep(on_row(key, row, self._context), time, method)
-                if checks and not accepts(record.values):
-                    self._refuse_state(record)
+                if checks:
+                    self._check_record(record)
                 forgotten += settle(states, key, record)
                 touched.append(record)
                 if len(self._results) > len(places):
@@ -216,8 +219,7 @@ class ProcessInstance(StatefulInstance):
         self._bind(key, record, at if domain == "event" else time, domain)
         try:
             self._keep(self.function.on_timer(key, as_datetime(at), self._context), time, "on_timer")
-            if first_foreign([record.values]) is not None:
-                self._refuse_state(record)
+            self._check_record(record)
             fired = [] if unfired is None else self._taken()
         except BaseException as error:  # noqa: BLE001 -- a user's function may raise anything
             function = None if isinstance(error, RecordError) else self._method("on_timer")
@@ -230,20 +232,31 @@ class ProcessInstance(StatefulInstance):
         return self.state.settle(states, key, record)
 
     def _check(self, touched: list[KeyRecord], batch: Batch) -> None:
-        """Raise Refused if a state that was written can't be saved."""
-        place = self.check.foreign_values([record.values for record in touched])
-        if place is None:
-            return
-        self._results, self._times = [], []
-        try:
-            self._refuse_state(touched[place])
-        except RecordError as error:
-            raise Refused(place, error, key=key_values(self.key_columns(batch.slice(place, 1).rows))[0]) from error
+        """Raise Refused if a state that was written can't be saved; not every state is checked."""
+        places = [self.check.foreign_values([self.state.undeclared(record.values) for record in touched])]
+        if self.state.value_types:
+            places += self.check.some_of(touched)
+        for place in places:
+            if place is not None:
+                try:
+                    self._check_record(touched[place])
+                except RecordError as error:
+                    self._results, self._times = [], []
+                    key = key_values(self.key_columns(batch.slice(place, 1).rows))[0]
+                    raise Refused(place, error, key=key) from error
 
-    def _refuse_state(self, record: KeyRecord) -> NoReturn:
+    def _check_record(self, record: KeyRecord) -> None:
         """Raise RecordError for a record with a state that can't be saved."""
-        name, value = next((item for item in record.values.items() if first_foreign([item[1]]) is not None), ("states", record.values))
-        raise RecordError(self.context.name, f"{type(self.function).__name__}: {unsaveable(value, f'self.{name}')}")
+        name = type(self.function).__name__
+        try:
+            self.state.plain(record.values)
+        except UnfitError as error:
+            raise RecordError(self.context.name, f"{name}: {error}") from error
+        values = self.state.undeclared(record.values)
+        if first_foreign([values]) is not None:
+            state, value = next((item for item in values.items() if first_foreign([item[1]]) is not None), ("states", values))
+            wanted = declaration(type(self.function), state, value)
+            raise RecordError(self.context.name, f"{name}: {unsaveable(value, f'self.{state}', wanted)}")
 
     def _timer(self, at: int) -> Any:
         """Return a refused timer as a record for its dead letter."""

@@ -19,13 +19,17 @@ from ...context import Context
 from ...errors import RecordError
 from ...functions.error_policy import ErrorPolicy, OnError, Refused, function_name
 from ...functions.rows_encoder import RowsEncoder
+from ...functions.state_types import described_type
 from ...keyed_state.kinds.objects import StateObjects
 from ...keyed_state.kinds.state_check import StateCheck, unsaveable
 from ...keys.encoding import key_values
 from ...protocol.read_value import ReadValue
 from ...state_description import StateDescription, columns_text
+from ...typed_rows.field_types import UnfitError
 from ...typed_rows.objects import iterate_objects
 from ...typed_rows.row_type import RowType
+from ...typed_states.suggestion import annotation_for
+from ...typed_states.value_types import NEWEST, ValueType
 from ..function import FunctionOperator
 from ..keyed import KeyedOperator
 from .saved_objects import ObjectsReader
@@ -39,7 +43,7 @@ StatefulFunction = Callable[[Any, dict[str, Any]], tuple[Any, Any]]
 class StatefulMap(FunctionOperator, KeyedOperator):
     """An operator that calls a function for each row in arrival order; a result has its row's event time.
 
-    `rows`: the class of the function's rows, None for dicts.
+    `rows`: the class of the function's rows, None for dicts; `declared`: the declared type of its states.
     """
 
     keys: tuple[str, ...]
@@ -47,6 +51,7 @@ class StatefulMap(FunctionOperator, KeyedOperator):
     schema: pa.Schema | None = None
     on_error: OnError = "stop"
     rows: RowType | None = None
+    declared: ValueType | None = None
 
     takes_updates = True
     readable: ClassVar[bool] = True
@@ -55,7 +60,7 @@ class StatefulMap(FunctionOperator, KeyedOperator):
         return UNKNOWN if self.schema is None else Columns.of(self.schema)
 
     def state_description(self) -> StateDescription:
-        return StateDescription("a stateful_map", {"keys": columns_text(self.keys)})
+        return described_type("a stateful_map", {"keys": columns_text(self.keys)}, self.declared)
 
     def open(self, context: Context) -> StatefulMapInstance:
         return StatefulMapInstance(self, context)
@@ -75,12 +80,16 @@ class StatefulMapInstance(StatefulInstance):
         self.errors = ErrorPolicy(context.name, operator.on_error, keyed=True)
         self.encoder = RowsEncoder(context.name, operator.schema, function=function_name(operator.function))
         self.check = StateCheck(each=not self.errors.stops)
-        super().__init__(context, operator.keys, StateObjects(context, operator.keys, undoable=not self.errors.stops))
+        self.declared = operator.declared
+        states = StateObjects(context, operator.keys, undoable=not self.errors.stops, declared=self.declared)
+        super().__init__(context, operator.keys, states)
 
     def read(self, key: Sequence[pa.Array]) -> ReadValue | None:
         (value,) = key_values(key)
         state = self.state.looked_up([value]).get(value)
-        return None if state is None else ReadValue.of_object(state)
+        if state is None:
+            return None
+        return ReadValue.of_object(state if self.declared is None else self.declared.plain(state))
 
     def attempt(self, batch: Batch) -> list[Batch]:
         states = self.state.read(batch.rows)
@@ -141,12 +150,21 @@ class StatefulMapInstance(StatefulInstance):
 
     def _checked_type(self, state: Any) -> type | None:
         """Return the type of a state, None if each state of it must be checked. Raises RecordError if it can't be saved."""
+        if self.declared is not None:
+            try:
+                self.declared.plain(state, NEWEST if self.errors.stops else None)
+            except UnfitError as error:
+                problem = f"{function_name(self.function)}: the state is declared as {self.declared.name}: {error}"
+                raise RecordError(self.context.name, problem) from error
+            return None
         if not self.check.accepts(state):
             raise self._unsaveable(state)
         return None if self.check.must_see(type(state)) else type(state)
 
     def _unsaveable(self, state: Any) -> RecordError:
-        return RecordError(self.context.name, f"{function_name(self.function)}: {unsaveable(state)}")
+        annotation = annotation_for(state)
+        declared = None if annotation is None else f"stateful_map({function_name(self.function)}, state={annotation})"
+        return RecordError(self.context.name, f"{function_name(self.function)}: {unsaveable(state, declaration=declared)}")
 
     def _refuse_shape(self, returned: Any) -> NoReturn:
         problem = (

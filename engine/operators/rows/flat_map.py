@@ -16,7 +16,7 @@ from ...errors import RecordError
 from ...functions.error_policy import ErrorPolicy, OnError, function_name
 from ...functions.rows_encoder import RowsEncoder
 from ...functions.user_function import call_rows
-from ...typed_rows.annotations import is_row_class
+from ...typed_rows.row_classes import is_row_class
 from ...typed_rows.row_type import RowType
 from ..base import Operator
 from ..function import FunctionInstance, FunctionOperator, declared_columns
