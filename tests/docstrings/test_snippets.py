@@ -141,7 +141,7 @@ def test_snippets_run_and_print_what_the_page_says(page, capsys):
             assert all(hasattr(ef.Job, called) for called in re.findall(r"job\.(\w+)", code))
             continue
         capsys.readouterr()
-        exec(compile(code, page, "exec"), space)
+        exec(compile(code, page, "exec", dont_inherit=True), space)
         assert printed in {None, capsys.readouterr().out}
 
 
