@@ -79,9 +79,9 @@ if TYPE_CHECKING:
         SnapshotError,
     )
     from .engine.expressions.expression import Expression, col, lit, when
-    from .engine.functions.declared_states import list_state, map_state, value_state
     from .engine.functions.keyed_function import CoKeyedFunction, KeyContext, KeyedFunction
     from .engine.functions.measures import FunctionContext
+    from .engine.functions.state_declarations import list_state, map_state, value_state
     from .engine.joins.within import always, between
     from .engine.patterns.step import step
     from .engine.secrets import secret
@@ -199,9 +199,9 @@ _HOMES = {
     "last": "engine.aggregates.named.functions",
     "latest_checkpoint": "saved_checkpoints",
     "list_checkpoints": "saved_checkpoints",
-    "list_state": "engine.functions.declared_states",
+    "list_state": "engine.functions.state_declarations",
     "lit": "engine.expressions.expression",
-    "map_state": "engine.functions.declared_states",
+    "map_state": "engine.functions.state_declarations",
     "max": "engine.aggregates.named.functions",
     "max_by": "engine.aggregates.named.functions",
     "mean": "engine.aggregates.named.functions",
@@ -235,7 +235,7 @@ _HOMES = {
     "to_spark": "connectors.spark.sink",
     "top": "engine.aggregates.named.functions",
     "tumbling": "engine.time.windows",
-    "value_state": "engine.functions.declared_states",
+    "value_state": "engine.functions.state_declarations",
     "variance": "engine.aggregates.named.functions",
     "when": "engine.expressions.expression",
     "write_csv": "connectors.formats.csv_sink",

@@ -5,6 +5,7 @@ They need a connection to the job only, so that the web page reads in the same w
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Hashable, Iterator
 from datetime import UTC, datetime
@@ -91,6 +92,23 @@ def table_of(saved: SavedTable, files: CheckpointReader, most: int | None = None
 def _chunks(files: CheckpointReader, checkpoint: CheckpointNumber, entry: TaskEntry) -> Iterator[Batch]:
     """Yield the state of one worker in chunks, each key once."""
     return map(Batch, resolved(files.chunks(checkpoint, file) for file in reversed(entry.files)))
+
+
+def as_json(value: Any) -> str:
+    """Return a value that was read as JSON; what JSON lacks is a text, or the value of a scalar or an array.
+
+    >>> import numpy as np
+    >>> as_json({"sizes": np.array([1, 2]), "at": datetime(2026, 1, 31)})
+    '{"sizes": [1, 2], "at": "2026-01-31 00:00:00"}'
+    """
+    return json.dumps(value, default=_plain, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    for method in ("tolist", "as_py"):  # of numpy's arrays and scalars, and of Arrow's scalars
+        if hasattr(value, method):
+            return getattr(value, method)()
+    return str(value)
 
 
 class _Left:

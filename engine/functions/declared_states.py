@@ -11,8 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, MutableSequence
 from copy import deepcopy
 from functools import cached_property
-from types import UnionType
-from typing import Any, ClassVar, Protocol, TypeVar, overload
+from typing import Any, ClassVar, Protocol
 
 from ..errors import FlowError
 from ..keyed_state.kinds.key_record import KeyRecord
@@ -20,9 +19,6 @@ from ..time.duration import Duration, microseconds
 from ..typed_rows.field_types import UnfitError
 from ..typed_states.state_annotations import value_type
 from ..typed_states.value_types import NEWEST, AnyType, DictType, ListType, OptionalType, ValueType
-
-T = TypeVar("T")
-K = TypeVar("K")
 
 _UNCHANGING = (type(None), bool, int, float, str, bytes)
 
@@ -294,47 +290,3 @@ class _Entries(MutableMapping[Any, Any]):
 def states_of(cls: type) -> dict[str, KeyState]:
     """Return the states that a class declares, by name."""
     return {name: state for base in reversed(cls.__mro__) for name, state in vars(base).items() if isinstance(state, KeyState)}
-
-
-@overload
-def value_state(default: Any = None, ttl: Duration | None = None, *, type: None = None) -> Any: ...
-@overload
-def value_state(*, ttl: Duration | None = None, type: type[T]) -> T | None: ...
-@overload
-def value_state(default: T, ttl: Duration | None = None, *, type: type[T]) -> T: ...
-@overload
-def value_state(default: Any = None, ttl: Duration | None = None, *, type: UnionType) -> Any: ...
-def value_state(default: Any = None, ttl: Duration | None = None, *, type: Any = None) -> Any:  # noqa: A002 -- the word that users expect
-    """Declare a value per key: `self.count += 1`, `del self.count`. `type`: its type, such as a dataclass or `list[Item]`.
-
-    Without a type it takes plain values: numbers, texts, bytes, times, Decimal, UUID, numpy's scalars, and lists, tuples, dicts and sets
-    of them.
-    """
-    return ValueState(default, ttl, type)
-
-
-@overload
-def list_state(ttl: Duration | None = None, *, type: None = None) -> Any: ...
-@overload
-def list_state(ttl: Duration | None = None, *, type: type[T]) -> MutableSequence[T]: ...
-@overload
-def list_state(ttl: Duration | None = None, *, type: UnionType) -> Any: ...
-def list_state(ttl: Duration | None = None, *, type: Any = None) -> Any:  # noqa: A002 -- the word that users expect
-    """Declare a list per key: `self.last.append(x)`, `self.last.clear()`, `self.last = [...]`. `type`: that of its elements."""
-    return ListState(ttl, type)
-
-
-@overload
-def map_state(ttl: Duration | None = None, *, keys: None = None, type: None = None) -> Any: ...
-@overload
-def map_state(ttl: Duration | None = None, *, keys: None = None, type: type[T]) -> MutableMapping[Any, T]: ...
-@overload
-def map_state(ttl: Duration | None = None, *, keys: type[K], type: type[T]) -> MutableMapping[K, T]: ...
-@overload
-def map_state(ttl: Duration | None = None, *, keys: Any = None, type: Any = None) -> Any: ...
-def map_state(ttl: Duration | None = None, *, keys: Any = None, type: Any = None) -> Any:  # noqa: A002 -- the word that users expect
-    """Declare a dict per key: `self.seen[name] = x`, `name in self.seen`, `del self.seen[name]`.
-
-    `type`: that of its values; `keys`: that of its keys.
-    """
-    return MapState(ttl, type, keys)

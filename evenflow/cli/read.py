@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
 from ..building.requests import parse_key
@@ -51,4 +50,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print(value: Any) -> None:
-    print(json.dumps(value, default=str, ensure_ascii=False))  # noqa: T201 -- JSON for another program: rich would wrap it
+    from ..reads import as_json
+
+    print(as_json(value))  # noqa: T201 -- JSON for another program: rich would wrap it

@@ -5,14 +5,13 @@ They change nothing, so that a read-only page has them too. Values are sent as t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..building.requests import checked_key, parse_key
 from ..engine.errors import RequestError
-from ..reads import read_key, read_table
+from ..reads import as_json, read_key, read_table
 from ..scheduler.protocol.requests import Responder
 from .queries import Answer
 
@@ -78,5 +77,5 @@ def shown(value: Any) -> str:
     >>> shown({"n": 1}), len(shown("a" * 1_000))
     ('{"n": 1}', 501)
     """
-    text = json.dumps(value, default=str, ensure_ascii=False)
+    text = as_json(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

@@ -61,7 +61,7 @@ class RecordsReader(StateReader):
     def table(self, operator: str, parts: Iterable[SavedPart], change: PartsChange | None) -> pa.Table:
         pieces, found = list[Columns](), list[dict[str, Any]]()
         for part in parts:
-            state = StateRecords(reading_context(operator), self.keys, self.lives, undoable=False)
+            state = StateRecords(reading_context(operator), self.keys, self.lives, {}, undoable=False)
             chunks = (chunk for chunk in part.chunks if not is_broadcast(chunk.rows.schema))
             install(state, operator, SavedPart(part.watermark, chunks), change)
             keys, records = state.everything()

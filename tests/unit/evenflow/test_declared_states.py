@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from dataclasses import asdict, dataclass, field, make_dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from patience import until
 
 import evenflow as ef
+from evenflow.cli import main
 
 pytestmark = pytest.mark.usefixtures("waiting_for_jobs")
 ROWS = [{"user": "ann", "item": "tea", "price": 2.5}, {"user": "bob", "item": "jam", "price": 4.0}]
@@ -277,3 +281,10 @@ def continued_without_type(saved):
 def test_removed_field_is_discarded_if_that_is_allowed(saved_bag):
     kind = changed(n=int)
     assert [row["state"] for row in continued(bag(kind), kind, saved_bag, allow_lost_state=True)] == [{"n": 5}] * 2
+
+
+def test_arrays_and_scalars_of_arrow_are_printed_as_json(monkeypatch, capsys):
+    value = {"array": np.ones((1, 2)), "scalar": pa.scalar(5), "item": {"name": "tea"}}
+    monkeypatch.setattr(ef, "connect", lambda name: SimpleNamespace(read=lambda *wanted, timeout: value))
+    assert main(["read", "shop", "carts", "ann"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"array": [[1.0, 1.0]], "scalar": 5, "item": {"name": "tea"}}
