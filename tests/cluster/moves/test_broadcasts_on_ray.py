@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 from comparing import in_order
-from watching import pid, until
+from watching import await_rows, pid
 
 import evenflow as ef
 from evenflow.scheduler.protocol.reports import ScalingState
@@ -58,22 +58,13 @@ def test_workers_that_join_leave_and_are_killed_have_the_rules_in_order(tmp_path
     )
     job = flow.run(runtime="ray", config=config)
 
-    def goes_on():
-        before = len(results["counted"])
-
-        def more():
-            assert not job.status().state.final, job.status().error
-            return len(results["counted"]) > before + 50
-
-        until(more, "new results are committed")
-
     try:
-        goes_on()
+        await_rows(job, results["counted"], 50)
         for workers, killed in ((3, "counted-2"), (2, "broadcast-0"), (3, "numbers-0")):
             assert job.scale("counted", workers).state is ScalingState.DONE
-            goes_on()
+            await_rows(job, results["counted"], 50)
             os.kill(pid(job, killed), signal.SIGKILL)
-            goes_on()
+            await_rows(job, results["counted"], 50)
         assert sum(report.keys_moved for report in job.scalings()) > 0
         job.stop(drain=True)
         job.wait("60s")

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 from comparing import in_order
-from watching import pid, until
+from watching import await_rows, pid
 
 import evenflow as ef
 from evenflow.scheduler.protocol.reports import ScalingState
@@ -42,22 +42,13 @@ def test_matches_are_those_of_an_undisturbed_run_though_workers_join_leave_and_a
     )
     job = flow.run(runtime="ray", config=config)
 
-    def goes_on():
-        before = len(matches)
-
-        def more():
-            assert not job.status().state.final, job.status().error
-            return len(matches) > before + 20
-
-        until(more, "new matches are committed")
-
     try:
-        goes_on()
+        await_rows(job, matches, 20)
         for workers in (3, 2):
             assert job.scale("rise", workers).state is ScalingState.DONE
-            goes_on()
+            await_rows(job, matches, 20)
             os.kill(pid(job, f"rise-{workers - 1}"), signal.SIGKILL)
-            goes_on()
+            await_rows(job, matches, 20)
         assert sum(report.keys_moved for report in job.scalings()) > 0
         job.stop(drain=True)
         job.wait("60s")

@@ -9,7 +9,7 @@ from dataclasses import make_dataclass
 
 import numpy as np
 import pytest
-from watching import pid, until
+from watching import await_rows, pid
 
 import evenflow as ef
 from evenflow.scheduler.protocol.reports import ScalingState
@@ -46,22 +46,13 @@ def test_objects_keep_what_was_added_while_workers_join_leave_and_are_killed(tmp
     )
     job = flow.run(runtime="ray", config=config)
 
-    def goes_on():
-        before = len(results)
-
-        def more():
-            assert not job.status().state.final, job.status().error
-            return len(results) > before + 50
-
-        until(more, "new results are committed")
-
     try:
-        goes_on()
+        await_rows(job, results, 50)
         for workers, killed in ((3, "pasts-2"), (2, "pasts-0")):
             assert job.scale("pasts", workers).state is ScalingState.DONE
-            goes_on()
+            await_rows(job, results, 50)
             os.kill(pid(job, killed), signal.SIGKILL)
-            goes_on()
+            await_rows(job, results, 50)
         value = job.read("pasts", results[0]["key"])
         assert value["newest"][0].keys() == {"seq"}
         assert value["totals"].dtype == np.float64
