@@ -48,7 +48,7 @@ RUNNING = {
     "scaling to True": (lambda job: job.scale("counts", True), "`counts` can't have True workers"),
     "scaling beyond the key groups": (lambda job: job.scale("counts", 17), "`counts` can't have 17 workers: it has 16 key groups"),
     "waiting for text": (lambda job: job.wait("soon"), "timeout 'soon' is not a duration"),
-    "a savepoint without checkpoints": (lambda job: job.savepoint("/nowhere"), "a savepoint needs CheckpointConfig(dir=...)"),
+    "a savepoint without checkpoints": (lambda job: job.savepoint("/dev/null/x"), "a savepoint needs CheckpointConfig(dir=...)"),
     "no balancer": (lambda job: job.balancer("counts", "fair"), "'fair' can't balance a job: use hotspot"),
     "no scaling policy": (lambda job: job.autoscaler("magic"), "'magic' can't scale a job: use ds2"),
     "a class as a scaling policy": (lambda job: job.autoscaler(ef.Ds2), "expected a text"),
@@ -71,7 +71,7 @@ def test_job_that_has_ended_says_so(refused):
     flow, rows = ef.Dataflow("shop"), []
     flow.read(ef.from_items([1])).key_by("item").aggregate(n=ef.count()).named("counts").write(ef.to_list(rows))
     job = flow.run(runtime="local").wait("60s")
-    for call in (job.checkpoint, lambda: job.savepoint("/nowhere"), lambda: job.scale("counts", 2), lambda: job.rebalance("counts")):
+    for call in (job.checkpoint, lambda: job.savepoint("/dev/null/x"), lambda: job.scale("counts", 2), lambda: job.rebalance("counts")):
         assert "job `shop` is finished" in str(refused(call))
     job.stop()
     job.cancel()
