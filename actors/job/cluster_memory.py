@@ -6,14 +6,20 @@ checkpoint.
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import asdict, replace
+from typing import Any
 
 import msgpack
+from ray import cloudpickle
 from ray.experimental import internal_kv
 
+from ...scheduler.protocol.effects import RememberCode
 from .run_memory import RunMemory, RunRecord
 
 STORE = "evenflow/runs"
+
+_dumps: Any = cloudpickle.dumps
 
 
 class ClusterMemory(RunMemory):
@@ -21,20 +27,29 @@ class ClusterMemory(RunMemory):
 
     def __init__(self, run: str) -> None:
         super().__init__()
-        self._run = run
-        self.record = self._kept()
+        self._run, self._code = run, f"{run}/code"
+        self.record = replace(self._kept(), code=self._kept_code())
 
     def keep(self, record: RunRecord) -> None:
         if record != self.record:
             kept = self._kept()  # a later coordinator's record, if this one was considered lost: its commits stay recorded
             latest = replace(record, term=max(record.term, kept.term), committed=max(record.committed, kept.committed))
-            internal_kv._internal_kv_put(self._run, msgpack.packb(asdict(latest)), namespace=STORE)  # noqa: SLF001 -- see above
+            fields = asdict(replace(latest, code=None))
+            internal_kv._internal_kv_put(self._run, msgpack.packb(fields), namespace=STORE)  # noqa: SLF001 -- see above
+        if record.code is not self.record.code:
+            internal_kv._internal_kv_put(self._code, _dumps(record.code), namespace=STORE)  # noqa: SLF001
         super().keep(record)
 
     def _kept(self) -> RunRecord:
         kept = internal_kv._internal_kv_get(self._run, namespace=STORE)  # noqa: SLF001
         return RunRecord() if kept is None else RunRecord(**msgpack.unpackb(kept))
 
+    def _kept_code(self) -> RememberCode | None:
+        packed = internal_kv._internal_kv_get(self._code, namespace=STORE)  # noqa: SLF001
+        # Ray keeps the arguments of an actor that it starts again, the first code among them, in the same place.
+        return None if packed is None else pickle.loads(packed)  # type: ignore[no-any-return]  # noqa: S301
+
     def forget(self) -> None:
         """Delete the record: the run is over, and its coordinator will not be restarted."""
         internal_kv._internal_kv_del(self._run, namespace=STORE)  # noqa: SLF001
+        internal_kv._internal_kv_del(self._code, namespace=STORE)  # noqa: SLF001

@@ -26,6 +26,7 @@ from ...scheduler.protocol.effects import (
     FindOlder,
     JobState,
     LeaveNode,
+    RememberCode,
     RememberStart,
     RememberStop,
     Reserve,
@@ -144,7 +145,17 @@ class JobInterpreter:
         match effect:
             case Tell():
                 self._workers.tell(effect.worker, effect.command)
-            case Save() | Commit() | RestoreSinks() | FindOlder() | Discard() | CopySavepoint() | RememberStart() | RememberStop():
+            case (
+                Save()
+                | Commit()
+                | RestoreSinks()
+                | FindOlder()
+                | Discard()
+                | CopySavepoint()
+                | RememberStart()
+                | RememberStop()
+                | RememberCode()
+            ):
                 self._storage.put(effect)
             case Deploy():
                 self._workers.deploy(effect)

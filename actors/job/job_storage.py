@@ -26,6 +26,7 @@ from ...scheduler.protocol.effects import (
     CopySavepoint,
     Discard,
     FindOlder,
+    RememberCode,
     RememberStart,
     RememberStop,
     RestoreSinks,
@@ -109,6 +110,7 @@ class JobStorage:
             completed=known.completed,
             running_since=known.running_since,
             stop=StopOrder(**known.stop) if known.stop else None,
+            code=known.code,
         )
 
     def restored(self, manifest: Manifest | None, plan: Plan) -> dict[WorkerId, RestoredTask]:
@@ -159,6 +161,8 @@ class JobStorage:
                 self._remember("when it began to run", running_since=effect.since)
             case RememberStop():
                 self._remember("that it is to stop", stop=asdict(effect.order))
+            case RememberCode():
+                self._remember("its new code", code=effect)
             case _:
                 assert_never(effect)
         return None

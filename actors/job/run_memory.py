@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...scheduler.protocol.effects import RememberCode
+
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
@@ -23,7 +25,8 @@ class RunRecord:
 
     `term`: the term of the newest coordinator (`scheduler/record/restoring/terms.py`). `committed`: the newest checkpoint that sinks may
     have committed. `completed`: the number of complete checkpoints. `running_since`: seconds since the epoch when all workers had started,
-    None before that. `stop`: the fields of the order to stop, empty if there was none.
+    None before that. `stop`: the fields of the order to stop, empty if there was none. `code`: the code that has replaced
+    that of the plan.
     """
 
     term: int = 0
@@ -31,6 +34,7 @@ class RunRecord:
     completed: int = 0
     running_since: float | None = None
     stop: Mapping[str, Any] = field(default_factory=dict)
+    code: RememberCode | None = field(default=None, compare=False)
 
 
 class RunMemory:

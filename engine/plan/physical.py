@@ -10,6 +10,7 @@ from ..operators.keyed import KeyedOperator
 from ..operators.own_time import OwnTime
 from ..operators.rows.broadcast import Broadcast
 from ..operators.rows.read import Read
+from ..protocol.ids import FIRST_CODE, CodeVersion, WorkerId, worker_id
 from ..protocol.routing import RoutingTable
 from ..protocol.split_route import Dealt
 from ..source import Source
@@ -40,7 +41,7 @@ class StageOutput:
 @dataclass(slots=True)
 class Stage:
     """Operators that run chained in each of `parallelism` workers; `bounds`: limits for automatic scaling; `resources`: that Ray
-    reserves for each.
+    reserves for each. `codes`: the version of the code of each worker; empty if all run the first.
     """
 
     name: str
@@ -49,6 +50,13 @@ class Stage:
     outputs: list[StageOutput] = field(default_factory=list)
     bounds: WorkerBounds = UNBOUND
     resources: Resources = NO_RESOURCES
+    codes: tuple[CodeVersion, ...] = ()
+
+    @property
+    def workers(self) -> tuple[WorkerId, ...]:
+        """Return the names of its workers, in the order of their indexes."""
+        codes = self.codes or (FIRST_CODE,) * self.parallelism
+        return tuple(worker_id(self.name, index, code) for index, code in enumerate(codes))
 
     @property
     def is_source(self) -> bool:

@@ -18,7 +18,7 @@ from ..operators.rows.broadcast import Broadcast
 from ..operators.rows.read import Read
 from ..operators.rows.write import Write
 from ..protocol.handover_step import Peer
-from ..protocol.ids import ChannelId, worker_id
+from ..protocol.ids import ChannelId
 from ..protocol.routing import even_table
 from ..sink import Sink
 from ..source import Source
@@ -147,18 +147,17 @@ def _tasks(stages: list[Stage], settings: TaskSettings) -> tuple[list[TaskSpec],
             for i in range(stage.parallelism):
                 ids = []
                 for j in [i] if forward else range(target.parallelism):
-                    channel = ChannelSpec(ChannelId(len(channels)), worker_id(stage.name, i), worker_id(target.name, j))
+                    channel = ChannelSpec(ChannelId(len(channels)), stage.workers[i], target.workers[j])
                     channels.append(channel)
                     inputs.setdefault(channel.receiver, []).append(channel.id)
                     ids.append(channel.id)
                 marks = output.tells_columns, output.to_all, output.untimed
                 exchange = ExchangeSpec(output.source, tuple(ids), target.name, output.keys, table, *marks)
-                exchanges.setdefault(worker_id(stage.name, i), []).append(exchange)
+                exchanges.setdefault(stage.workers[i], []).append(exchange)
     peers = _peers(stages, channels)
     tasks = []
     for stage in stages:
-        for i in range(stage.parallelism):
-            name = worker_id(stage.name, i)
+        for i, name in enumerate(stage.workers):
             task = TaskSpec(
                 stage.name,
                 i,
@@ -186,7 +185,7 @@ def _peers(stages: list[Stage], channels: list[ChannelSpec]) -> dict[str, list[P
             for j in range(stage.parallelism):
                 if i != j:
                     ids[i, j] = ChannelId(len(channels))
-                    channels.append(ChannelSpec(ids[i, j], worker_id(stage.name, i), worker_id(stage.name, j), state=True))
+                    channels.append(ChannelSpec(ids[i, j], stage.workers[i], stage.workers[j], state=True))
         for (i, j), outgoing in ids.items():
-            peers.setdefault(worker_id(stage.name, i), []).append(Peer(j, outgoing, ids[j, i]))
+            peers.setdefault(stage.workers[i], []).append(Peer(j, outgoing, ids[j, i]))
     return peers

@@ -1,30 +1,34 @@
 """The plan of another number of workers for a stage of a running job: the tasks and channels to add and to remove.
 
 Workers join and leave at the end of the stage's indexes. A new worker has channels from every upstream worker of its stage and to
-every downstream worker. All other tasks and channels keep their names and numbers.
+every downstream worker. One with other code can also take the place of a worker, at its index: it has a channel for each of that worker's.
+All other tasks and channels keep their names and numbers.
 
 Invariant: the plan of a rescale is the complete new topology, so a job can be deployed from it at any time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ..errors import RequestError
 from ..operators.own_time import OwnTime
 from ..operators.rows.broadcast import Broadcast
 from ..protocol.handover_step import Peer
-from ..protocol.ids import ChannelId, WorkerId, worker_id
+from ..protocol.ids import ChannelId, CodeVersion, WorkerId, code_of, worker_id
 from ..protocol.routing import RoutingTable
 from .channel_spec import ChannelSpec
 from .physical import Plan, Stage
-from .task_spec import ExchangeSpec, TaskSpec
+from .task_spec import ChainedOperator, ExchangeSpec, TaskSpec
 
 
 @dataclass(frozen=True, slots=True)
 class Rescale:
-    """The change to `plan`: `joining` and `leaving` workers of `stage`, `opened` and `closed` channels."""
+    """The change to `plan`: `joining` and `leaving` workers of `stage`, `opened` and `closed` channels.
+
+    `replaces`: the closed channel whose place an opened one takes.
+    """
 
     stage: str
     plan: Plan
@@ -32,17 +36,47 @@ class Rescale:
     leaving: tuple[WorkerId, ...]
     opened: tuple[ChannelSpec, ...]
     closed: tuple[ChannelSpec, ...]
+    replaces: Mapping[ChannelId, ChannelId] = field(default_factory=dict)
 
 
-def rescale(plan: Plan, stage: Stage, parallelism: int, tables: Mapping[str, RoutingTable]) -> Rescale:
+@dataclass(frozen=True, slots=True)
+class NewCode:
+    """The code of workers that join: its version, and the operators that they run, those of their stage in the same order."""
+
+    version: CodeVersion
+    chain: tuple[ChainedOperator, ...]
+
+
+def rescale(plan: Plan, stage: Stage, parallelism: int, tables: Mapping[str, RoutingTable], code: NewCode | None = None) -> Rescale:
     """Return the change of a stage to another number of workers. `tables`: the current routing tables.
 
-    Raises RequestError for an impossible number.
+    `code`: of the workers that join, by default that of the stage's first worker. Raises RequestError for an impossible number.
     """
     check_parallelism(plan, stage, parallelism)
     if parallelism >= stage.parallelism:
-        return _grown(plan.with_tables(tables), stage, parallelism)
+        return _grown(plan.with_tables(tables), stage, parallelism, code)
     return _shrunk(plan.with_tables(tables), stage, parallelism)
+
+
+def replaced(plan: Plan, stage: Stage, indexes: Collection[int], tables: Mapping[str, RoutingTable], code: NewCode) -> Rescale:
+    """Return the change in which workers with `code` take the places of the workers `indexes` of a stage, which own no keys."""
+    names = {stage.workers[index]: worker_id(stage.name, index, code.version) for index in sorted(indexes)}
+    closed = [channel for channel in plan.channels if channel.sender in names or channel.receiver in names]
+    ids = {channel.id: ChannelId(plan.next_channel + place) for place, channel in enumerate(closed)}
+    opened = [ChannelSpec(ids[c.id], names.get(c.sender, c.sender), names.get(c.receiver, c.receiver), c.state) for c in closed]
+    tasks: dict[WorkerId, TaskSpec] = {}
+    for task in plan.with_tables(tables).tasks:
+        rewired = replace(
+            task,
+            exchanges=tuple(replace(e, channels=tuple(ids.get(id_, id_) for id_ in e.channels)) for e in task.exchanges),
+            inputs=tuple(ids.get(id_, id_) for id_ in task.inputs),
+            peers=tuple(Peer(p.index, ids.get(p.outgoing, p.outgoing), ids.get(p.incoming, p.incoming)) for p in task.peers),
+        )
+        tasks[names.get(task.name, task.name)] = _coded(rewired, code) if task.name in names else rewired
+    codes = tuple(code.version if worker in names else code_of(worker) for worker in stage.workers)
+    changed = replace(stage, codes=codes)
+    change = _rescaled(plan, changed, tasks, list(names.values()), list(names), opened, closed)
+    return replace(change, replaces={new: old for old, new in ids.items()})
 
 
 def check_parallelism(plan: Plan, stage: Stage, parallelism: int) -> None:
@@ -63,18 +97,19 @@ def check_parallelism(plan: Plan, stage: Stage, parallelism: int) -> None:
         raise RequestError(f"operator `{stage.name}` can't have {parallelism} workers: {problem}")
 
 
-def _grown(plan: Plan, stage: Stage, parallelism: int) -> Rescale:
+def _grown(plan: Plan, stage: Stage, parallelism: int, code: NewCode | None) -> Rescale:
     tasks = {task.name: task for task in plan.tasks}
     by_name = {s.name: s for s in plan.stages}
-    old = [worker_id(stage.name, i) for i in range(stage.parallelism)]
-    joining = [worker_id(stage.name, i) for i in range(stage.parallelism, parallelism)]
+    old, template = stage.workers, tasks[stage.workers[0]]
+    template = template if code is None else _coded(template, code)
+    changed = replace(stage, parallelism=parallelism, codes=(*map(code_of, old), *[template.code] * (parallelism - len(old))))
+    joining = changed.workers[len(old) :]
     opened: list[ChannelSpec] = []
 
     def channel(sender: WorkerId, receiver: WorkerId, *, state: bool = False) -> ChannelId:
         opened.append(ChannelSpec(ChannelId(plan.next_channel + len(opened)), sender, receiver, state))
         return opened[-1].id
 
-    template = tasks[old[0]]
     for index, name in enumerate(joining, stage.parallelism):
         inputs = []
         for feeder in _feeders(plan, stage):
@@ -84,7 +119,7 @@ def _grown(plan: Plan, stage: Stage, parallelism: int) -> Rescale:
                     tasks[feeder] = _with_exchange(tasks[feeder], position, (*exchange.channels, inputs[-1]))
         exchanges = []
         for exchange in template.exchanges:
-            receivers = [worker_id(exchange.target, i) for i in range(by_name[exchange.target].parallelism)]
+            receivers = by_name[exchange.target].workers
             ids = tuple(channel(name, receiver) for receiver in receivers)
             for receiver, id_ in zip(receivers, ids, strict=True):
                 tasks[receiver] = replace(tasks[receiver], inputs=(*tasks[receiver].inputs, id_))
@@ -98,11 +133,11 @@ def _grown(plan: Plan, stage: Stage, parallelism: int) -> Rescale:
         tasks[name] = replace(
             template, index=index, parallelism=parallelism, exchanges=tuple(exchanges), inputs=tuple(inputs), peers=tuple(peers)
         )
-    return _rescaled(plan, stage, parallelism, tasks, joining, [], opened, [])
+    return _rescaled(plan, changed, tasks, joining, (), opened, [])
 
 
 def _shrunk(plan: Plan, stage: Stage, parallelism: int) -> Rescale:
-    leaving = [worker_id(stage.name, i) for i in range(parallelism, stage.parallelism)]
+    staying, leaving = stage.workers[:parallelism], stage.workers[parallelism:]
     gone = frozenset(leaving)
     closed = [c for c in plan.channels if c.sender in gone or c.receiver in gone]
     ids = {c.id for c in closed}
@@ -112,7 +147,7 @@ def _shrunk(plan: Plan, stage: Stage, parallelism: int) -> Rescale:
         for position, exchange in enumerate(task.exchanges):
             left = tuple(id_ for id_ in exchange.channels if id_ not in ids)
             if exchange.channels and not left:  # its only downstream worker leaves
-                receiver = worker_id(stage.name, task.index % parallelism)
+                receiver = staying[task.index % parallelism]
                 opened.append(ChannelSpec(ChannelId(plan.next_channel + len(opened)), name, receiver))
                 left = (opened[-1].id,)
                 tasks[receiver] = replace(tasks[receiver], inputs=(*tasks[receiver].inputs, left[0]))
@@ -122,37 +157,41 @@ def _shrunk(plan: Plan, stage: Stage, parallelism: int) -> Rescale:
     fed = {channel.receiver for channel in closed if channel.sender in gone and not channel.state}
     for name in sorted(fed & tasks.keys()):
         if not tasks[name].inputs:  # all its upstream workers leave
-            sender = tasks[worker_id(stage.name, tasks[name].index % parallelism)]
+            sender = tasks[staying[tasks[name].index % parallelism]]
             position = next(i for i, exchange in enumerate(sender.exchanges) if exchange.target == tasks[name].stage)
             opened.append(ChannelSpec(ChannelId(plan.next_channel + len(opened)), sender.name, name))
             channels = (*sender.exchanges[position].channels, opened[-1].id)
             tasks[sender.name] = _with_exchange(sender, position, channels)
             tasks[name] = replace(tasks[name], inputs=(opened[-1].id,))
-    return _rescaled(plan, stage, parallelism, tasks, [], leaving, opened, closed)
+    changed = replace(stage, parallelism=parallelism, codes=tuple(map(code_of, staying)))
+    return _rescaled(plan, changed, tasks, (), leaving, opened, closed)
 
 
 def _rescaled(
     plan: Plan,
-    stage: Stage,
-    parallelism: int,
+    changed: Stage,
     tasks: dict[WorkerId, TaskSpec],
-    joining: list[WorkerId],
-    leaving: list[WorkerId],
+    joining: Sequence[WorkerId],
+    leaving: Sequence[WorkerId],
     opened: list[ChannelSpec],
     closed: list[ChannelSpec],
 ) -> Rescale:
-    stages = tuple(replace(s, parallelism=parallelism) if s.name == stage.name else s for s in plan.stages)
-    ordered = [tasks[worker_id(s.name, i)] for s in stages for i in range(s.parallelism)]
-    ordered = [replace(task, parallelism=parallelism) if task.stage == stage.name else task for task in ordered]
+    stages = tuple(changed if s.name == changed.name else s for s in plan.stages)
+    ordered = [tasks[worker] for s in stages for worker in s.workers]
+    ordered = [replace(task, parallelism=changed.parallelism) if task.stage == changed.name else task for task in ordered]
     gone = {channel.id for channel in closed}
     channels = (*(channel for channel in plan.channels if channel.id not in gone), *opened)
     now = replace(plan, stages=stages, tasks=tuple(ordered), channels=channels, next_channel=plan.next_channel + len(opened))
-    return Rescale(stage.name, now, tuple(joining), tuple(leaving), tuple(opened), tuple(closed))
+    return Rescale(changed.name, now, tuple(joining), tuple(leaving), tuple(opened), tuple(closed))
 
 
 def _feeders(plan: Plan, stage: Stage) -> list[WorkerId]:
     """Return the upstream workers of the stage."""
-    return [worker_id(s.name, i) for s in plan.stages if any(o.target == stage.name for o in s.outputs) for i in range(s.parallelism)]
+    return [worker for s in plan.stages if any(o.target == stage.name for o in s.outputs) for worker in s.workers]
+
+
+def _coded(task: TaskSpec, code: NewCode) -> TaskSpec:
+    return replace(task, code=code.version, chain=code.chain)
 
 
 def _with_exchange(task: TaskSpec, position: int, channels: tuple[ChannelId, ...]) -> TaskSpec:

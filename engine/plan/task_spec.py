@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from ...state.backends.settings import StateSettings
 from ..operators.base import Operator
 from ..protocol.handover_step import Peer
-from ..protocol.ids import Attempt, ChannelId, WorkerId, worker_id
+from ..protocol.ids import FIRST_CODE, Attempt, ChannelId, CodeVersion, WorkerId, worker_id
 from ..protocol.routing import RoutingTable
 
 
@@ -58,7 +58,8 @@ class TaskSettings:
 class TaskSpec:
     """The task of one worker. `chain[0]` is the head; the head of a source task gets the batches that the source polls.
 
-    `joining`: a source task that joins a running job; it reads nothing before it gets its position.
+    `joining`: a source task that joins a running job; it reads nothing before it gets its position. `code`: the version of the job's
+    code that the chain is from.
     """
 
     stage: str
@@ -70,11 +71,12 @@ class TaskSpec:
     settings: TaskSettings = field(default_factory=TaskSettings)
     peers: tuple[Peer, ...] = ()
     joining: bool = False
+    code: CodeVersion = FIRST_CODE
 
     @property
     def name(self) -> WorkerId:
         """Return the worker's name within its job, for example `aggregate-0`."""
-        return worker_id(self.stage, self.index)
+        return worker_id(self.stage, self.index, self.code)
 
     @property
     def operators(self) -> str:

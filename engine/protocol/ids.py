@@ -4,19 +4,30 @@
 ('count-0', 3)
 >>> stage_of(worker_id("word-count", 12)), index_of(worker_id("word-count", 12))
 ('word-count', 12)
+>>> upgraded = worker_id("count", 0, CodeVersion(2))
+>>> upgraded, stage_of(upgraded), index_of(upgraded), code_of(upgraded)
+('count-0v2', 'count', 0, 2)
 """
 
 from __future__ import annotations
 
 from typing import NewType
 
+CodeVersion = NewType("CodeVersion", int)
+"""A version of the code of a job, numbered from 1; each upgrade while the job runs brings the next."""
+
+FIRST_CODE = CodeVersion(1)
+
 WorkerId = NewType("WorkerId", str)
-"""A stage and an index, such as `count-0`: the worker that runs that part of the plan, in any process."""
+"""A stage and an index, such as `count-0`: the worker that runs that part of the plan, in any process.
+
+Behind them is the version of its code if that isn't the first, such as `count-0v2`.
+"""
 
 
-def worker_id(stage: str, index: int) -> WorkerId:
-    """Return the id of worker `index` of a stage."""
-    return WorkerId(f"{stage}-{index}")
+def worker_id(stage: str, index: int, code: CodeVersion = FIRST_CODE) -> WorkerId:
+    """Return the id of worker `index` of a stage, which runs version `code` of the job's code."""
+    return WorkerId(f"{stage}-{index}" if code == FIRST_CODE else f"{stage}-{index}v{code}")
 
 
 def stage_of(worker: WorkerId) -> str:
@@ -26,7 +37,12 @@ def stage_of(worker: WorkerId) -> str:
 
 def index_of(worker: WorkerId) -> int:
     """Return a worker's index in its stage."""
-    return int(worker.rpartition("-")[2])
+    return int(worker.rpartition("-")[2].partition("v")[0])
+
+
+def code_of(worker: WorkerId) -> CodeVersion:
+    """Return the version of the code that a worker runs."""
+    return CodeVersion(int(worker.rpartition("-")[2].partition("v")[2] or FIRST_CODE))
 
 
 ChannelId = NewType("ChannelId", int)

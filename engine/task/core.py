@@ -32,6 +32,7 @@ from ..state_description import PartsChange
 from .alignment import Alignment
 from .awaited_columns import AwaitedColumns
 from .handover import Handovers
+from .held_inputs import HeldInputs
 from .key_reads import read_key
 from .operator_chain import OperatorChain
 from .outputs import Outputs
@@ -62,6 +63,7 @@ class TaskCore:
         self._time = TaskEventTime(spec.inputs)
         self._awaited: AwaitedColumns | None = None
         self._alignment = Alignment(spec.name)
+        self._held = HeldInputs()
         self._behind: list[Batch] = []
         """Broadcast rows behind a marker: until the moves of its step are over, both owners of a key have those before it, and no more."""
         self._checkpoints = TaskCheckpoints()
@@ -150,16 +152,23 @@ class TaskCore:
         self.outputs.announce(stage, steps)
 
     def attach(
-        self, inputs: Sequence[ChannelId], outputs: Sequence[tuple[int, ChannelId]], peers: Sequence[Peer], now: float
+        self,
+        inputs: Sequence[tuple[ChannelId, ChannelId | None]],
+        outputs: Sequence[tuple[int, int, ChannelId]],
+        peers: Sequence[Peer],
+        now: float,
     ) -> list[Effect]:
-        """Add workers around this one: input channels, (exchange, channel) pairs of outputs, peers of its own operator.
+        """Add workers around this one: inputs, outputs (exchange, place, channel), peers of its own operator.
 
-        A task that has finished ends the new outputs at once.
+        What comes on an input waits for the end of the channel that is named with it, if any: its worker takes the place of that one's. A
+        task that has finished ends the new outputs at once.
         """
         self._begin(now, "attach", (inputs, outputs))
-        for channel in inputs:
+        for channel, before in inputs:
             if not self.finished:
                 self._time.add(channel)
+                if before in self._time.channels:
+                    self._held.hold(channel, {before})
         self.outputs.attach(outputs, finished=self.finished)
         if self.handovers is not None:
             self.handovers.add_peers(peers)
@@ -186,7 +195,10 @@ class TaskCore:
         return self._take()
 
     def expect_rewind(self, channels: Sequence[ChannelId]) -> list[Effect]:
-        """Hold the watermark until every one of these inputs has sent a new one or ended, then emit `Rewound`."""
+        """Hold the watermark until every one of these inputs has sent a new one or ended, then emit `Rewound`.
+
+        What follows a new one waits for the others, so that the records of a split that another worker reads on stay in order.
+        """
         self._time.expect(channels)
         self._note_rewound()
         return self._take()
@@ -318,7 +330,7 @@ class TaskCore:
     @property
     def held_elements(self) -> int:
         """Return the number of elements that wait behind a barrier until it has arrived on every channel."""
-        return self._alignment.held
+        return self._alignment.held + self._held.count
 
     def _begin(self, now: float, event: str, what: object = None) -> None:
         self.outputs.now = now
@@ -341,6 +353,8 @@ class TaskCore:
     def _receive(self, channel: ChannelId, element: Element) -> None:
         if channel in self._alignment.channels:
             self._alignment.hold(channel, element)
+        elif self._held.keep(channel, element):
+            pass
         elif isinstance(element, Batch):
             self._receive_batch(channel, element)
         elif isinstance(element, Watermark):
@@ -348,7 +362,9 @@ class TaskCore:
             self._follow()
         elif isinstance(element, Rewind):
             self._time.rewind(channel, element.time)
+            self._held.hold(channel, self._time.awaited)
             self._note_rewound()
+            self._release(channel)
         elif isinstance(element, Barrier):
             self._alignment.arrive(channel, element)
             self._try_complete()
@@ -419,6 +435,11 @@ class TaskCore:
         else:
             self._finish_if_done()
 
+    def _release(self, channel: ChannelId) -> None:
+        """Process the elements that waited for this input, which has ended or rewound."""
+        for held, element in self._held.caught_up(channel):
+            self._receive(held, element)
+
     def _note_rewound(self) -> None:
         if self._time.all_rewound():
             self._out.append(Rewound())
@@ -469,6 +490,7 @@ class TaskCore:
             self._follow()  # the end comes before the barrier that it may complete
             if self._alignment.begun:
                 self._try_complete()
+        self._release(channel)
 
     def _try_complete(self) -> None:
         barrier = self._alignment.complete(self._time.channels)

@@ -116,9 +116,12 @@ class Exchange(ABC):
         self.flush(out)
         out.extend(Sent(buffer.channel, element) for buffer in self.buffers)
 
-    def attach(self, channel: ChannelId, out: list[Sent]) -> None:
-        """Add the channel to a new worker, and tell it the current watermark."""
-        self.buffers.append(Buffer(channel))
+    def attach(self, place: int, channel: ChannelId, out: list[Sent]) -> None:
+        """Add the channel to a new worker, and tell it the current watermark. A channel that is at this place ends."""
+        for buffer in self.buffers[place : place + 1]:
+            buffer.flush(out)
+            out.append(Sent(buffer.channel, End()))
+        self.buffers[place : place + 1] = [Buffer(channel)]
         if self.sent_watermark > MIN_TIME:
             out.append(Sent(channel, Watermark(self.sent_watermark)))
 
@@ -198,10 +201,10 @@ class HashExchange(KeyedExchange):
         self._told: Batch | None = None
         self._dealt = 0
 
-    def attach(self, channel: ChannelId, out: list[Sent]) -> None:
+    def attach(self, place: int, channel: ChannelId, out: list[Sent]) -> None:
         if self._told is not None:
             out.append(Sent(channel, self._told))
-        super().attach(channel, out)
+        super().attach(place, channel, out)
 
     def push(self, batch: Batch, now: float, out: list[Sent]) -> None:
         if self._tells_columns and (self._told is None or not batch.rows.schema.equals(self._told.rows.schema)):

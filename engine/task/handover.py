@@ -106,8 +106,9 @@ class Handovers:
         """The records of keys whose copy has yet to be sent."""
 
     def add_peers(self, peers: Iterable[Peer]) -> None:
-        """Add workers of the operator."""
+        """Add workers of the operator, also in place of others that leave."""
         for peer in peers:
+            self._told.discard(peer.index)
             self._peers[peer.index] = peer
             self._sender[peer.incoming] = peer.index
 

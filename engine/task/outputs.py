@@ -71,13 +71,13 @@ class Outputs:
         for exchange in self.exchanges:
             exchange.flush(self.sent)
 
-    def attach(self, channels: Sequence[tuple[int, ChannelId]], *, finished: bool) -> None:
-        """Add (exchange, channel) pairs to workers that join; a task that has `finished` ends them at once."""
-        for position, channel in channels:
+    def attach(self, channels: Sequence[tuple[int, int, ChannelId]], *, finished: bool) -> None:
+        """Add channels to workers that join, each with its exchange and its place there; a task that has `finished` ends them at once."""
+        for position, place, channel in channels:
             if finished:
                 self.sent.append(Sent(channel, End()))
             else:
-                self.exchanges[position].attach(channel, self.sent)
+                self.exchanges[position].attach(place, channel, self.sent)
 
     def detach(self, channels: Collection[ChannelId]) -> None:
         """End the channels to workers that leave."""

@@ -69,6 +69,11 @@ class TaskEventTime:
         self._rewinding = {channel for channel in channels if channel in self.channels}
         self._expecting = True
 
+    @property
+    def awaited(self) -> Collection[ChannelId]:
+        """Return the inputs that are expected to rewind or to end."""
+        return self._rewinding
+
     def rewind(self, channel: ChannelId, time: int) -> None:
         """Continue the input from `time`, which may be earlier than its watermark.
 

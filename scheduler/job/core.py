@@ -17,6 +17,7 @@ from typing import Any, assert_never
 
 from ...engine.errors import JobFailedError, JobLostError, JobNotRunningError, ProtocolError
 from ...engine.plan.physical import Plan
+from ...engine.plan.recoded import recoded
 from ...engine.protocol.effects import Finished, OperatorProblem, Prepared, StateRead
 from ...engine.protocol.ids import Attempt, WorkerId
 from ...state.errors import EvenflowError
@@ -32,6 +33,7 @@ from ..parts.key_reads import KeyReads
 from ..parts.node_scaling import NodeScaling
 from ..parts.operator_scaling import OperatorScaling
 from ..parts.reconfiguration import Reconfiguration
+from ..parts.upgrading import Upgrading
 from ..policies.nodes.placement import ClusterView
 from ..protocol.effects import (
     Effect,
@@ -78,14 +80,18 @@ class JobCore:
     def __init__(self, plan: Plan, config: JobConfig | None = None, begin: RestorePoint | None = None) -> None:
         begin = begin if begin is not None else RestorePoint()
         undelivered: tuple[Delivery, ...] = ()
+        if begin.code is not None:
+            plan = recoded(plan, begin.code.codes)
         if begin.manifest is not None:
             again = begin.takes_over and not begin.from_savepoint
-            plan = plan_at(begin.manifest, plan) if again else plan.with_tables(fitting_tables(begin.manifest, plan))
+            parallelism = begin.code.parallelism if begin.code is not None else {}
+            plan = plan_at(begin.manifest, plan, parallelism) if again else plan.with_tables(fitting_tables(begin.manifest, plan))
             undelivered = () if begin.from_savepoint else begin.manifest.undelivered
         self._job = job = JobRecord(plan, config if config is not None else JobConfig(), begin)
         self.checkpointing = Checkpointing(job, self, Deliveries(undelivered))
         self.reconfiguration = Reconfiguration(job, self, self.checkpointing)
-        self._attempts = Attempts(job, self, self.checkpointing, self.reconfiguration, begin)
+        self.upgrading = Upgrading(job, self, self.checkpointing, self.reconfiguration)
+        self._attempts = Attempts(job, self, self.checkpointing, self.reconfiguration, self.upgrading, begin)
         self.operator_scaling = OperatorScaling(job, self.reconfiguration)
         self.node_scaling = NodeScaling(job, self, self.checkpointing, self.operator_scaling)
         self.balancing = AutomaticBalancing(job, self.reconfiguration, lambda: self.busy)
@@ -157,8 +163,8 @@ class JobCore:
 
     @property
     def busy(self) -> bool:
-        """True if keys move, workers join or leave, or an operator or the nodes are being scaled."""
-        return self.reconfiguration.busy or self.operator_scaling.busy or self.node_scaling.busy
+        """True if keys move, workers join or leave, an operator or the nodes are being scaled, or code is exchanged."""
+        return self.reconfiguration.busy or self.operator_scaling.busy or self.node_scaling.busy or self.upgrading.busy
 
     @property
     def watches_nodes(self) -> bool:
@@ -284,6 +290,7 @@ class JobCore:
             self._advance()
             self._find_quiet_inputs()
         self.operator_scaling.advance(cluster)
+        self.upgrading.advance(cluster)
         self.node_scaling.advance(cluster)
         self.balancing.advance()
         self.autoscaling.advance(cluster)
@@ -353,6 +360,7 @@ class JobCore:
         if isinstance(job.error, ProtocolError):
             job.error.add_note(f"The last events of the job, with their times in seconds:\n{job.story}")
         self.reconfiguration.end()
+        self.upgrading.finish()
         self._attempts.end()
         job.state, self._ended_at = state, job.now
         self.operator_scaling.advance(None)  # its report is over too: there may be no further tick

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from ...engine.plan.physical import Stage
-from ...engine.protocol.ids import worker_id
 from ..parts.automatic_balancing import AutomaticBalancing
 from ..parts.autoscaling import Autoscaling
 from ..parts.checkpointing import Checkpointing
@@ -72,7 +71,7 @@ class Viewing:
         return StageView(
             name=stage.name,
             operators=tuple(chained.name for chained in stage.chain),
-            workers=tuple(worker_id(stage.name, index) for index in range(stage.parallelism)),
+            workers=stage.workers,
             outputs=tuple(dict.fromkeys(output.target for output in stage.outputs)),
             is_source=stage.is_source,
             table=self._job.migrations.tables[stage.name] if stage.is_keyed else None,

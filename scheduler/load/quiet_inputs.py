@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ...engine.operators.rows.read import Read
 from ...engine.plan.physical import Plan
-from ...engine.protocol.ids import WorkerId, stage_of, worker_id
+from ...engine.protocol.ids import WorkerId, stage_of
 from .wait import Wait, WaitKind
 from .window import WorkerWindow
 
@@ -91,9 +91,9 @@ class QuietInputs:
             inputs = {
                 key: known
                 for source in sources
-                for index in range(plan.stage_of(source).parallelism)
+                for worker in plan.stage_of(source).workers
                 for key, known in self._inputs.items()
-                if key[0] == worker_id(source, index) and key[0] not in gone and not known.idle
+                if key[0] == worker and worker not in gone and not known.idle
             }
             found += self._held(plan, stage, inputs, now)
         self.held = tuple(found)[:NAMED]

@@ -19,9 +19,10 @@ from ..protocol.restore_point import RestorePoint
 from ..protocol.storage_answers import OlderFound, SinksRestored
 from ..record.job_record import JobRecord
 from ..record.restarts import Restarts
-from ..record.restoring.restore import fitting_tables, unsplit
+from ..record.restoring.restore import fitting_tables, unsplit, within
 from .checkpointing import Checkpointing, Lifecycle
 from .reconfiguration import Reconfiguration
+from .upgrading import Upgrading
 
 
 class _Phase(StrEnum):
@@ -38,9 +39,16 @@ class Attempts:
     """The attempts of one job; the first starts from `begin`."""
 
     def __init__(
-        self, job: JobRecord, lifecycle: Lifecycle, checkpointing: Checkpointing, reconfiguration: Reconfiguration, begin: RestorePoint
+        self,
+        job: JobRecord,
+        lifecycle: Lifecycle,
+        checkpointing: Checkpointing,
+        reconfiguration: Reconfiguration,
+        upgrading: Upgrading,
+        begin: RestorePoint,
     ) -> None:
         self._job, self._lifecycle, self._checkpointing, self._reconfiguration = job, lifecycle, checkpointing, reconfiguration
+        self._upgrading = upgrading
         self._begin_from = begin
         self._restarts = Restarts(job.config.restart)
         self._phase = _Phase.NOTHING
@@ -115,11 +123,12 @@ class Attempts:
         """
         job = self._job
         job.trouble = trouble
-        newest, plan = job.checkpoints.newest, job.plan
         changed = self._reconfiguration.reset()
+        self._upgrading.reset()
+        newest, plan = job.checkpoints.newest, job.plan
         self._checkpointing.reset()
         tables = {**job.migrations.tables, **fitting_tables(newest, plan)} if newest is not None else unsplit(plan.tables)
-        job.plan = plan.with_tables({**tables, **changed})
+        job.plan = plan.with_tables(within({**tables, **changed}, plan))
         job.migrations.tables = job.plan.tables
         job.metrics.follow({task.name: task.stage for task in job.plan.tasks})
         job.attempt = Attempt(job.attempt + 1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...engine.protocol.ids import WorkerId, stage_of, worker_id
+from ...engine.protocol.ids import WorkerId, stage_of
 from ..configs.balance import OFF
 from ..load.window import WorkerWindow
 from ..protocol.effects import JobState
@@ -73,4 +73,4 @@ class AutomaticBalancing:
         return Balancing(policy, self._workers(name), self._job.config, self._job.plan.stage_of(name).dealable)
 
     def _workers(self, stage: str) -> tuple[WorkerId, ...]:
-        return tuple(worker_id(stage, i) for i in range(self._job.plan.stage_of(stage).parallelism))
+        return self._job.plan.stage_of(stage).workers

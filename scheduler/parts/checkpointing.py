@@ -113,7 +113,8 @@ class Checkpointing:
         """True if a checkpoint is to begin now."""
         by_time = self._next_at is not None and self._job.now >= self._next_at
         wanted = by_time or self._requested is not None
-        return self._job.state is JobState.RUNNING and not self._job.stop_wanted and self.free and wanted
+        allowed = self._job.state is JobState.RUNNING and not self._job.stop_wanted and not self._job.holds_checkpoints
+        return allowed and self.free and wanted
 
     def started(self) -> None:
         """Start the interval: all workers of an attempt have started."""
@@ -284,7 +285,7 @@ class Checkpointing:
         A run that continues from there commits and delivers nothing a second time.
         """
         job = self._job
-        number = job.checkpoints.begin_closing(job.now)
+        number = job.checkpoints.begin_closing(job.now, job.plan)
         if job.stop_asked is not None and job.stop_asked.savepoint is not None:
             self.savepoints.add(number, job.stop_asked.savepoint)
         self._save()

@@ -15,7 +15,7 @@ from ...engine.errors import JobBusyError, JobNotRunningError, RequestError
 from ...engine.operators.keyed import KeyedOperator
 from ...engine.plan.physical import Stage
 from ...engine.protocol.effects import StateRead
-from ...engine.protocol.ids import Attempt, WorkerId, worker_id
+from ...engine.protocol.ids import Attempt, WorkerId
 from ...engine.protocol.read_value import KeyToRead
 from ..protocol.effects import JobState, Tell
 from ..protocol.messages import ReadState
@@ -122,12 +122,11 @@ class KeyReads:
         table, current = migrations.tables[read.stage], migrations.current
         if current is not None and current.in_step and current.stage == read.stage and read.tries % 2:
             table = table.after(current.step.moves)
-        return worker_id(read.stage, int(table.owners(np.array([read.hash64], np.uint64))[0]))
+        return self._job.plan.stage_of(read.stage).workers[int(table.owners(np.array([read.hash64], np.uint64))[0])]
 
     def _to_compare(self, read: _Read) -> WorkerId | None:
         """Return a worker of the operator that has not compared the key's type."""
-        stage = self._job.plan.stage_of(read.stage)
-        workers = (worker_id(stage.name, index) for index in range(stage.parallelism))
+        workers = self._job.plan.stage_of(read.stage).workers
         return next((worker for worker in workers if worker not in read.compared), None)
 
     def _make_room(self) -> None:

@@ -7,7 +7,7 @@ the next checkpoint.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from ...balancer.base import Limits
@@ -16,10 +16,10 @@ from ...balancer.policies import named
 from ...balancer.strategies import plan_steps
 from ...engine.errors import JobBusyError, JobNotRunningError, RequestError
 from ...engine.plan.physical import Stage
-from ...engine.plan.rescale import rescale
+from ...engine.plan.rescale import NewCode, Rescale, replaced, rescale
 from ...engine.protocol.effects import Rewound, Switched
 from ...engine.protocol.handover_step import Arrived, HandoverStep
-from ...engine.protocol.ids import StepVersion, WorkerId, worker_id
+from ...engine.protocol.ids import StepVersion, WorkerId
 from ...engine.protocol.routing import RoutingTable
 from ..load.load_snapshot import groups_per_step, hash_of
 from ..protocol.effects import JobState, Retire, Spawn, Tell
@@ -75,7 +75,7 @@ class Reconfiguration:
         job = self._job
         chosen = strategy if strategy is not None else job.config.migration_strategy
         table = job.migrations.tables[stage.name]
-        newest = [job.metrics.newest(worker_id(stage.name, i)) for i in range(stage.parallelism)]
+        newest = [job.metrics.newest(worker) for worker in stage.workers]
         planned = plan_steps(chosen, table, target, groups_per_step(newest, table))
         if chosen == "restart" and not job.config.checkpoint.saves_state:
             raise RequestError(
@@ -83,24 +83,32 @@ class Reconfiguration:
                 "CheckpointConfig(dir=...), or use another strategy"
             )
         self._refuse_if_busy("keys can only move")
-        feeders = frozenset(
-            worker_id(s.name, i) for s in job.plan.stages for o in s.outputs if o.target == stage.name for i in range(s.parallelism)
-        )
-        members = frozenset(worker_id(stage.name, i) for i in range(stage.parallelism))
+        feeders = frozenset(worker for s in job.plan.stages for o in s.outputs if o.target == stage.name for worker in s.workers)
+        members = frozenset(stage.workers)
         steps = [HandoverStep(StepVersion(0), step.moves, step.lazy, step.pause) for step in planned if step.moves]
         migration = job.migrations.add(stage.name, chosen, reason, steps, feeders, members, plan, requested=job.now)
         self.advance()
         return migration
 
-    def change_workers(self, stage: Stage, parallelism: int, reason: str) -> Rescaling:
-        """Give a stage another number of workers; workers that leave must no longer own any keys.
+    def change_workers(self, stage: Stage, parallelism: int, reason: str, code: NewCode | None = None) -> Rescaling:
+        """Give a stage another number of workers; workers that leave must no longer own any keys. `code`: of workers that join.
 
         Raises RequestError for an impossible number, of it JobNotRunningError or JobBusyError if the job is not running, or
         a migration or a rescale is under way.
         """
-        job = self._job
         self._refuse_if_busy("workers can only join or leave")
-        change = rescale(job.plan, stage, parallelism, job.migrations.tables)
+        return self._begin(rescale(self._job.plan, stage, parallelism, self._job.migrations.tables, code), reason)
+
+    def replace_workers(self, stage: Stage, indexes: Collection[int], code: NewCode, reason: str) -> Rescaling:
+        """Let workers with other code take the places of these workers of a stage, which own no keys.
+
+        Raises JobNotRunningError or JobBusyError as `change_workers`.
+        """
+        self._refuse_if_busy("workers can only be replaced")
+        return self._begin(replaced(self._job.plan, stage, indexes, self._job.migrations.tables, code), reason)
+
+    def _begin(self, change: Rescale, reason: str) -> Rescaling:
+        job = self._job
         token = job.rescales.newest.token if job.rescales.newest is not None else 0
         rescaling = Rescaling(job.plan, change, token, number=len(job.rescales), state=RescaleState.RUNNING, reason=reason, begun=job.now)
         job.rescales.append(rescaling)
@@ -108,7 +116,7 @@ class Reconfiguration:
         job.ready -= set(change.joining)
         if change.joining:
             for name in change.joining:
-                job.metrics.join(name, stage.name)
+                job.metrics.join(name, change.stage)
             job.emit(Spawn(job.attempt, rescaling.spawned(), change.joining))
         self.advance()
         return rescaling
@@ -193,6 +201,8 @@ class Reconfiguration:
                 job.emit(*(Tell(name, Shutdown(others_go_on=True)) for name in current.rescale.leaving))
                 self._retire(current.rescale.leaving)
             elif current.state is RescaleState.ENDED_EARLY:
+                if current.rescale.replaces:
+                    job.plan = replace(current.before, next_channel=job.plan.next_channel)
                 self._retire(current.rescale.joining)
             job.emit(*(Tell(name, command) for name, command in commands))
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from ...engine.plan.physical import Plan
+from ...engine.plan.rescale import NewCode
 from ...engine.protocol.ids import Attempt, CheckpointNumber, WorkerId
 from .manifest import Manifest
 from .messages import Command
@@ -135,6 +136,17 @@ class RememberStop(Caused):
 
 
 @dataclass(frozen=True, slots=True)
+class RememberCode(Caused):
+    """A coordinator that takes over runs these stages with this code, and has as many workers of each stage as `parallelism` says.
+
+    Of all other stages it runs the code that it was started with.
+    """
+
+    codes: Mapping[str, NewCode]
+    parallelism: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Deploy(Caused):
     """End the processes of earlier attempts, and start all tasks of `plan` from `manifest` (None: from nothing).
 
@@ -205,7 +217,7 @@ class Warn(Caused):
     text: str
 
 
-StorageEffect = Save | Commit | RestoreSinks | FindOlder | Discard | CopySavepoint | RememberStart | RememberStop
+StorageEffect = Save | Commit | RestoreSinks | FindOlder | Discard | CopySavepoint | RememberStart | RememberStop | RememberCode
 
 WorkersEffect = Tell | Deploy | Spawn | Retire | UseNodes | Reserve | AskForRoom | LeaveNode
 

@@ -78,15 +78,16 @@ class Attach:
     """Tells a worker about new neighbours. Answered with `Attached`, also by a worker that has finished.
 
     It receives elements on the channels `accept` from now on, and opens those of `connect`, whose receivers are at `addresses`
-    (the driver adds them). `inputs`: channels for incoming records; `outputs`: (exchange, channel) for outgoing records; `peers`:
-    of its own operator.
+    (the driver adds them). `inputs`: channels for incoming records, with the channel that each comes after, None
+    if after none; `outputs`: (exchange, place, channel) for outgoing records, in place of
+    the channel that is there, which ends; `peers`: of its own operator.
     """
 
     token: int
     accept: tuple[ChannelSpec, ...] = ()
     connect: tuple[ChannelSpec, ...] = ()
-    inputs: tuple[ChannelId, ...] = ()
-    outputs: tuple[tuple[int, ChannelId], ...] = ()
+    inputs: tuple[tuple[ChannelId, ChannelId | None], ...] = ()
+    outputs: tuple[tuple[int, int, ChannelId], ...] = ()
     peers: tuple[Peer, ...] = ()
     addresses: Mapping[str, Any] = field(default_factory=dict)
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 from ...balancer.plan import BalancePlan
 from ...engine.protocol.ids import WorkerId
 from ...engine.shown import Shown
+from ..policies.canary import StageComparison
 from ..policies.nodes.placement import short
 
 
@@ -152,6 +153,41 @@ class ScalingReport(OperationReport):
     def __str__(self) -> str:
         moved = f"{self.keys_moved:,} keys, {self.state_bytes:,} bytes"
         what = f"scaling {self.number} of `{self.operator}` from {self.before} to {self.after} workers"
+        return f"{what} {self.state.value}{self._taken}: {moved}; {self.why}"
+
+
+class UpgradeState(StrEnum):
+    """The state of an upgrade; the last three are final."""
+
+    SAVING = "taking a checkpoint"
+    JOINING = "starting workers with the new code"
+    WATCHING = "watching the new code"
+    ROLLING = "moving all keys to the new code"
+    RETURNING = "taking the new code back"
+    DONE = "done"
+    ROLLED_BACK = "rolled back"
+    ENDED_EARLY = "ended early"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradeReport(OperationReport):
+    """An upgrade, as `job.upgrade()` returns it and `job.upgrades()` lists it.
+
+    `version`: the number of the new code; `operators`: those whose workers get it. `canary`: the share of their load that got it first.
+    `compared`: what both versions did side by side.
+    """
+
+    state: UpgradeState
+    version: int
+    operators: tuple[str, ...]
+    canary: float
+    keys_moved: int
+    state_bytes: int
+    compared: tuple[StageComparison, ...] = ()
+
+    def __str__(self) -> str:
+        moved = f"{self.keys_moved:,} keys, {self.state_bytes:,} bytes"
+        what = f"upgrade {self.number} of {', '.join(f'`{name}`' for name in self.operators)} to version {self.version}"
         return f"{what} {self.state.value}{self._taken}: {moved}; {self.why}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...engine.protocol.ids import FIRST_ATTEMPT, NO_CHECKPOINT, Attempt, CheckpointNumber
-from .effects import StopOrder
+from .effects import RememberCode, StopOrder
 from .manifest import Manifest
 
 
@@ -17,7 +17,7 @@ class RestorePoint:
     `takes_over`: another coordinator ran the job before. `resumes`: an earlier start of the program did, and this one continues
     its run. Of that: `committed`, the newest checkpoint that sinks may have committed; `attempt`, higher than all of its
     attempts; `completed` checkpoints; `running_since`, when all workers had started (seconds since the epoch); `stop`, how it was
-    asked to.
+    asked to; `code`: the code that replaced that of the plan.
     """
 
     manifest: Manifest | None = None
@@ -30,3 +30,4 @@ class RestorePoint:
     running_since: float | None = None
     resumes: bool = False
     stop: StopOrder | None = None
+    code: RememberCode | None = None

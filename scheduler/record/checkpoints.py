@@ -12,7 +12,7 @@ from typing import Any
 
 from ...engine.plan.physical import Plan
 from ...engine.protocol.effects import Finished, Prepared
-from ...engine.protocol.ids import Attempt, CheckpointNumber, WorkerId, index_of, stage_of, worker_id
+from ...engine.protocol.ids import Attempt, CheckpointNumber, WorkerId, index_of, stage_of
 from ...engine.protocol.routing import RoutingTable
 from ...state.files import StateFile
 from ...state.store import path_from_sibling
@@ -82,7 +82,7 @@ class Checkpoints:
         _collect(self._committables, self._later)
         self._later = {}
 
-    def begin_closing(self, now: float) -> CheckpointNumber:
+    def begin_closing(self, now: float, plan: Plan) -> CheckpointNumber:
         """Begin the checkpoint after the barrier at which the job stopped: it has the state and the files of the newest one.
 
         Return its number.
@@ -92,9 +92,9 @@ class Checkpoints:
         self.begin(now, "the job has stopped")
         assert self.pending is not None
         self.pending.last = True
-        for stage, entries in newest.tasks.items():
-            for index, entry in enumerate(entries):
-                self.pending.prepared[worker_id(stage, index)] = replace(entry, files=_beside(entry, newest.checkpoint))
+        for stage in plan.stages:
+            for worker, entry in zip(stage.workers, newest.tasks[stage.name], strict=True):
+                self.pending.prepared[worker] = replace(entry, files=_beside(entry, newest.checkpoint))
         return self.pending.number
 
     def prepared(self, worker: WorkerId, report: Prepared) -> None:
@@ -160,7 +160,7 @@ class Checkpoints:
             created,
             plan.key_groups,
             {stage.name: tuple(chained.name for chained in stage.chain) for stage in plan.stages},
-            {stage.name: tuple(entries[worker_id(stage.name, i)] for i in range(stage.parallelism)) for stage in plan.stages},
+            {stage.name: tuple(entries[worker] for worker in stage.workers) for stage in plan.stages},
             dict(tables),
             {name: list(items) for name, items in self._committables.items()},
             undelivered,

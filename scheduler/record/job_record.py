@@ -13,7 +13,7 @@ from ...balancer.snapshot import LoadSnapshot
 from ...engine.errors import RequestError, shown
 from ...engine.plan.physical import Plan, Stage
 from ...engine.protocol.effects import OperatorProblem
-from ...engine.protocol.ids import WorkerId, worker_id
+from ...engine.protocol.ids import WorkerId
 from ...state.errors import EvenflowError
 from ..configs.job import JobConfig
 from ..load.dropped_records import DroppedRecords
@@ -68,6 +68,8 @@ class JobRecord:
         self.now = 0.0
         self.ready: set[WorkerId] = set()
         self.discarded = False
+        self.holds_checkpoints = False
+        """True while the code to which the job may go back could not restore a checkpoint."""
         self.stop_asked: StopOrder | None = begin.stop
         """The requested way of stopping, if any; it remains after a restart."""
         self.checkpoints = Checkpoints(begin)
@@ -98,7 +100,7 @@ class JobRecord:
     def plan(self, plan: Plan) -> None:
         self._plan = plan
         self.workers = tuple(task.name for task in plan.tasks)
-        self.sources = frozenset(worker_id(s.name, i) for s in plan.stages if s.is_source for i in range(s.parallelism))
+        self.sources = frozenset(worker for stage in plan.stages if stage.is_source for worker in stage.workers)
 
     @property
     def finished(self) -> frozenset[WorkerId]:
@@ -112,7 +114,8 @@ class JobRecord:
 
     @property
     def all_finished(self) -> bool:
-        return self.finished.issuperset(self.workers)
+        leaving = self.rescaling.rescale.leaving if self.rescaling is not None else ()
+        return self.finished.issuperset((*self.workers, *leaving))
 
     @property
     def stop_wanted(self) -> bool:
@@ -185,7 +188,7 @@ class JobRecord:
     def snapshot(self, operator: str, windows: int) -> LoadSnapshot:
         """Return the load of an operator with keyed state over its newest `windows`."""
         stage = self.keyed_stage(operator)
-        newest = [self.metrics.complete(worker_id(stage.name, i), windows) for i in range(stage.parallelism)]
+        newest = [self.metrics.complete(worker, windows) for worker in stage.workers]
         return load_snapshot(newest, self.migrations.tables[stage.name], stage.dealable)
 
     def keyed_stage(self, operator: str) -> Stage:

@@ -19,7 +19,7 @@ from ...engine.operators.rows.read import Read
 from ...engine.plan.physical import Plan
 from ...engine.plan.rescale import Rescale
 from ...engine.protocol.effects import Rewound
-from ...engine.protocol.ids import ChannelId, WorkerId, index_of, worker_id
+from ...engine.protocol.ids import ChannelId, WorkerId, index_of
 from ...engine.source import Source
 from ..protocol.messages import Attach, Attached, Commands, Detach, ExpectRewind, PauseSource, ResumeSource, SourcePaused, TakeSource
 from .operation import Operation
@@ -134,6 +134,9 @@ class Rescaling(Operation[RescaleState]):
         return None if self.rewinding - finished else self._done(now)
 
     def _leave_unshared(self, now: float) -> Commands:
+        if self.rescale.replaces:  # the new workers end their channels before they leave
+            self.phase, self.too_late = RescalePhase.LEAVING, True
+            return self.unshared()
         return [*self.unshared(), *(self._ended_early(now) if self.rescale.leaving else self._done(now))]
 
     def _left(self, finished: frozenset[WorkerId], now: float) -> Commands | None:
@@ -152,7 +155,7 @@ class Rescaling(Operation[RescaleState]):
         commands: Commands = []
         for name, attach in self.senders():
             if isinstance(attach, Attach):
-                commands += [(name, attach), (name, Detach(-1, tuple(channel for _, channel in attach.outputs)))]
+                commands += [(name, attach), (name, Detach(-1, tuple(channel for *_, channel in attach.outputs)))]
         return [*commands, *self._ended_early(now)]
 
     def _done(self, now: float) -> Commands:
@@ -180,13 +183,14 @@ class Rescaling(Operation[RescaleState]):
         new = set(self.rescale.joining)
         tasks = {task.name: task for task in self.rescale.plan.tasks}
         peers_before = {task.name: set(task.peers) for task in self.before.tasks}
+        behind = self.rescale.replaces if self.source is None else {}  # a source's workers tell where they continue
         commands: Commands = []
         for name, before in peers_before.items():
             accept = tuple(c for c in self.rescale.opened if c.receiver == name)
             connect = tuple(c for c in self.rescale.opened if c.sender == name and c.state)
             peers = tuple(peer for peer in tasks[name].peers if peer not in before) if name in tasks else ()
             if name not in new and (accept or connect):
-                inputs = tuple(c.id for c in accept if not c.state)
+                inputs = tuple((c.id, behind.get(c.id)) for c in accept if not c.state)
                 commands.append((name, Attach(self.token, accept, connect, inputs, (), peers)))
         return self._expect(commands)
 
@@ -199,7 +203,8 @@ class Rescaling(Operation[RescaleState]):
             connect = tuple(c for c in self.rescale.opened if c.sender == task.name and not c.state)
             if task.name not in new and connect:
                 ids = {c.id for c in connect}
-                outputs = tuple((i, id_) for i, exchange in enumerate(task.exchanges) for id_ in exchange.channels if id_ in ids)
+                exchanges = enumerate(task.exchanges)
+                outputs = tuple((i, at, id_) for i, exchange in exchanges for at, id_ in enumerate(exchange.channels) if id_ in ids)
                 commands.append((task.name, Attach(self.token, (), connect, (), outputs, ())))
         return self._expect(commands)
 
@@ -212,9 +217,9 @@ class Rescaling(Operation[RescaleState]):
     def expect(self) -> Commands:
         """Return the commands for the workers after the source."""
         self._ask(RescalePhase.EXPECTING)
-        reading = {*self.paused, *self.rescale.joining} - set(self.rescale.leaving)
+        reading = {*self.paused, *self.rescale.joining}
         channels: dict[WorkerId, list[ChannelId]] = {}
-        for channel in self.rescale.plan.channels:
+        for channel in (*self.rescale.plan.channels, *self.rescale.closed):
             if channel.sender in reading:
                 channels.setdefault(channel.receiver, []).append(channel.id)
         self.rewinding = set(channels)
@@ -224,12 +229,16 @@ class Rescaling(Operation[RescaleState]):
         """Reassign the source's splits; if one of its workers has read everything meanwhile, the others continue unchanged."""
         self.phase = RescalePhase.REWINDING
         source, stage = self.source, self.rescale.stage
-        before = [worker_id(stage, i) for i in range(sum(task.stage == stage for task in self.before.tasks))]
-        count = sum(task.stage == stage for task in self.rescale.plan.tasks)
+        before, after = self.before.stage_of(stage).workers, self.rescale.plan.stage_of(stage).workers
         assert source is not None
-        positions = source.share_out([self.paused[name].position for name in before], count)
+        positions = [self.paused[name].position for name in before]
+        if not self.rescale.replaces:
+            positions = source.share_out(positions, len(after))
         times = earliest_of([self.paused[name].own_times for name in before])
-        commands: Commands = [(worker_id(stage, i), TakeSource(i, count, position, times)) for i, position in enumerate(positions)]
+        count = len(after)
+        commands: Commands = [
+            (name, TakeSource(i, count, position, times)) for i, (name, position) in enumerate(zip(after, positions, strict=True))
+        ]
         return [*commands, *((name, TakeSource(0, count, None)) for name in self.rescale.leaving)]
 
     @property
@@ -256,8 +265,9 @@ class Rescaling(Operation[RescaleState]):
         return self._expect([(name, Detach(self.token, tuple(ids))) for name, ids in outputs.items()])
 
     def forget(self) -> Commands:
-        """Return the commands for the peers of workers that have left."""
-        indexes = tuple(index_of(name) for name in self.rescale.leaving)
+        """Return the commands for the peers of workers that have left, and that no other has replaced."""
+        replaced = set(map(index_of, self.rescale.joining))
+        indexes = tuple(index for index in map(index_of, self.rescale.leaving) if index not in replaced)
         peers = [task.name for task in self.rescale.plan.tasks if task.stage == self.rescale.stage and indexes]
         return [(name, Detach(-1, (), indexes)) for name in peers]
 

@@ -8,7 +8,6 @@ from random import Random
 import pyarrow as pa
 
 from ...engine.plan.physical import Stage
-from ...engine.protocol.ids import worker_id
 from ...engine.protocol.routing import RoutingTable
 from ...scheduler.configs.job import LIVE
 from ...scheduler.job.core import JobCore
@@ -78,5 +77,5 @@ def _may_move(world: World, stage: Stage) -> bool:
     """True if the stage has keyed state, and another worker for it."""
     if not stage.is_keyed or stage.parallelism < 2:
         return False
-    workers = [world.workers.get(worker_id(stage.name, index)) for index in range(stage.parallelism)]
+    workers = [world.workers.get(worker) for worker in stage.workers]
     return any(worker is not None and worker.task.rows_in for worker in workers)

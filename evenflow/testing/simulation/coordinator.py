@@ -174,7 +174,14 @@ class SimulatedCoordinator:
         attempt = first_attempt(terms.term)
         manifest, first = (newest, False) if newest is not None else (storage.first, storage.first is not None)
         begin = RestorePoint(
-            manifest, first, storage.last, takes_over=True, committed=storage.committed, attempt=attempt, stop=storage.stop
+            manifest,
+            first,
+            storage.last,
+            takes_over=True,
+            committed=storage.committed,
+            attempt=attempt,
+            stop=storage.stop,
+            code=storage.code,
         )
         after = SimulatedCoordinator(self._around, terms, begin)
         after.begin()
@@ -187,6 +194,7 @@ class SimulatedCoordinator:
         terms, newest = storage.take_over(storage.claim(new_start=True))
         storage.discard_unfinished(NO_CHECKPOINT)
         storage.committed = NO_CHECKPOINT
+        storage.code = None
         attempt, reached = first_attempt(terms.term), storage.reached(terms)
         begin = RestorePoint(newest, last=storage.last, resumes=True, committed=reached, attempt=attempt)
         around = self._around if parallelism is None else replace(self._around, plan=self._around.replan(parallelism))

@@ -20,6 +20,7 @@ from ...scheduler.protocol.effects import (
     CopySavepoint,
     Discard,
     FindOlder,
+    RememberCode,
     RememberStart,
     RememberStop,
     RestoreSinks,
@@ -46,7 +47,7 @@ from .storage import MemoryStorage
 Steps = Iterator[StorageAnswer | None]
 """The steps of an effect: None between two steps; the answer, if there is one, comes last."""
 
-QueuedEffect = Save | Commit | RestoreSinks | FindOlder | Discard | RememberStart | RememberStop
+QueuedEffect = Save | Commit | RestoreSinks | FindOlder | Discard | RememberStart | RememberStop | RememberCode
 """The effects that are carried out one after another."""
 
 
@@ -137,6 +138,9 @@ class SimulatedStorage:
                 return iter(())
             case RememberStop():
                 self._storage.stop = effect.order
+                return iter(())
+            case RememberCode():
+                self._storage.code = effect
                 return iter(())
             case _:
                 assert_never(effect)

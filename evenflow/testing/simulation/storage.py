@@ -12,7 +12,7 @@ from random import Random
 
 from ...engine.batch import Batch
 from ...engine.protocol.ids import NO_CHECKPOINT, Attempt, CheckpointNumber
-from ...scheduler.protocol.effects import StopOrder
+from ...scheduler.protocol.effects import RememberCode, StopOrder
 from ...scheduler.protocol.manifest import Manifest, TaskEntry
 from ...scheduler.record.restoring.retention import Needs, retained
 from ...scheduler.record.restoring.terms import Terms, first_attempt
@@ -44,6 +44,8 @@ class MemoryStorage:
         """The newest checkpoint that may have been committed."""
         self.stop: StopOrder | None = None
         """The way in which the job was asked to stop."""
+        self.code: RememberCode | None = None
+        """The code that has replaced that of the plan."""
         self.savepoints: dict[str, tuple[Manifest, dict[str, list[Batch]]]] = {}
         """The complete savepoints by path: each is a manifest and its own copies of files."""
         self.failed_savepoints: set[str] = set()

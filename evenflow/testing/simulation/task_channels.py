@@ -52,8 +52,8 @@ class TaskChannels:
         channels = self._all
         for spec in (*command.accept, *command.connect):
             channels.setdefault(spec.id, Channel(spec, self._touched))
-        self.inputs.update((id_, channels[id_]) for id_ in command.inputs)
-        self.outputs.update((id_, channels[id_]) for _, id_ in command.outputs)
+        self.inputs.update((id_, channels[id_]) for id_, _ in command.inputs)
+        self.outputs.update((id_, channels[id_]) for *_, id_ in command.outputs)
         self.state_inputs.update((peer.incoming, channels[peer.incoming]) for peer in command.peers)
         self.state_outputs.update((peer.outgoing, channels[peer.outgoing]) for peer in command.peers)
         self._to_peers.update((peer.index, peer.outgoing) for peer in command.peers)

@@ -32,7 +32,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ....engine.protocol.ids import WorkerId, worker_id
+from ....engine.protocol.ids import WorkerId
 from ...load.batch_costs import MOST, BatchCosts
 from ...load.window import WorkerWindow
 from .figures import InstanceFigures, OperatorFigures
@@ -69,18 +69,18 @@ def observed(
     The bounds of `settings` become those of each operator that has none of its own; a source that can't be reassigned keeps its
     workers.
     """
-    workers = {s.name: [_joined(windows.get(worker_id(s.name, i), ())) for i in range(s.parallelism)] for s in stages}
+    workers = {s.name: [_joined(windows.get(worker, ())) for worker in s.workers] for s in stages}
     edges = _edges(stages, {name: sum(one.rows_in for one in several) for name, several in workers.items()})
     operators: dict[str, OperatorFigures] = {}
     so_far: dict[str, float] = {}
     for stage in stages:
         feeders = [edge.source for edge in edges if edge.target == stage.name]
-        reads = [windows.get(worker_id(stage.name, i), ()) for i in range(stage.parallelism)]
+        reads = [windows.get(worker, ()) for worker in stage.workers]
         figures = replace(
             _operator(stage, workers[stage.name], _offered(stage, reads, workers[stage.name]), settings), backlog_growth=_growth(reads)
         )
         before = max((so_far[name] for name in feeders), default=0.0)
-        where = tuple(nodes[worker_id(stage.name, i)] for i in range(stage.parallelism)) if nodes else ()
+        where = tuple(nodes[worker] for worker in stage.workers) if nodes else ()
         operators[stage.name] = replace(figures, latency_ms=_latency_ms(figures, workers[stage.name], before), nodes=where)
         so_far[stage.name] = before + (operators[stage.name].latency_ms or 0.0)
     return DataflowSnapshot(tuple(operators.values()), edges, replace(settings, min_parallelism=1, max_parallelism=None))

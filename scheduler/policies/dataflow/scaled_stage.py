@@ -15,6 +15,7 @@ from ....engine.operators.aggregation.aggregate_windows import AggregateWindows
 from ....engine.operators.rows.read import Read
 from ....engine.plan.physical import Plan, Stage
 from ....engine.plan.resources import NO_RESOURCES
+from ....engine.protocol.ids import FIRST_CODE, CodeVersion, WorkerId, worker_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class ScaledStage:
     `outputs`: the stages that it sends to. `rate`: records per second that a source states as its offer. `kind`: as in
     `OperatorFigures`. `chained`: True if it has several operators. `key_groups`: None without keyed state. `fixed`: True if
     policies may not change its workers; `can_be_scaled`: True if a request may. `least`, `most`: its own bounds, None for those
-    of the settings. `resources`: True if its workers need resources of their own, which not every node has.
+    of the settings. `resources`: True if its workers need resources of their own, which not every node has. `codes`: as of `Stage`.
     """
 
     name: str
@@ -40,6 +41,13 @@ class ScaledStage:
     most: int | None = None
     can_be_scaled: bool = True
     resources: bool = False
+    codes: tuple[CodeVersion, ...] = ()
+
+    @property
+    def workers(self) -> tuple[WorkerId, ...]:
+        """Return the names of its workers, in the order of their indexes."""
+        codes = self.codes or (FIRST_CODE,) * self.parallelism
+        return tuple(worker_id(self.name, index, code) for index, code in enumerate(codes))
 
 
 def scaled_stages(plan: Plan) -> tuple[ScaledStage, ...]:
@@ -64,4 +72,5 @@ def scaled_stage(stage: Stage, key_groups: int) -> ScaledStage:
         most=stage.bounds.most,
         can_be_scaled=stage.can_be_scaled,
         resources=stage.resources != NO_RESOURCES,
+        codes=stage.codes,
     )

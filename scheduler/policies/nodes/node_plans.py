@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ....engine.errors import RequestError
-from ....engine.protocol.ids import WorkerId, worker_id
+from ....engine.protocol.ids import WorkerId, index_of, stage_of
 from ...load.window import WorkerWindow
 from ..dataflow.observed import observed
 from ..dataflow.scaled_stage import ScaledStage
@@ -65,12 +65,13 @@ def node_drain(workers: Mapping[str, int], scalable: Collection[str], places: Ma
     """
     fewer: dict[str, int] = {}
     replaced: list[WorkerId] = []
+    names = {(stage_of(worker), index_of(worker)): worker for worker in places}
     for operator, count in workers.items():
-        here = [index for index in range(count) if places[worker_id(operator, index)] == node]
+        here = [index for index in range(count) if places[names[operator, index]] == node]
         after = max(1, count - len(here)) if operator in scalable else count
         if after < count:
             fewer[operator] = after
-        replaced += [worker_id(operator, index) for index in here if index < after]
+        replaced += [names[operator, index] for index in here if index < after]
     return NodeDrain(node, fewer, tuple(replaced))
 
 

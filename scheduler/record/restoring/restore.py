@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from ....balancer.evacuation import evacuated, highest_worker
 from ....engine.errors import FlowError
 from ....engine.operators.rows.read import Read
 from ....engine.plan.physical import Plan, Stage
 from ....engine.plan.rescale import rescale
 from ....engine.protocol.elements import MIN_TIME
-from ....engine.protocol.ids import CheckpointNumber, WorkerId, worker_id
+from ....engine.protocol.ids import CheckpointNumber, WorkerId
 from ....engine.protocol.restored_keys import RestoredKeys
 from ....engine.protocol.routing import RoutingTable
 from ....engine.state_description import parts_change
@@ -39,11 +40,11 @@ def restored_tasks(manifest: Manifest, plan: Plan, url: str, checkpoint: Checkpo
         watermark = _event_time(entries, before)
         change = parts_change(manifest.state[stage.name], now[stage.name]) if stage.name in manifest.state and stage.name in now else None
         times = earliest_of([entry.own_times for entry in entries if not entry.finished])
-        for index in range(stage.parallelism):
+        for index, worker in enumerate(stage.workers):
             same = before == table and len(entries) == stage.parallelism
             keys = RestoredKeys(table, before, same) if table is not None else None
             chains = _chains(index, entries, keys) if keys is not None else ()
-            tasks[worker_id(stage.name, index)] = RestoredTask(url, checkpoint, watermark, positions[index], chains, keys, times, change)
+            tasks[worker] = RestoredTask(url, checkpoint, watermark, positions[index], chains, keys, times, change)
     return tasks
 
 
@@ -72,13 +73,26 @@ def unsplit(tables: Mapping[str, RoutingTable]) -> dict[str, RoutingTable]:
     return {name: RoutingTable(table.groups, table.keys) for name, table in tables.items()}
 
 
-def plan_at(manifest: Manifest, plan: Plan) -> Plan:
-    """Return the plan with the numbers of workers and the routing tables at the checkpoint: the job had been rescaled."""
+def within(tables: Mapping[str, RoutingTable], plan: Plan) -> dict[str, RoutingTable]:
+    """Return the tables without workers that the plan doesn't have: their keys go to the others."""
+    workers = {stage.name: stage.parallelism for stage in plan.stages}
+    return {
+        name: table if highest_worker(table) < workers[name] else evacuated(table, workers[name], np.zeros(len(table)))
+        for name, table in tables.items()
+    }
+
+
+def plan_at(manifest: Manifest, plan: Plan, parallelism: Mapping[str, int]) -> Plan:
+    """Return the plan with the numbers of workers and the routing tables at the checkpoint: the job had been rescaled.
+
+    `parallelism`: numbers of workers of stages that shall have these instead.
+    """
     for stage in plan.stages:
-        entries = manifest.tasks.get(stage.name, ())
-        if entries and len(entries) != stage.parallelism:
-            plan = rescale(plan, plan.stage_of(stage.name), len(entries), plan.tables).plan
-    return plan.with_tables(fitting_tables(manifest, plan))
+        count = parallelism.get(stage.name, len(manifest.tasks.get(stage.name, ())))
+        if count and count != stage.parallelism:
+            plan = rescale(plan, plan.stage_of(stage.name), count, plan.tables).plan
+    saved = {name: table for name, table in manifest.tables.items() if name in parallelism and len(table) == plan.key_groups}
+    return plan.with_tables({**fitting_tables(manifest, plan), **within(saved, plan)})
 
 
 def _event_time(entries: tuple[TaskEntry, ...], table: RoutingTable | None) -> int:

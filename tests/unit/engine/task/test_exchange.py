@@ -144,7 +144,7 @@ def test_rows_are_dealt_out_evenly_and_in_order_however_large_the_batches_are(si
 def test_a_worker_that_joins_gets_its_share_of_the_rows_from_then_on():
     exchange, out = RebalanceExchange(range(2), 1), []
     exchange.push(rows([1] * 5), 0.0, out)
-    exchange.attach(2, out)
+    exchange.attach(2, 2, out)
     for first in range(4):
         exchange.push(rows([1] * 3, first), 0.0, out)
     dealt = Counter[int]()

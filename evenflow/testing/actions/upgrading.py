@@ -1,0 +1,79 @@
+"""Exchanges the code of simulated jobs' operators at random, while the stream runs and keyed state moves.
+
+The new code is the same as the old, so the rows must stay those of the oracle, whichever version processes which key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from ...engine.errors import RequestError
+from ...engine.plan.physical import Stage
+from ...engine.plan.rescale import NewCode
+from ...engine.protocol.ids import FIRST_CODE, CodeVersion
+from ...scheduler.job.core import JobCore
+from ...scheduler.protocol.effects import JobState
+from ...scheduler.record.upgrade import UpgradeOptions
+from ..simulation.actions import COORDINATOR, Action, Choice, World
+
+LONGEST_WATCH = 0.2
+"""Seconds."""
+
+
+def with_upgrades(actions: Sequence[Action], most: int = 3, *, in_order: bool = False) -> tuple[Action, ...]:
+    """Return `actions` with at most `most` upgrades of any operators, some of which are aborted.
+
+    `in_order`: sources get no canary, for flows that rely on the order of records whose splits it would reassign.
+    """
+
+    def upgrade(world: World) -> Iterator[Choice]:
+        core = world.coordinator.core
+        if len(core.upgrading.operations) < most and core.state is JobState.RUNNING and not core.busy:
+            yield Choice(COORDINATOR, "upgrade", _upgrade, (world, in_order))
+
+    def abort(world: World) -> Iterator[Choice]:
+        if world.coordinator.core.upgrading.busy and world.random.random() < 0.02:
+            yield Choice(COORDINATOR, "abort the upgrade", _abort, (world,))
+
+    return *actions, upgrade, abort
+
+
+def can_be_upgraded(stage: Stage) -> bool:
+    """Return True if workers with other code can take the places of the stage's workers."""
+    return stage.is_source or stage.can_be_scaled
+
+
+def next_code(core: JobCore) -> CodeVersion:
+    """Return the version that the next upgrade brings."""
+    return CodeVersion(max((upgrade.version for upgrade in core.upgrading.operations), default=max(_codes(core))) + 1)
+
+
+def _codes(core: JobCore) -> list[CodeVersion]:
+    return [FIRST_CODE, *(code for stage in core.plan.stages for code in stage.codes)]
+
+
+def _upgrade(world: World, in_order: bool) -> None:
+    core, random = world.coordinator.core, world.random
+    stages = [stage for stage in core.plan.stages if can_be_upgraded(stage)]
+    if not stages:
+        return
+    chosen = random.sample(stages, random.randint(1, len(stages)))
+    in_one_piece = in_order and any(stage.is_source for stage in chosen)
+    version = next_code(core)
+    codes = {stage.name: NewCode(version, tuple(stage.chain)) for stage in chosen}
+    options = UpgradeOptions(
+        canary=0.0 if in_one_piece else random.choice((0.0, 0.05, 0.5)),
+        watch=random.random() * LONGEST_WATCH,
+        on_failure=random.choice(("rollback", "continue")),
+        max_slowdown=1e9,
+        max_errors=1_000_000,
+    )
+    readable = not core.record.config.checkpoint.saves_state or random.random() < 0.7
+    with suppress(RequestError):  # something else has begun
+        world.coordinator.do(lambda: core.upgrading.upgrade(codes, options, "drawn at random", readable=readable))
+
+
+def _abort(world: World) -> None:
+    with suppress(RequestError):  # it has passed its watch
+        world.coordinator.do(world.coordinator.core.upgrading.abort)

@@ -1,0 +1,89 @@
+"""The decision on a canary: does new code do as well as the old code beside it, by the windows of the workers that run them?
+
+Pure. It compares what both versions do with a record, never absolute figures: the canary has only a small part of the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ..load.window import WorkerWindow
+
+ENOUGH_ROWS = 200
+"""The rows that each version must have processed before their times are compared: fewer say too little."""
+
+ENOUGH_WINDOWS = 3
+"""The windows of the new code with rows, likewise."""
+
+NOTICEABLE = 20e-6
+"""Seconds more for a record below which the new code is not called slower: such differences come from small batches."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionFigures:
+    """What the workers of one version did in some windows: `rows` in and `rows_out`, `errors` (records that they refused), useful
+    `seconds`, and the bytes of their state at the end.
+    """
+
+    rows: int = 0
+    rows_out: int = 0
+    errors: int = 0
+    seconds: float = 0.0
+    state_bytes: int = 0
+    windows: int = 0
+
+    @staticmethod
+    def of(workers: Iterable[Sequence[WorkerWindow]], since: float) -> VersionFigures:
+        """Add the windows of several workers up that begin at `since` or later; those of each are ordered, the oldest first."""
+        histories = list(workers)
+        several = [seen for windows in histories if (seen := [window for window in windows if window.start >= since])]
+        every = [window for windows in several for window in windows]
+        before = [earlier[-1].skipped_records for windows in histories if (earlier := [w for w in windows if w.start < since])]
+        return VersionFigures(
+            sum(window.rows_in for window in every),
+            sum(window.rows_out for window in every),
+            sum(windows[-1].skipped_records for windows in several) - sum(before),
+            sum(window.useful for window in every),
+            sum(windows[-1].state_bytes for windows in several),
+            sum(window.rows_in > 0 for window in every),
+        )
+
+    @property
+    def microseconds(self) -> float | None:
+        """Useful time per record in microseconds, None without records."""
+        return self.seconds / self.rows * 1e6 if self.rows else None
+
+    @property
+    def selectivity(self) -> float | None:
+        """Rows out per row in, None without records."""
+        return self.rows_out / self.rows if self.rows else None
+
+
+@dataclass(frozen=True, slots=True)
+class StageComparison:
+    """What the old and the new code of a stage did side by side."""
+
+    operator: str
+    old: VersionFigures
+    new: VersionFigures
+
+
+def objection(compared: StageComparison, max_errors: int, max_slowdown: float) -> str | None:
+    """Return why the new code must be taken back, None if nothing speaks against it so far.
+
+    >>> old = VersionFigures(rows=9_500, errors=0, seconds=0.5, windows=10)
+    >>> objection(StageComparison("price", old, VersionFigures(rows=500, errors=3, seconds=0.03, windows=10)), 0, 2.0)
+    'operator `price`: the new code refused 3 of 500 records, the old code 0 of 9500'
+    """
+    old, new = compared.old, compared.new
+    usual = 2 * old.errors / old.rows * new.rows if old.rows else 0.0
+    if new.errors > max_errors + usual:
+        counts = f"{new.errors} of {new.rows} records, the old code {old.errors} of {old.rows}"
+        return f"operator `{compared.operator}`: the new code refused {counts}"
+    before, after = old.microseconds, new.microseconds
+    if before is None or after is None or min(old.rows, new.rows) < ENOUGH_ROWS or new.windows < ENOUGH_WINDOWS:
+        return None
+    if after > max_slowdown * before and after - before > NOTICEABLE * 1e6:
+        return f"operator `{compared.operator}`: the new code takes {after:.0f} microseconds for a record, the old code {before:.0f}"
+    return None

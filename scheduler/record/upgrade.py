@@ -1,0 +1,123 @@
+"""The record of an upgrade: a change of the code of a running job, its steps and what its two versions did side by side."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from ...engine.plan.physical import Plan
+from ...engine.plan.recoded import codes_of, recoded
+from ...engine.plan.rescale import NewCode
+from ...engine.protocol.ids import CheckpointNumber, CodeVersion
+from ...engine.protocol.routing import RoutingTable
+from ..policies.canary import StageComparison
+from ..protocol.effects import RememberCode
+from ..protocol.reports import UpgradeReport, UpgradeState
+from .migrations import Migration
+from .operation import Operation
+from .rescaling import Rescaling
+
+OnFailure = Literal["rollback", "continue"]
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeOptions:
+    """The way in which code is exchanged.
+
+    `canary`: the share of each operator's load that gets the new code first, from 0 (no canary) to 1; `keys`: keys that get it first,
+    instead. `watch`: seconds for which both versions run side by side. The new code is taken back if its workers refuse more than
+    `max_errors` records beyond what the old code refuses, or need more than `max_slowdown` times as long for a record. `on_failure`: what a
+    failure of the job means while the upgrade is under way. `strategy`: the migration strategy, None for the job's.
+    """
+
+    canary: float = 0.05
+    keys: tuple[Hashable, ...] = ()
+    watch: float = 120.0
+    max_errors: int = 0
+    max_slowdown: float = 2.0
+    on_failure: OnFailure = "rollback"
+    strategy: str | None = None
+
+
+class Task(StrEnum):
+    """A kind of step of an upgrade."""
+
+    SAVE = "take a checkpoint"
+    JOIN = "start workers"
+    CANARY = "move the canary's keys"
+    WATCH = "watch"
+    DECIDE = "decide for the new code"
+    EMPTY = "move a worker's keys"
+    REPLACE = "replace workers"
+    CLEAR = "move keys away from the additional workers"
+    RETURN = "move the canary's keys back"
+    LEAVE = "end the additional workers"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A step of an upgrade: its kind, and its stage, and the indexes of its workers, if it is about some."""
+
+    task: Task
+    stage: str = ""
+    indexes: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class Upgrade(Operation[UpgradeState]):
+    """An upgrade to `codes`, by stage, sources first.
+
+    `before`: the plan when it began. `readable`: the old code can restore state that the new code has written. `work`: the steps that are
+    left. `decided`: the new code has passed its watch. `rolls_back`: the new code is being taken back, because of `trouble`.
+    """
+
+    codes: Mapping[str, NewCode]
+    before: Plan
+    tables: Mapping[str, RoutingTable]
+    options: UpgradeOptions
+    readable: bool
+    version: CodeVersion
+    work: deque[Work] = field(default_factory=deque)
+    step: Migration | Rescaling | None = None
+    checkpoint: CheckpointNumber | None = None
+    watch_from: float | None = None
+    decided: bool = False
+    rolls_back: bool = False
+    trouble: str | None = None
+    keys_moved: int = 0
+    state_bytes: int = 0
+    compared: tuple[StageComparison, ...] = ()
+
+    @property
+    def goes_on(self) -> bool:
+        """True if the job runs the new code after a failure, False if it runs the old code again."""
+        return self.decided and (self.options.on_failure == "continue" or not self.readable)
+
+    def plan_after(self, *, new: bool) -> Plan:
+        """Return the plan with as many workers as before, which all run the new code, or all the old."""
+        return recoded(self.before, self.codes) if new else self.before
+
+    def remembered(self, *, new: bool, over: bool) -> RememberCode:
+        """Return what a coordinator that takes over must know. `over`: the additional workers have left."""
+        parallelism = {} if over else {stage: self.before.stage_of(stage).parallelism for stage in self.codes}
+        return RememberCode(codes_of(self.plan_after(new=new)), parallelism)
+
+    def report(self) -> UpgradeReport:
+        """Return the upgrade as `job.upgrades()` shows it."""
+        return UpgradeReport(
+            number=self.number,
+            state=self.state,
+            reason=self.reason,
+            began_at=self.begun,
+            seconds=self.seconds,
+            problem=self.problem,
+            version=self.version,
+            operators=tuple(self.codes),
+            canary=self.options.canary,
+            keys_moved=self.keys_moved,
+            state_bytes=self.state_bytes,
+            compared=self.compared,
+        )
