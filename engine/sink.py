@@ -13,10 +13,11 @@ from typing import Any
 
 from .batch import Batch
 from .columns import Columns
+from .configured import Configured
 from .updates import Updates
 
 
-class Sink(ABC):
+class Sink(Configured, ABC):
     """The description of a sink. Plain picklable configuration: it is sent to every worker that writes it."""
 
     name: str
@@ -30,6 +31,26 @@ class Sink(ABC):
 
     driver_part: str | None = None
     """The part of it that runs in the process that starts the job, as long as the job runs; None if there is none."""
+
+    may_change: frozenset[str] = frozenset()
+    """The settings (`given_settings`, without underscores at the ends) that may differ from those of the sink that it `continues`.
+
+    Only those of its writers: the job goes on committing with the older sink.
+    """
+
+    def continues(self, other: Sink) -> str | None:
+        """Describe why the writers of this sink can't take the place of those of `other`, which runs now; None if they can.
+
+        Called for a live upgrade, before this sink is started: both are of one class, and differ in settings that `may_change`.
+        """
+        return None
+
+    def continuing(self, other: Sink) -> Sink:
+        """Return a sink with the settings of this one for the run of `other`, which was started: `start` isn't called.
+
+        `other` commits, retracts and removes all that its writers prepare. Called if `continues` found no problem.
+        """
+        return self
 
     def of_job(self, job: str, operator: str, checkpoints: str | None) -> None:
         """Take the names of the job and of the operator that writes. Called on the driver before `start`.

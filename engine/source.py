@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from .batch import Batch
 from .columns import UNKNOWN, Columns
+from .configured import Configured
 from .errors import FlowError
 from .expressions.trees.tree import Tree
 from .needed import Needed
@@ -36,7 +37,7 @@ class SplitFigures:
     position: int | None = None
 
 
-class Source(ABC):
+class Source(Configured, ABC):
     """The description of a source. Plain picklable configuration: it is sent to every worker that reads it."""
 
     name: str
@@ -77,6 +78,39 @@ class Source(ABC):
 
     Its positions mean nothing in another process.
     """
+
+    may_change: frozenset[str] = frozenset()
+    """The settings (`given_settings`, without underscores at the ends) that may differ from those of the source that it `continues`."""
+
+    needed: Needed | None = None
+    """The columns that it reads, as `reading` set them; None for all."""
+
+    conditions: tuple[Tree, ...] = ()
+    """The conditions of the rows that it reads, as `where` set them."""
+
+    def given_settings(self) -> dict[str, Any]:
+        return self.settings_without("needed", "conditions")
+
+    def continues(self, other: Source) -> str | None:
+        """Describe why this source can't continue from positions of `other`, which runs now; None if it can.
+
+        Called for a live upgrade, before this source is started: both are of one class, and differ in settings that `may_change`, or
+        in the columns and conditions that the flow gave them.
+        """
+        if self.reads_as(other) or type(self).continuing is not Source.continuing:
+            return None
+        return "it can't read other columns or rows while the job runs"
+
+    def continuing(self, other: Source) -> Source:
+        """Return this source in the state of `other`, which was started, with the same splits: `start` isn't called.
+
+        Called if `continues` found no problem. Overridden by each source that has settings that `may_change`.
+        """
+        return other
+
+    def reads_as(self, other: Source) -> bool:
+        """Return True if the flow needs the same columns and rows of both."""
+        return self.needed == other.needed and list(map(repr, self.conditions)) == list(map(repr, other.conditions))
 
     def reading(self, needed: Needed) -> Source:
         """Return this source, or a copy that skips unneeded columns: it reads those of `needed.among` of its columns.

@@ -13,6 +13,7 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -29,6 +30,9 @@ from .part_store import Needed, Owner, PartId, PartStore
 from .partitions import Partitions
 from .remote import folder_or_store, is_remote
 from .remote_parts import STAGING, RemoteParts
+
+_OF_RUN = ("run", "whole_run", "_job_run", "_continues", "_operator", "_fenced")
+"""The attributes of a sink that belong to a run of a job, not to its settings."""
 
 
 class Encoder(ABC):
@@ -79,6 +83,18 @@ class FileSink(Sink):
     def owner(self) -> Owner:
         """The start of this sink, to which its hidden parts belong."""
         return Owner(self.whole_run, self.run, self._operator, self._fenced)
+
+    def given_settings(self) -> dict[str, Any]:
+        given = self.settings_without("layout", "partitions", "parts", *_OF_RUN)
+        return {**given, "path": self.parts.url, **{name: getattr(self.layout, name) for name in Layout.__slots__}}
+
+    def continuing(self, other: Sink) -> Sink:
+        assert isinstance(other, FileSink)
+        sink = copy(self)
+        for name in _OF_RUN:
+            setattr(sink, name, getattr(other, name))
+        sink.parts = other.parts
+        return sink
 
     @abstractmethod
     def encoder(self, file: BinaryIO, schema: pa.Schema) -> Encoder:

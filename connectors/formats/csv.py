@@ -136,8 +136,11 @@ class CsvSource(InferredSource):
     def _plan(self, files: Sequence[str]) -> list[Split]:
         splits = super()._plan(files)
         self._all = self._schema
-        self._schema = self._to_read(self._schema)
+        self.narrow()
         return splits
+
+    def narrow(self) -> None:
+        self._schema = self._to_read(self._all)
 
     def admit(self, path: str) -> bool:
         if not super().admit(path):

@@ -51,6 +51,7 @@ class CsvSink(FileSink):
     """The sink that `write_csv` creates."""
 
     extension = ".csv"
+    may_change = frozenset({"roll_bytes", "roll_after", "overwrite", "append"})
     widens = True
 
     def __init__(self, path: str | Path, delimiter: str, overwrite: bool, append: bool, name: str, layout: Layout) -> None:

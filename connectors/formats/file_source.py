@@ -27,6 +27,9 @@ from ..followed.follow import Follow
 from ..followed.reader import FollowReader, share_out_followed
 from ..quiet import idle_advice
 
+FOUND = ("_splits", "_schema", "_all", "_known", "_first", "_checked", "_found", "_table")
+"""The attributes of file sources that `start` finds."""
+
 FIRST_BYTES = 65_536
 """The bytes of a file that are decoded to find its first rows."""
 
@@ -40,6 +43,7 @@ class FileSource(Source):
 
     guarantee = "exactly once (seeks to the checkpointed file and row)"
     extensions: tuple[str, ...]
+    may_change = frozenset({"poll_every"})
     has_columns = True
     """False if rows can't have the columns of the folders that their file is in."""
 
@@ -51,6 +55,25 @@ class FileSource(Source):
         self.follow = follow
         self.idle_advice = "" if follow is None else idle_advice(event_time, "folder")
         self.folders = FolderColumns(self._paths, name)
+
+    def given_settings(self) -> dict[str, Any]:
+        given = self.settings_without("needed", "conditions", "follow", "folders", "idle_advice", *FOUND)
+        every, others = None, self.follow
+        if self.follow is not None:
+            every, others = self.follow.poll_every, replace(self.follow, poll_every=0.0)
+        return {**given, "follow": others, "poll_every": every}
+
+    def continuing(self, other: Source) -> Source:
+        assert isinstance(other, type(self))
+        source = copy(other)
+        source.follow, source.needed, source.conditions = self.follow, self.needed, self.conditions
+        if source._splits is not None:  # noqa: SLF001 -- a copy of the other one
+            source._splits = [replace(split, unwanted=False) for split in source._splits]  # noqa: SLF001 -- as above
+        source.narrow()
+        return source
+
+    def narrow(self) -> None:
+        """Determine the columns to read after those needed have changed, for formats that read columns one by one."""
 
     def start(self) -> None:
         if self.follow is not None:

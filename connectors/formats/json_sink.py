@@ -51,6 +51,7 @@ class JsonSink(FileSink):
     """The sink that `write_json` creates."""
 
     extension = ".json"
+    may_change = frozenset({"roll_bytes", "roll_after", "overwrite", "append"})
     widens = True
 
     def check_type(self, kind: pa.DataType) -> str | None:

@@ -106,18 +106,18 @@ class ParquetSource(FileSource):
         self._columns = None if columns is None else _listed(columns, name)
         self._given = schema_of(types, name)
         self._all = self._schema = pa.schema([])
-        self._conditions: tuple[Tree, ...] = ()
+        self.conditions = ()
 
     def reading(self, needed: Needed) -> ParquetSource:
         return self._reading(needed)
 
     def where(self, conditions: Sequence[Tree]) -> ParquetSource:
         source = copy(self)
-        source._conditions = tuple(conditions)  # noqa: SLF001 -- a copy of this one
+        source.conditions = tuple(conditions)
         return source
 
     def describe(self) -> str:
-        conditions = ", ".join(text_of(condition) for condition in self._conditions if compared_column(condition) is not None)
+        conditions = ", ".join(text_of(condition) for condition in self.conditions if compared_column(condition) is not None)
         return "; ".join(filter(None, (super().describe(), conditions and f"skips row groups without {conditions}")))
 
     def _list(self, path: str) -> list[str]:
@@ -141,8 +141,11 @@ class ParquetSource(FileSource):
         if self.follow is not None and not merged.schema.names:
             raise ConnectorError(f"operator `{self.name}`: there is no file yet from which to infer the columns; give them in `schema`")
         self._all = merged.schema
-        self._schema = self._to_read(self._all)
+        self.narrow()
         return splits
+
+    def narrow(self) -> None:
+        self._schema = self._to_read(self._all)
 
     def peek(self, path: str) -> Split:
         if self._event_time is None:
@@ -184,7 +187,7 @@ class ParquetSource(FileSource):
             declared = self._given.field(column) if column in self._given.names else pa.field(column, pa.string())
             return pa.array([self.folders.value(split.path, declared).as_py()] * 2, declared.type)
 
-        return replace(split, unwanted=none_meets(self._conditions, bounds)) if self._conditions else split
+        return replace(split, unwanted=none_meets(self.conditions, bounds)) if self.conditions else split
 
     def _time_bounds(self, path: str, metadata: pq.FileMetaData, groups: tuple[int, int] | None) -> tuple[int | None, int | None]:
         return (None, None) if self._event_time is None else time_bounds(metadata, self._event_time, groups)

@@ -79,6 +79,7 @@ class ParquetSink(FileSink):
     """The sink that `write_parquet` creates."""
 
     extension = ".parquet"
+    may_change = frozenset({"compression", "rows_per_group", "roll_bytes", "roll_after", "overwrite", "append"})
 
     def __init__(
         self, path: str | Path, compression: str, rows_per_group: int, overwrite: bool, append: bool, name: str, layout: Layout

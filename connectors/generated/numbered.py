@@ -45,6 +45,7 @@ class NumberedSource(Source):
     `begun`: the time of `clock` at which the first row is due; None: at the first poll of a reader.
     """
 
+    may_change = frozenset({"rate", "every", "rows_per_batch"})
     guarantee = "exactly once (rows are a function of seed and seq; seeks to the checkpointed rows)"
 
     def __init__(
@@ -67,6 +68,9 @@ class NumberedSource(Source):
     def known_columns(self) -> Columns:
         known = Columns.of(self._rows.batch(np.zeros(1, np.int64)).rows.schema)
         return known.having({CREATED: pa.int64()}) if self._created else known
+
+    def continuing(self, other: Source) -> Source:
+        return self
 
     def reader(self, index: int, parallelism: int) -> NumberedReader:
         pace = None if self.rate is None else Pace(self.rate / parallelism, self._every, self._clock, self._begun)

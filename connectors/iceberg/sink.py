@@ -48,6 +48,9 @@ class IcebergSink(Sink):
         self._run = uuid.uuid4().hex[:8]
         self._table_id = ""
 
+    def given_settings(self) -> dict[str, Any]:
+        return {"address": self._address}
+
     def of_job(self, job: str, operator: str, checkpoints: str | None) -> None:
         self._job = f"{job}/{operator}"
 

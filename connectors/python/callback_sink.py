@@ -33,6 +33,8 @@ class CallbackSink(Sink):
 
     guarantee = "at least once (rows since the last checkpoint arrive again after a recovery)"
 
+    may_change = frozenset({"fn"})
+
     def __init__(self, fn: Callable[[dict[str, Any]], object], name: str) -> None:
         self.name, self._fn = name, fn
 

@@ -86,6 +86,7 @@ class GeneratorSource(Source):
 
     guarantee = "exactly once (calls the function with the checkpointed positions)"
     split_word = "partition"
+    may_change = frozenset({"poll_every"})
 
     def __init__(
         self, function: Generate, partitions: int, event_time: EventTime | None, schema: pa.Schema, poll_every: float, name: str
@@ -94,6 +95,9 @@ class GeneratorSource(Source):
         self._event_time, self._schema, self._poll_every = event_time, schema, poll_every
         self.timed, self.time_column = event_time is not None, None if event_time is None else event_time.column
         self.idle_advice = idle_advice(event_time, "partition")
+
+    def continuing(self, other: Source) -> Source:
+        return self
 
     def known_columns(self) -> Columns:
         return Columns.of(self._schema) if self._schema.names else UNKNOWN

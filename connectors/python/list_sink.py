@@ -72,6 +72,9 @@ class ListSink(Sink):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_target": None}
 
+    def given_settings(self) -> dict[str, Any]:
+        return {"name": self.name}
+
     def of_job(self, job: str, operator: str, checkpoints: str | None) -> None:
         self._place = (checkpoints or "", operator)
 

@@ -32,6 +32,8 @@ class PrintSink(Sink):
 
     guarantee = "at least once (rows since the last checkpoint are printed again after a recovery)"
 
+    may_change = frozenset({"prefix"})
+
     def __init__(self, prefix: str, name: str) -> None:
         self.name, self._prefix = name, prefix
 

@@ -13,11 +13,15 @@ import tempfile
 import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Sequence
+from copy import copy
 from typing import Any
 
 from ...engine.sink import Sink
 from ..files.claim import Claim, dead_runs, owner_file
 from .staging import Staged, StagedFile, Staging, StagingPlace
+
+OF_RUN = ("run", "_claim", "_temporary", "_identity", "_staging")
+"""The attributes of a sink that belong to a run of a job, not to its settings."""
 
 
 class StagedSink(Sink):
@@ -38,6 +42,16 @@ class StagedSink(Sink):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_claim": None}
+
+    def given_settings(self) -> dict[str, Any]:
+        return self.settings_without(*OF_RUN)
+
+    def continuing(self, other: Sink) -> Sink:
+        assert isinstance(other, StagedSink)
+        sink = copy(self)
+        for name in OF_RUN:
+            setattr(sink, name, getattr(other, name))
+        return sink
 
     @property
     def place(self) -> StagingPlace:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from ..batch import Batch
 from ..columns import UNKNOWN, Columns
+from ..configured import Configured
 from ..context import Context, Emit
 from ..dropped_records import DroppedRecord
 from ..errors import shown
@@ -22,7 +23,7 @@ from ..source import Source
 from ..updates import Updates
 
 
-class Operator(ABC):
+class Operator(Configured, ABC):
     """One step of a dataflow, as in the plan.
 
     `ports`: the outputs that must have a reader. `sources`: the sources that each of its instances reads completely when it

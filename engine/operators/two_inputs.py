@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,9 @@ class TwoInputs(KeyedOperator):
     @property
     def keys(self) -> tuple[str, ...]:  # type: ignore[override]
         return key_names(len(self.left_keys))
+
+    def given_settings(self) -> dict[str, Any]:
+        return self.settings_without("schemas")
 
     def knowing(self, inputs: Sequence[Columns]) -> TwoInputs:
         found = zip((LEFT, RIGHT), (known.schema() for known in inputs), strict=True)

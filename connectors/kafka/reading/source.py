@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any, Literal
 
 from ....engine.columns import UNKNOWN, Columns
@@ -184,6 +185,7 @@ class KafkaSource(Source):
 
     guarantee = "exactly once (offsets in the checkpoint; only committed records)"
     split_word = "partition"
+    may_change = frozenset({"group_id", "discover_every", "on_lost_offsets", "on_error", "options"})
 
     def __init__(
         self,
@@ -217,6 +219,32 @@ class KafkaSource(Source):
     def reading(self, needed: Needed) -> KafkaSource:
         source = copy(self)
         source.needed = needed if self._event_time is None else needed.with_names([self._event_time.column])
+        return source
+
+    def given_settings(self) -> dict[str, Any]:
+        given = self.settings_without("needed", "conditions", "idle_advice", "_plan", "_cluster")
+        return {**given, "bootstrap": self._cluster.bootstrap, "options": dict(self._cluster.options)}
+
+    def continues(self, other: Source) -> str | None:
+        if self._decoder.schema is None and not self.reads_as(other):
+            return "the columns were found when the job started, and it can't read others while the job runs; give them in schema="
+        return None
+
+    def continuing(self, other: Source) -> Source:
+        assert isinstance(other, KafkaSource)
+        source = copy(self)
+        if (plan := other._plan) is not None:  # noqa: SLF001 -- another one of this class
+            decoder, columns = (plan.decoder, plan.columns) if self.reads_as(other) else self._narrowed(self._decoder)
+            source._plan = replace(  # noqa: SLF001 -- a copy of this one
+                plan,
+                cluster=self._cluster,
+                decoder=decoder,
+                columns=columns,
+                on_error=self.on_error,
+                on_lost_offsets=self._on_lost_offsets,
+                group_id=self._group_id,
+                discover_every=self._discover_every,
+            )
         return source
 
     def start(self) -> None:

@@ -14,13 +14,13 @@ from typing import Any, Literal
 
 from ....engine.columns import Columns
 from ....engine.errors import FlowError
-from ....engine.sink import SinkWriter
+from ....engine.sink import Sink, SinkWriter
 from ....engine.updates import Updates
 from ....engine.weights import WEIGHT
 from ...avro import schema as avro
 from ...avro.registry import SchemaRegistry
 from ...avro.schema import AvroLike
-from ...staged.staged_sink import StagedSink
+from ...staged.staged_sink import OF_RUN, StagedSink
 from ...staged.staging import StagedFile, StagingPlace, chunks
 from ...staged.staging_writer import StagingWriter
 from ..cluster import KafkaCluster, check_installed
@@ -169,6 +169,27 @@ class KafkaSink(StagedSink):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_process": None, "_marked_at": None}
+
+    @property
+    def may_change(self) -> frozenset[str]:  # type: ignore[override]
+        """The settings that only writers use. Staged messages are sent by the process that commits, as the older sink says."""
+        return frozenset({"format", "headers"} if self._exact else {"format", "headers", "key", "partitioner", "options"})
+
+    def given_settings(self) -> dict[str, Any]:
+        given = self.settings_without("_encoding", "_cluster", "_process", "_marked_at", "_most_bytes", *OF_RUN)
+        encoding = {name: getattr(self._encoding, name) for name in ("format", "key", "headers", "avro")}
+        return {**given, **encoding, "bootstrap": self._cluster.bootstrap, "options": dict(self._cluster.options)}
+
+    def continues(self, other: Sink) -> str | None:
+        """Refuse Avro, whose schema is registered when the sink starts."""
+        return None if self._encoding.avro is None else 'format="avro" registers its schema when the sink starts'
+
+    def continuing(self, other: Sink) -> Sink:
+        assert isinstance(other, KafkaSink)
+        sink = super().continuing(other)
+        assert isinstance(sink, KafkaSink)
+        sink._most_bytes = other._most_bytes  # noqa: SLF001 -- a copy of this one
+        return sink
 
     def problem(self, columns: Columns) -> str | None:
         return self._encoding.problem(replace(columns, types={name: kind for name, kind in columns.types.items() if name != WEIGHT}))

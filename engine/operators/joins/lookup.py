@@ -52,6 +52,9 @@ class Lookup(Operator):
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", (self.table,) if isinstance(self.table, Source) else ())
 
+    def given_settings(self) -> dict[str, Any]:
+        return self.settings_without("sources")
+
     @property
     def has_background_work(self) -> bool:
         return self.refresh is not None
