@@ -17,6 +17,7 @@ from .engine.plan.columns import check_columns
 from .engine.plan.graph import Graph, check_name
 from .engine.plan.physical import Plan
 from .engine.plan.planner import plan
+from .engine.plan.upgrade.operator_verdicts import identities
 from .engine.sink import Sink
 from .engine.source import Source
 from .environment import with_environment
@@ -61,7 +62,8 @@ class Dataflow:
     def plan(self, parallelism: int | None = None, config: JobConfig | None = None) -> Plan:
         """Return the physical plan: stages, workers, channels. Raises FlowError if the flow can't run."""
         config = _config(config, parallelism)
-        return plan(self.graph, parallelism=config.parallelism, combine=config.combine, settings=config.task_settings())
+        physical = plan(self.graph, parallelism=config.parallelism, combine=config.combine, settings=config.task_settings())
+        return replace(physical, identities=identities(physical))
 
     def explain(self, parallelism: int | None = None, config: JobConfig | None = None) -> str:
         """Describe the logical and the physical plan, and the end-to-end guarantee, as text."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..errors import RequestError
+from ..identity.identity import Identity
 from ..operators.keyed import KeyedOperator
 from ..operators.own_time import OwnTime
 from ..operators.rows.broadcast import Broadcast
@@ -103,7 +104,8 @@ class Stage:
 class Plan:
     """The physical plan of the flow `name`: its stages in topological order, every worker's task, every channel.
 
-    `next_channel`: the number of the next new channel; numbers are never reused.
+    `next_channel`: the number of the next new channel; numbers are never reused. `inputs`: the known columns of the operators'
+    inputs. `identities`: of its operators, from the process of the program; empty if they aren't known.
     """
 
     name: str
@@ -111,6 +113,8 @@ class Plan:
     tasks: tuple[TaskSpec, ...]
     channels: tuple[ChannelSpec, ...]
     next_channel: int
+    inputs: Inputs = field(default_factory=dict)
+    identities: Mapping[str, Identity] = field(default_factory=dict)
 
     def stage_of(self, operator: str) -> Stage:
         """Return the stage that runs the operator. Raises RequestError, listing all operators, for an unknown one."""
@@ -155,7 +159,7 @@ class Plan:
             return (replace(one, operator=one.operator.knowing(inputs[one.name])) if one.name in inputs else one for one in chain)
 
         stages = tuple(replace(stage, chain=list(of(stage.chain))) for stage in self.stages)
-        return replace(self, stages=stages, tasks=tuple(replace(task, chain=tuple(of(task.chain))) for task in self.tasks))
+        return replace(self, inputs=inputs, stages=stages, tasks=tuple(replace(task, chain=tuple(of(task.chain))) for task in self.tasks))
 
     def with_tables(self, tables: Mapping[str, RoutingTable]) -> Plan:
         """Return the plan with other initial routing tables, by stage."""
