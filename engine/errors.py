@@ -101,6 +101,14 @@ class JobBusyError(RequestError):
     """The job moves, scales or replaces something already: ask again when that is done."""
 
 
+class UpgradeRolledBackError(RequestError):
+    """The new code of an upgrade was taken back, or the job ended before the upgrade did. `report`: the upgrade's `UpgradeReport`."""
+
+    def __init__(self, text: str, report: Any = None) -> None:
+        super().__init__(text)
+        self.report = report
+
+
 class JobNotRunningError(RequestError):
     """The job isn't running: it is starting or stopping, has ended, or no job has that name."""
 

@@ -22,6 +22,7 @@ from .engine.sink import Sink
 from .engine.source import Source
 from .environment import with_environment
 from .explain import explain, to_mermaid
+from .program import starts
 from .scheduler.configs.job import JobConfig
 from .scheduler.configs.run import PATHS
 from .scheduler.record.restoring.fitting import Allowed
@@ -116,6 +117,7 @@ class Dataflow:
         prints its address. Raises FlowError if the flow can't run or doesn't fit the saved state, ConnectorError if a source can't be read
         or a sink can't be written.
         """
+        starts(self)
         guard_credentials()
         config = with_environment(_config(config, parallelism), os.environ)
         start = _runtime(runtime)

@@ -37,8 +37,10 @@ from .scheduler.protocol.reports import (
     OperationReport,
     SavepointReport,
     ScalingReport,
+    UpgradeReport,
 )
 from .scheduler.protocol.requests import (
+    AbortUpgrade,
     Autoscale,
     Balance,
     Cancel,
@@ -62,10 +64,14 @@ from .scheduler.protocol.requests import (
     UnsplitHotKey,
 )
 from .scheduler.protocol.status import JobStatus, Progress
+from .scheduler.protocol.upgrade_options import OnFailure
 from .state.errors import EvenflowError
 from .terminal.listing import Listing
+from .upgrades import begin, checked_options, compare, watched
 
 if TYPE_CHECKING:
+    from .dataflow import Dataflow
+    from .engine.plan.upgrade.verdicts import UpgradePlan
     from .views.polling import JobMonitor
 
 T = TypeVar("T")
@@ -330,6 +336,62 @@ class Job:
         from .terminal.reports import decisions_table
 
         return Listing[DecisionRecord](self._runtime.ask(ShowHistory(DecisionRecord)), decisions_table)
+
+    def plan_upgrade(self, flow: Dataflow, *, everything: bool = False) -> UpgradePlan:
+        """Return what `upgrade(flow)` would do with each operator: nothing, exchange its code, or that it needs a restart.
+
+        `print` shows it as a table. `everything` takes the code of all operators as changed, for changes that can't be seen in the program,
+        such as a new version of a library. Raises FlowError for the flow of another job, JobNotRunningError.
+        """
+        return compare(self._runtime, flow, everything=everything)
+
+    def upgrade(
+        self,
+        flow: Dataflow,
+        *,
+        canary: float = 0.05,
+        canary_keys: Sequence[Hashable] = (),
+        watch: Duration = "2m",
+        max_errors: int = 0,
+        max_slowdown: float = 2.0,
+        on_failure: OnFailure = "rollback",
+        strategy: str | None = None,
+        everything: bool = False,
+        runtime_env: Mapping[str, Any] | None = None,
+        timeout: Duration | None = None,
+        seen: Callable[[UpgradeReport], None] = lambda report: None,
+    ) -> UpgradeReport | None:
+        """Exchange the code of the running job for that of `flow`, a new version of its program, and wait for the end.
+
+        Workers with the new code get the share `canary` of each changed operator's load, or the keys `canary_keys`, and run beside the old
+        ones for `watch`. The job returns to the old code if the new code raises, refuses more than `max_errors` records beyond what the old
+        code refuses, or needs more than `max_slowdown` times as long for a record. Otherwise the other keys move by `strategy` (None: the
+        job's), and the old workers leave. `canary=0` leaves the comparison out.
+
+        A failure of the job in the meantime, such as a lost worker, ends the upgrade: the job starts again from its newest checkpoint with
+        the old code, or with the new code for `on_failure="continue"`. State that the old code can't read is written only once the new code
+        has passed its watch; from then on a failure continues with the new code. No checkpoint completes before, so exactly-once output
+        waits.
+
+        `runtime_env` is Ray's, for the processes of the new workers, for example with other packages; all workers are replaced then.
+
+        `seen` gets the report now and then. Returns None if nothing has changed. Raises UpgradeRolledBackError if the job returned to the
+        old code, RequestError, with a table, if an operator needs a restart (see `plan_upgrade`), JobBusyError while the job changes
+        something else, JobNotRunningError, JobTimeoutError after `timeout` (the upgrade goes on).
+        """
+        options = checked_options(canary, canary_keys, watch, max_errors, max_slowdown, on_failure, strategy)
+        number = begin(self._runtime, flow, options, everything=everything, environment=runtime_env)
+        return None if number is None else watched(self._runtime, self.name, number, timeout, seen)
+
+    def abort_upgrade(self) -> None:
+        """Take the new code of the upgrade under way back, and return at once. Raises RequestError if there is none, or it is too late."""
+        self._runtime.ask(AbortUpgrade())
+
+    def upgrades(self) -> list[UpgradeReport]:
+        """Return the upgrades of the job, oldest first; `print` shows them as a table."""
+        from .terminal.reports import upgrades_table
+
+        return Listing[UpgradeReport](self._runtime.ask(ShowHistory(UpgradeReport)), upgrades_table)
 
     def checkpoint(self, timeout: Duration | None = "5m") -> CheckpointReport:
         """Take a checkpoint now and wait until it is complete and committed; None for `timeout` returns at once.

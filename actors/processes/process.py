@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -97,12 +98,12 @@ class WorkerProcess:
         ray.kill(self.handle)
 
 
-def start_process(job: str, label: str, need: Need, node: str) -> WorkerActor:
+def start_process(job: str, label: str, need: Need, node: str, environment: Mapping[str, Any] | None = None) -> WorkerActor:
     """Start the actor `JOB/LABEL` on exactly this `node`. Raises ClusterError if there are a thousand of it.
 
     If the node is lost meanwhile, its calls raise ActorUnschedulableError, or RayActorError if Ray still considered it alive.
     With a soft affinity Ray would place the actor on another node; but then it places one that reserves no resources on any node
-    at all.
+    at all. `environment`: its `runtime_env`, None for that of this process.
 
     While an actor has the name, the new one is `JOB/LABEL~2`, and so on: the previous one may end slowly, or work for another
     job.
@@ -118,6 +119,7 @@ def start_process(job: str, label: str, need: Need, node: str) -> WorkerActor:
             memory=int(need.get(MEMORY, 0.0)) or None,
             resources={name: amount for name, amount in need.items() if name not in (CPU, GPU, MEMORY)},
             enable_task_events=False,
+            runtime_env=None if environment is None else dict(environment),
             scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
         )
         with suppress(ActorAlreadyExistsError):

@@ -211,6 +211,7 @@ class RayWorkers:
         deadline = deployment.deadline()
         names = [task.name for task in wanted.plan.tasks]
         restored = self._storage.restored(wanted.manifest, wanted.plan)
+        self.pool.environments = _environments(wanted.plan)
         deployment.begin_attempt(names, check)
         ended = self.pool.end_unusable(frozenset(names))
         with self._interpreter.lock:
@@ -235,6 +236,7 @@ class RayWorkers:
 
         try:
             deadline = deployment.deadline()
+            self.pool.environments = _environments(wanted.plan)
             deployment.reach_others(deadline, check)
             patience = RoomPatience(deadline, AUTOSCALER_PATIENCE)
             self.pool.acquire(names, patience, check, grow=lambda: deployment.reach_others(deadline, check))
@@ -266,6 +268,10 @@ class RayWorkers:
         if self._tasks is None:
             self._tasks = ray.put([task for task in self._plan.tasks if task.index == 0])
         spare.handle.warm.remote(self._tasks)
+
+
+def _environments(plan: Plan) -> dict[WorkerId, Mapping[str, Any]]:
+    return {task.name: task.environment for task in plan.tasks if task.environment is not None}
 
 
 def _end(processes: Sequence[WorkerProcess], joins: list[Any]) -> None:

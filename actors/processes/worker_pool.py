@@ -57,6 +57,8 @@ class WorkerPool:
         self._avoided: frozenset[str] = frozenset()
         self._preferred: frozenset[str] = frozenset()
         self._within: frozenset[str] | None = None
+        self.environments: Mapping[WorkerId, Mapping[str, Any]] = {}
+        """The environments of the processes of workers that have one of their own, as Ray's `runtime_env`."""
         self.in_change = NodesInChange()
         """Nodes that Ray drains or starts."""
         self._room = RoomRequest(service.job)
@@ -249,7 +251,7 @@ class WorkerPool:
 
     def _is_usual(self, worker: WorkerId) -> bool:
         """Return True if the worker needs what most workers need, and spares have."""
-        return stage_of(worker) not in self._resources
+        return stage_of(worker) not in self._resources and worker not in self.environments
 
     def _need(self, worker: WorkerId) -> Need:
         return self._resources.get(stage_of(worker), NO_RESOURCES).amounts(self._config.worker.reserved)
@@ -261,7 +263,8 @@ class WorkerPool:
         return [*self._processes.values(), *self.spares.processes]
 
     def _start(self, label: str, need: Need, node: str) -> WorkerProcess:
-        return engage(start_process(self._service.job, label, need, node), self._service, lent=False)
+        environment = self.environments.get(WorkerId(label))
+        return engage(start_process(self._service.job, label, need, node, environment), self._service, lent=False)
 
     def _start_spare(self, label: str) -> WorkerProcess | None:
         try:

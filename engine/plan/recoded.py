@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ..protocol.ids import WorkerId, worker_id
 from .physical import Plan
-from .rescale import NewCode
+from .rescale import NewCode, coded
 
 
 def recoded(plan: Plan, codes: Mapping[str, NewCode]) -> Plan:
@@ -23,14 +23,16 @@ def recoded(plan: Plan, codes: Mapping[str, NewCode]) -> Plan:
             names |= {worker: worker_id(stage.name, index, code.version) for index, worker in enumerate(stage.workers)}
             stage = replace(stage, codes=(code.version,) * stage.parallelism, chain=list(code.chain))  # noqa: PLW2901
         stages.append(stage)
-    tasks = tuple(
-        task if task.name not in names else replace(task, code=codes[task.stage].version, chain=codes[task.stage].chain)
-        for task in plan.tasks
-    )
+    tasks = tuple(coded(task, codes[task.stage]) if task.name in names else task for task in plan.tasks)
     channels = tuple(replace(c, sender=names.get(c.sender, c.sender), receiver=names.get(c.receiver, c.receiver)) for c in plan.channels)
     return replace(plan, stages=tuple(stages), tasks=tasks, channels=channels)
 
 
 def codes_of(plan: Plan) -> dict[str, NewCode]:
     """Return the code of each stage whose workers all run a later version than the first."""
-    return {stage.name: NewCode(stage.codes[0], tuple(stage.chain)) for stage in plan.stages if stage.codes and len(set(stage.codes)) == 1}
+    environments = {task.stage: task.environment for task in plan.tasks}
+    return {
+        stage.name: NewCode(stage.codes[0], tuple(stage.chain), environments[stage.name])
+        for stage in plan.stages
+        if len(set(stage.codes)) == 1
+    }

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..errors import RequestError
 from ..operators.own_time import OwnTime
@@ -41,10 +42,14 @@ class Rescale:
 
 @dataclass(frozen=True, slots=True)
 class NewCode:
-    """The code of workers that join: its version, and the operators that they run, those of their stage in the same order."""
+    """The code of workers that join: its version, and the operators that they run, those of their stage in the same order.
+
+    `environment`: of their processes, as Ray's `runtime_env`; None for the job's.
+    """
 
     version: CodeVersion
     chain: tuple[ChainedOperator, ...]
+    environment: Mapping[str, Any] | None = None
 
 
 def rescale(plan: Plan, stage: Stage, parallelism: int, tables: Mapping[str, RoutingTable], code: NewCode | None = None) -> Rescale:
@@ -72,7 +77,7 @@ def replaced(plan: Plan, stage: Stage, indexes: Collection[int], tables: Mapping
             inputs=tuple(ids.get(id_, id_) for id_ in task.inputs),
             peers=tuple(Peer(p.index, ids.get(p.outgoing, p.outgoing), ids.get(p.incoming, p.incoming)) for p in task.peers),
         )
-        tasks[names.get(task.name, task.name)] = _coded(rewired, code) if task.name in names else rewired
+        tasks[names.get(task.name, task.name)] = coded(rewired, code) if task.name in names else rewired
     codes = tuple(code.version if worker in names else code_of(worker) for worker in stage.workers)
     changed = replace(stage, codes=codes)
     change = _rescaled(plan, changed, tasks, list(names.values()), list(names), opened, closed)
@@ -101,7 +106,7 @@ def _grown(plan: Plan, stage: Stage, parallelism: int, code: NewCode | None) -> 
     tasks = {task.name: task for task in plan.tasks}
     by_name = {s.name: s for s in plan.stages}
     old, template = stage.workers, tasks[stage.workers[0]]
-    template = template if code is None else _coded(template, code)
+    template = template if code is None else coded(template, code)
     changed = replace(stage, parallelism=parallelism, codes=(*map(code_of, old), *[template.code] * (parallelism - len(old))))
     joining = changed.workers[len(old) :]
     opened: list[ChannelSpec] = []
@@ -190,8 +195,9 @@ def _feeders(plan: Plan, stage: Stage) -> list[WorkerId]:
     return [worker for s in plan.stages if any(o.target == stage.name for o in s.outputs) for worker in s.workers]
 
 
-def _coded(task: TaskSpec, code: NewCode) -> TaskSpec:
-    return replace(task, code=code.version, chain=code.chain)
+def coded(task: TaskSpec, code: NewCode) -> TaskSpec:
+    """Return the task with other code."""
+    return replace(task, code=code.version, chain=code.chain, environment=code.environment)
 
 
 def _with_exchange(task: TaskSpec, position: int, channels: tuple[ChannelId, ...]) -> TaskSpec:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ...state.backends.settings import StateSettings
 from ..operators.base import Operator
@@ -59,7 +61,7 @@ class TaskSpec:
     """The task of one worker. `chain[0]` is the head; the head of a source task gets the batches that the source polls.
 
     `joining`: a source task that joins a running job; it reads nothing before it gets its position. `code`: the version of the job's
-    code that the chain is from.
+    code that the chain is from. `environment`: the environment of its process, as Ray's `runtime_env`; None for the job's.
     """
 
     stage: str
@@ -72,6 +74,7 @@ class TaskSpec:
     peers: tuple[Peer, ...] = ()
     joining: bool = False
     code: CodeVersion = FIRST_CODE
+    environment: Mapping[str, Any] | None = None
 
     @property
     def name(self) -> WorkerId:

@@ -58,6 +58,8 @@ COMMANDS = {
     "scalings": Command(_SCALE, "a job's scalings: workers, reason, duration"),
     "autoscaler": Command(_AUTOSCALER, "switch automatic scaling of a job on or off"),
     "decisions": Command(_AUTOSCALER, "a job's scaling decisions: change, reason, outcome"),
+    "upgrade": Command("evenflow.cli.upgrade", "exchange a job's code for that of a new program while the stream runs"),
+    "upgrades": Command("evenflow.cli.upgrade", "a job's upgrades: operators, outcome, old and new code side by side"),
     "plan": Command("evenflow.cli.plan", "a policy's plan for a snapshot or a time of a recording, without a cluster"),
     "grafana": Command("evenflow.cli.grafana", "write dashboards for Grafana, and alert rules and a configuration for Prometheus"),
     "k8s": Command("evenflow.cli.k8s", "a job on Kubernetes: its resources, a Helm chart, an image"),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from ..scheduler.policies.canary import StageComparison
 from ..scheduler.policies.controller import DecisionRecord
 from ..scheduler.policies.nodes.placement import short
 from ..scheduler.protocol.reports import (
@@ -16,6 +17,7 @@ from ..scheduler.protocol.reports import (
     NodeScalingReport,
     OperationReport,
     ScalingReport,
+    UpgradeReport,
 )
 from .console import DataTable, lines
 from .units import clock
@@ -55,6 +57,30 @@ def migration_table(report: MigrationReport) -> Table:
             table.row("split", f"{split.key!r} over workers {workers}, {split.dealt} is dealt")
         for key in plan.gathers:
             table.row("split no longer", repr(key))
+    return table
+
+
+def upgrades_table(reports: Sequence[UpgradeReport]) -> RenderableType:
+    """Draw a row per upgrade, the oldest first, with its reason, and what both versions did side by side in the newest."""
+    numbers = ("version", "keys moved", "bytes", "seconds")
+    table = DataTable("no.", "operators", "state", *numbers, right=("no.", *numbers), title="upgrades")
+    for report in reports:
+        figures = str(report.version), f"{report.keys_moved:,}", f"{report.state_bytes:,}", _duration(report)
+        table.row(str(report.number), ", ".join(report.operators), report.state.value, *figures)
+    stories = lines(str(report) for report in reports if report.problem is not None)
+    compared = [versions_table(reports[-1].compared)] if reports and reports[-1].compared else []
+    return Group(table, stories, *compared)
+
+
+def versions_table(compared: Sequence[StageComparison]) -> RenderableType:
+    """Draw what the old and the new code of each operator did with their records, side by side."""
+    numbers = ("rows", "errors", "rows out per row", "microseconds per row", "bytes of state")
+    table = DataTable("operator", "code", *numbers, right=numbers, title="old and new code side by side")
+    for one in compared:
+        for name, figures in (("old", one.old), ("new", one.new)):
+            selectivity = "-" if figures.selectivity is None else f"{figures.selectivity:.3f}"
+            microseconds = "-" if figures.microseconds is None else f"{figures.microseconds:.1f}"
+            table.row(one.operator, name, f"{figures.rows:,}", f"{figures.errors:,}", selectivity, microseconds, f"{figures.state_bytes:,}")
     return table
 
 

@@ -99,7 +99,7 @@ class JobCore:
         self._reads = KeyReads(job)
         self._answering = RequestHandler(
             job, self, self.checkpointing, self.reconfiguration, self.operator_scaling, self.node_scaling, self.balancing, self.autoscaling,
-            self._reads,
+            self.upgrading, self._reads,
         )  # fmt: skip
         self._running_since = begin.running_since
         self._ended_at: float | None = None

@@ -22,12 +22,14 @@ from ..parts.node_scaling import NodeScaling
 from ..parts.operator_scaling import OperatorScaling
 from ..parts.reconfiguration import Reconfiguration
 from ..parts.saved_tables import saved_table
+from ..parts.upgrading import Upgrading
 from ..parts.waiting import Waiting
 from ..policies.controller import DecisionRecord
 from ..policies.nodes.placement import ClusterView
 from ..protocol.effects import JobState, StopOrder
-from ..protocol.reports import CheckpointReport, MigrationReport, NodeScalingReport, SavepointReport, ScalingReport
+from ..protocol.reports import CheckpointReport, MigrationReport, NodeScalingReport, SavepointReport, ScalingReport, UpgradeReport
 from ..protocol.requests import (
+    AbortUpgrade,
     AnyRequest,
     Autoscale,
     Balance,
@@ -35,15 +37,18 @@ from ..protocol.requests import (
     ChangeRequest,
     Fail,
     MoveKeys,
+    Planning,
     Question,
     ReadKey,
     Rebalance,
     Scale,
     ScaleIn,
     ScaleOut,
+    ShowChanges,
     ShowFigures,
     ShowHistory,
     ShowLoad,
+    ShowPlanning,
     ShowProgress,
     ShowSnapshot,
     ShowStatus,
@@ -54,11 +59,16 @@ from ..protocol.requests import (
     TakeCheckpoint,
     TakeSavepoint,
     UnsplitHotKey,
+    UpgradeCode,
 )
 from ..protocol.status import JobStatus, Progress
 from ..record.job_record import JobRecord
 from ..record.migrations import Migration
+from .code_changes import new_codes, planned
 from .viewing import Viewing
+
+_MOVING = Rebalance | MoveKeys | SplitHotKey | UnsplitHotKey | Scale | ScaleOut | ScaleIn | UpgradeCode
+"""The requests that can't be carried out while an upgrade is under way."""
 
 
 class RequestHandler:
@@ -74,11 +84,12 @@ class RequestHandler:
         nodes: NodeScaling,
         balancing: AutomaticBalancing,
         autoscaling: Autoscaling,
+        upgrading: Upgrading,
         reads: KeyReads,
     ) -> None:
         self._job, self._lifecycle, self._checkpointing, self._reconfiguration = job, lifecycle, checkpointing, reconfiguration
         self._operators, self._nodes, self._balancing, self._autoscaling = operators, nodes, balancing, autoscaling
-        self._reads = reads
+        self._upgrading, self._reads = upgrading, reads
         self._waiting = Waiting(job, checkpointing, nodes)
         self._viewing = Viewing(job, checkpointing, operators, nodes, balancing, autoscaling)
         self._histories: Mapping[type[Any], Callable[[], list[Any]]] = {
@@ -87,6 +98,7 @@ class RequestHandler:
             SavepointReport: checkpointing.savepoints.reports,
             ScalingReport: lambda: [scaling.report() for scaling in operators.operations],
             NodeScalingReport: lambda: [change.report() for change in nodes.operations],
+            UpgradeReport: lambda: [upgrade.report() for upgrade in upgrading.operations],
             DecisionRecord: autoscaling.decisions,
         }
 
@@ -97,7 +109,11 @@ class RequestHandler:
         """
         return self._change(request, cluster) if isinstance(request, ChangeRequest) else self._show(request, cluster)
 
-    def _change(self, request: ChangeRequest, cluster: ClusterView | None) -> int | None:  # noqa: C901, PLR0912 -- a line for each kind
+    def _change(self, request: ChangeRequest, cluster: ClusterView | None) -> int | None:  # noqa: C901, PLR0911, PLR0912 -- a line for each kind
+        if isinstance(request, _MOVING) and (current := self._upgrading.operations.current) is not None:
+            raise JobBusyError(
+                f"job `{self._job.name}`: upgrade {current.number} is under way ({current.state.value}); wait until it is done, or abort it"
+            )
         match request:
             case Stop(drain, savepoint):
                 if savepoint is not None and not self._job.config.checkpoint.saves_state:
@@ -130,6 +146,10 @@ class RequestHandler:
                 return self._nodes.scale_in(cluster, policy=policy).number
             case Autoscale(policy, mode):
                 self._autoscaling.choose(policy, mode, cluster)
+            case UpgradeCode():
+                return self._upgrade(request)
+            case AbortUpgrade():
+                self._upgrading.abort()
             case TakeCheckpoint():
                 return self._checkpointing.request("by hand")
             case TakeSavepoint(path):
@@ -138,7 +158,7 @@ class RequestHandler:
                 assert_never(request)
         return None
 
-    def _show(self, question: Question, cluster: ClusterView | None) -> Any:
+    def _show(self, question: Question, cluster: ClusterView | None) -> Any:  # noqa: C901, PLR0911 -- as above
         job = self._job
         match question:
             case ShowStatus():
@@ -157,6 +177,10 @@ class RequestHandler:
                 return self._reads.ask(question)
             case ShowTable(operator):
                 return saved_table(job, operator)
+            case ShowChanges(plan, everything):
+                return planned(job.plan, plan, everything=everything)
+            case ShowPlanning():
+                return Planning(job.config.parallelism, job.config.combine, job.config.task_settings())
             case ShowView(since):
                 return self._viewing.view(since, self.status(), [migration.report() for migration in job.migrations.history], cluster)
             case _:
@@ -194,6 +218,17 @@ class RequestHandler:
             waits_for=self._waiting.waits(),
             next_try=max(0.0, job.next_try - job.now) if restarting else None,
         )
+
+    def _upgrade(self, wanted: UpgradeCode) -> int | None:
+        job = self._job
+        if self._operators.busy or self._nodes.busy:
+            raise JobBusyError(f"job `{job.name}` is being scaled: wait until that is done")
+        changes = planned(job.plan, wanted.plan, everything=wanted.everything)
+        codes = new_codes(job.plan, wanted.plan, changes, self._upgrading.next_version, wanted.environment)
+        if not codes:
+            return None
+        readable = all(map(changes.can_go_back, codes))
+        return self._upgrading.upgrade(codes, wanted.options, "by hand", readable=readable).number
 
     def _take_savepoint(self, path: str) -> int:
         number = self._checkpointing.request("for a savepoint", whole=True)

@@ -69,14 +69,39 @@ class BatchCosts(NamedTuple):
     @property
     def fixed(self) -> float:
         """Seconds that a batch costs at least, whatever its rows are."""
-        if self.batches < FEWEST:
+        line = self._line()
+        if line is None:
             return 0.0
+        each, error = line
+        mean_seconds = self.seconds / self.batches
+        most = max(0.0, each + ERRORS * error)
+        return min(max(0.0, mean_seconds - most * self.rows / self.batches), MOST * mean_seconds)
+
+    def at_most(self, rows: float) -> float:
+        """Seconds that a batch of this many rows would have cost at most; there is at least one batch.
+
+        A smaller batch costs no more than a mean one, and less only by clear evidence; a larger one at most in proportion.
+
+        >>> costs = sum([BatchCosts.of(rows, 0.5 + 0.25 * rows) for rows in (10, 20, 30, 40)], BatchCosts())
+        >>> round(costs.at_most(2), 6), costs.at_most(50), BatchCosts.of(10, 1.0).at_most(1)
+        (1.0, 13.5, 1.0)
+        """
+        mean_rows, mean_seconds = self.rows / self.batches, self.seconds / self.batches
+        if rows >= mean_rows:
+            return mean_seconds * rows / mean_rows
+        line = self._line()
+        least = 0.0 if line is None else max(0.0, line[0] - ERRORS * line[1])
+        return mean_seconds - least * (mean_rows - rows)
+
+    def _line(self) -> tuple[float, float] | None:
+        """Return the seconds of each row, and the standard error of that; None without evidence."""
+        if self.batches < FEWEST:
+            return None
         mean_rows, mean_seconds = self.rows / self.batches, self.seconds / self.batches
         spread = self.rows_squared - self.rows * mean_rows
         if spread <= 1e-9 * self.rows_squared:
-            return 0.0
+            return None
         together = self.row_seconds - self.rows * mean_seconds
         each = together / spread
         unexplained = max(0.0, self.seconds_squared - self.seconds * mean_seconds - each * together)
-        most = max(0.0, each + ERRORS * sqrt(unexplained / (self.batches - 2) / spread))
-        return min(max(0.0, mean_seconds - most * mean_rows), MOST * mean_seconds)
+        return each, sqrt(unexplained / (self.batches - 2) / spread)

@@ -204,6 +204,9 @@ class Attempts:
         job.failures.append(failure_of(error, job.now))
         delay = restarts.delay(error, job.now, progress=self._progressed) if job.config.checkpoint.saves_state else None
         cause = job.describe(error, worker)
+        if delay is None and self._upgrading.heals(error):
+            self.go_back(trouble=(error, cause))
+            return
         if delay is not None:
             count = f"restart {restarts.in_row} of at most {restarts.config.most} in a row"
             job.emit(Warn(f"job `{job.name}`: {count}, in {delay:g} s: {cause}"))

@@ -20,20 +20,22 @@ import numpy as np
 
 from ...balancer.canary import canary, emptied
 from ...balancer.evacuation import evacuated
-from ...engine.errors import JobBusyError, JobNotRunningError, RequestError
+from ...engine.errors import JobBusyError, JobNotRunningError, RequestError, shown
 from ...engine.plan.physical import Plan, Stage
 from ...engine.plan.rescale import NewCode
-from ...engine.protocol.ids import WorkerId, code_of
+from ...engine.protocol.ids import FIRST_CODE, CodeVersion, WorkerId, code_of
 from ...engine.protocol.routing import RoutingTable
+from ...state.errors import EvenflowError
 from ..load.load_snapshot import hash_of
 from ..policies.canary import StageComparison, VersionFigures, objection
 from ..policies.nodes.placement import ClusterView
 from ..protocol.effects import JobState, Warn
 from ..protocol.reports import CheckpointState, UpgradeState
+from ..protocol.upgrade_options import UpgradeOptions
 from ..record.job_record import JobRecord
 from ..record.migrations import Migration
 from ..record.rescaling import Rescaling
-from ..record.upgrade import Task, Upgrade, UpgradeOptions, Work
+from ..record.upgrade import Task, Upgrade, Work
 from .checkpointing import Checkpointing, Lifecycle
 from .reconfiguration import Reconfiguration
 from .stepwise import Stepwise
@@ -87,6 +89,13 @@ class Upgrading(Stepwise[Upgrade]):
         job.emit(upgrade.remembered(new=False, over=False))
         return upgrade
 
+    @property
+    def next_version(self) -> CodeVersion:
+        """The version of the code that the next upgrade brings."""
+        running = [code for stage in self._job.plan.stages for code in stage.codes]
+        tried = [upgrade.version for upgrade in self.operations]
+        return CodeVersion(max([FIRST_CODE, *running, *tried]) + 1)
+
     def abort(self) -> None:
         """Take the new code of the upgrade under way back. Raises RequestError if there is none."""
         current = self.operations.current
@@ -96,6 +105,14 @@ class Upgrading(Stepwise[Upgrade]):
             raise RequestError(f"job `{self._job.name}`: upgrade {current.number} can't be taken back any more: it has passed its watch")
         if not current.rolls_back:
             self._take_back(current, "it was aborted by hand")
+
+    def heals(self, error: EvenflowError) -> bool:
+        """Return True if the job can go on after this error, which would end it, because it goes back to the old code."""
+        current = self.operations.current
+        if current is None or not self._job.config.checkpoint.saves_state or (current.decided and not current.readable):
+            return False
+        current.rolls_back, current.trouble = True, current.trouble or shown(error).partition("\n")[0]
+        return True
 
     def reset(self) -> None:
         """End the upgrade under way, since the job goes back to a checkpoint: all workers run the old code then, or all the new."""

@@ -6,8 +6,9 @@ Pure. It compares what both versions do with a record, never absolute figures: t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from ..load.batch_costs import BatchCosts
 from ..load.window import WorkerWindow
 
 ENOUGH_ROWS = 200
@@ -23,7 +24,7 @@ NOTICEABLE = 20e-6
 @dataclass(frozen=True, slots=True)
 class VersionFigures:
     """What the workers of one version did in some windows: `rows` in and `rows_out`, `errors` (records that they refused), useful
-    `seconds`, and the bytes of their state at the end.
+    `seconds`, the bytes of their state at the end, and the `costs` of their batches.
     """
 
     rows: int = 0
@@ -32,6 +33,7 @@ class VersionFigures:
     seconds: float = 0.0
     state_bytes: int = 0
     windows: int = 0
+    costs: BatchCosts = field(default_factory=BatchCosts)
 
     @staticmethod
     def of(workers: Iterable[Sequence[WorkerWindow]], since: float) -> VersionFigures:
@@ -47,6 +49,7 @@ class VersionFigures:
             sum(window.useful for window in every),
             sum(windows[-1].state_bytes for windows in several),
             sum(window.rows_in > 0 for window in every),
+            sum((window.costs for window in every), BatchCosts()),
         )
 
     @property
@@ -81,9 +84,11 @@ def objection(compared: StageComparison, max_errors: int, max_slowdown: float) -
     if new.errors > max_errors + usual:
         counts = f"{new.errors} of {new.rows} records, the old code {old.errors} of {old.rows}"
         return f"operator `{compared.operator}`: the new code refused {counts}"
-    before, after = old.microseconds, new.microseconds
-    if before is None or after is None or min(old.rows, new.rows) < ENOUGH_ROWS or new.windows < ENOUGH_WINDOWS:
+    if not old.costs.batches or not new.costs.rows or min(old.rows, new.rows) < ENOUGH_ROWS or new.windows < ENOUGH_WINDOWS:
         return None
-    if after > max_slowdown * before and after - before > NOTICEABLE * 1e6:
-        return f"operator `{compared.operator}`: the new code takes {after:.0f} microseconds for a record, the old code {before:.0f}"
+    rows, taken = new.costs.rows / new.costs.batches, new.costs.seconds / new.costs.batches
+    usual = old.costs.at_most(rows)
+    if taken > max_slowdown * usual and taken - usual > NOTICEABLE * rows:
+        times = f"{taken * 1e3:.2f} ms for a batch of {rows:.0f} records, the old code at most {usual * 1e3:.2f} ms"
+        return f"operator `{compared.operator}`: the new code takes {times}"
     return None

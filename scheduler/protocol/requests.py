@@ -6,20 +6,24 @@ complete.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from ...balancer.snapshot import LoadSnapshot
+from ...engine.plan.physical import Plan
+from ...engine.plan.task_spec import TaskSettings
+from ...engine.plan.upgrade.verdicts import UpgradePlan
 from ...engine.protocol.read_value import ReadValue
 from ...engine.protocol.split_route import Dealt
 from ...state.errors import EvenflowError
 from ..load.metrics import HISTORY, OperatorLoad, WorkerFigures
 from ..policies.base import ScalingPolicy
 from ..policies.controller import DecisionRecord, Mode
-from .reports import CheckpointReport, MigrationReport, NodeScalingReport, SavepointReport, ScalingReport
+from .reports import CheckpointReport, MigrationReport, NodeScalingReport, SavepointReport, ScalingReport, UpgradeReport
 from .saved_table import SavedTable
 from .status import JobStatus, Progress
+from .upgrade_options import UpgradeOptions
 from .view import JobView
 
 A = TypeVar("A")
@@ -139,6 +143,25 @@ class Autoscale(Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
+class UpgradeCode(Request[int | None]):
+    """Exchange the job's code for that of `plan` while it runs; `everything`: take all code as changed.
+
+    `environment`: of the new workers' processes, as Ray's `runtime_env`; None for the job's. The upgrade's number, None if nothing has
+    changed.
+    """
+
+    plan: Plan
+    options: UpgradeOptions = field(default_factory=UpgradeOptions)
+    everything: bool = False
+    environment: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AbortUpgrade(Request[None]):
+    """Take the new code of the upgrade under way back."""
+
+
+@dataclass(frozen=True, slots=True)
 class TakeCheckpoint(Request[int]):
     """Take a checkpoint as soon as none is under way. Its number."""
 
@@ -198,6 +221,15 @@ class ShowView(Request[JobView]):
 
 
 @dataclass(frozen=True, slots=True)
+class Planning:
+    """The settings by which a job was planned: the default number of workers, if aggregates are combined, and those of its tasks."""
+
+    parallelism: int
+    combine: bool
+    settings: TaskSettings
+
+
+@dataclass(frozen=True, slots=True)
 class KeyAnswer:
     """The value of a key, None if it has no state."""
 
@@ -222,17 +254,31 @@ class ShowTable(Request[SavedTable | None]):
     operator: str
 
 
+@dataclass(frozen=True, slots=True)
+class ShowChanges(Request[UpgradePlan]):
+    """Compare the running job with `plan`; `everything`: take all code as changed."""
+
+    plan: Plan
+    everything: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShowPlanning(Request[Planning]):
+    """Ask for the settings by which the job was planned."""
+
+
 ChangeRequest = (
     Stop | Cancel | Fail | Rebalance | MoveKeys | SplitHotKey | UnsplitHotKey | Balance
-    | Scale | ScaleOut | ScaleIn | Autoscale | TakeCheckpoint | TakeSavepoint
+    | Scale | ScaleOut | ScaleIn | Autoscale | UpgradeCode | AbortUpgrade | TakeCheckpoint | TakeSavepoint
 )  # fmt: skip
 Question = (
     ShowStatus | ShowProgress | ShowFigures | ShowLoad | ShowSnapshot | ShowHistory[Any] | ShowView | ReadKey | ShowTable
+    | ShowChanges | ShowPlanning
 )  # fmt: skip
 AnyRequest = ChangeRequest | Question
 
 HISTORIES: tuple[Question, ...] = tuple(
-    map(ShowHistory, (CheckpointReport, SavepointReport, MigrationReport, ScalingReport, NodeScalingReport, DecisionRecord))
+    map(ShowHistory, (CheckpointReport, SavepointReport, MigrationReport, ScalingReport, NodeScalingReport, UpgradeReport, DecisionRecord))
 )
 """The questions that a job answers after its end."""
 

@@ -5,24 +5,45 @@ The new code is the same as the old, so the rows must stay those of the oracle, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from ...engine.errors import RequestError
 from ...engine.plan.physical import Stage
 from ...engine.plan.rescale import NewCode
-from ...engine.protocol.ids import FIRST_CODE, CodeVersion
-from ...scheduler.job.core import JobCore
+from ...engine.plan.task_spec import ChainedOperator
+from ...engine.protocol.ids import CodeVersion
 from ...scheduler.protocol.effects import JobState
-from ...scheduler.record.upgrade import UpgradeOptions
+from ...scheduler.protocol.upgrade_options import UpgradeOptions
 from ..simulation.actions import COORDINATOR, Action, Choice, World
 
 LONGEST_WATCH = 0.2
 """Seconds."""
 
 
-def with_upgrades(actions: Sequence[Action], most: int = 3, *, in_order: bool = False) -> tuple[Action, ...]:
+Chain = Sequence[ChainedOperator]
+
+ABORTED = 0.005
+"""The probability at each step with which an upgrade under way is aborted."""
+
+
+def the_same(stage: Stage, _version: CodeVersion) -> Chain:
+    """Return the operators that the stage runs already."""
+    return stage.chain
+
+
+def with_upgrades(
+    actions: Sequence[Action],
+    most: int = 3,
+    *,
+    in_order: bool = False,
+    aborted: float = ABORTED,
+    new: Callable[[Stage, CodeVersion], Chain] = the_same,
+    readable: bool | None = None,
+) -> tuple[Action, ...]:
     """Return `actions` with at most `most` upgrades of any operators, some of which are aborted.
+
+    `new(stage, version)`: the operators of the new code. `readable`: the old code can read what the new code writes, None for either.
 
     `in_order`: sources get no canary, for flows that rely on the order of records whose splits it would reassign.
     """
@@ -30,10 +51,10 @@ def with_upgrades(actions: Sequence[Action], most: int = 3, *, in_order: bool = 
     def upgrade(world: World) -> Iterator[Choice]:
         core = world.coordinator.core
         if len(core.upgrading.operations) < most and core.state is JobState.RUNNING and not core.busy:
-            yield Choice(COORDINATOR, "upgrade", _upgrade, (world, in_order))
+            yield Choice(COORDINATOR, "upgrade", _upgrade, (world, in_order, new, readable))
 
     def abort(world: World) -> Iterator[Choice]:
-        if world.coordinator.core.upgrading.busy and world.random.random() < 0.02:
+        if world.coordinator.core.upgrading.busy and world.random.random() < aborted:
             yield Choice(COORDINATOR, "abort the upgrade", _abort, (world,))
 
     return *actions, upgrade, abort
@@ -44,24 +65,15 @@ def can_be_upgraded(stage: Stage) -> bool:
     return stage.is_source or stage.can_be_scaled
 
 
-def next_code(core: JobCore) -> CodeVersion:
-    """Return the version that the next upgrade brings."""
-    return CodeVersion(max((upgrade.version for upgrade in core.upgrading.operations), default=max(_codes(core))) + 1)
-
-
-def _codes(core: JobCore) -> list[CodeVersion]:
-    return [FIRST_CODE, *(code for stage in core.plan.stages for code in stage.codes)]
-
-
-def _upgrade(world: World, in_order: bool) -> None:
+def _upgrade(world: World, in_order: bool, new: Callable[[Stage, CodeVersion], Chain], readable: bool | None) -> None:
     core, random = world.coordinator.core, world.random
     stages = [stage for stage in core.plan.stages if can_be_upgraded(stage)]
     if not stages:
         return
     chosen = random.sample(stages, random.randint(1, len(stages)))
     in_one_piece = in_order and any(stage.is_source for stage in chosen)
-    version = next_code(core)
-    codes = {stage.name: NewCode(version, tuple(stage.chain)) for stage in chosen}
+    version = core.upgrading.next_version
+    codes = {stage.name: NewCode(version, tuple(new(stage, version))) for stage in chosen}
     options = UpgradeOptions(
         canary=0.0 if in_one_piece else random.choice((0.0, 0.05, 0.5)),
         watch=random.random() * LONGEST_WATCH,
@@ -69,7 +81,8 @@ def _upgrade(world: World, in_order: bool) -> None:
         max_slowdown=1e9,
         max_errors=1_000_000,
     )
-    readable = not core.record.config.checkpoint.saves_state or random.random() < 0.7
+    if readable is None:
+        readable = not core.record.config.checkpoint.saves_state or random.random() < 0.7
     with suppress(RequestError):  # something else has begun
         world.coordinator.do(lambda: core.upgrading.upgrade(codes, options, "drawn at random", readable=readable))
 

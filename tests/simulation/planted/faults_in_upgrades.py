@@ -1,0 +1,89 @@
+"""Faults in upgrades: workers that leave too early, keys that stay behind, rows out of order. Each breaks a core in a few lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evenflow.engine.task.exchange import Exchange
+from evenflow.engine.task.handover import Handovers
+from evenflow.engine.task.held_inputs import HeldInputs
+from evenflow.scheduler.parts import upgrading
+from evenflow.scheduler.parts.upgrading import Upgrading
+from evenflow.scheduler.record.job_record import JobRecord
+from evenflow.scheduler.record.rescaling import Rescaling
+
+Patch = pytest.MonkeyPatch
+
+
+def rows_of_a_replaced_worker_may_come_after_its_successors(patch: Patch) -> None:
+    patch.setattr(HeldInputs, "hold", lambda self, channel, behind: None)
+
+
+def old_workers_retire_with_rows_unsent(patch: Patch) -> None:
+    patch.setattr(Rescaling, "_left", lambda self, finished, now: [*self.forget(), *self._done(now)])
+
+
+def a_job_ends_before_its_replaced_workers(patch: Patch) -> None:
+    patch.setattr(JobRecord, "all_finished", property(lambda self: self.finished.issuperset(self.workers)))
+
+
+def workers_are_replaced_while_they_own_keys(patch: Patch) -> None:
+    patch.setattr(upgrading, "emptied", lambda table, worker, to: table)
+
+
+def a_replaced_worker_keeps_its_channel(patch: Patch) -> None:
+    """Send rows to both versions of a worker in turn: the new channel is added, and the old one stays."""
+    attach = Exchange.attach
+    patch.setattr(Exchange, "attach", lambda self, place, channel, out: attach(self, len(self.buffers), channel, out))
+
+
+def the_peers_of_a_replaced_worker_are_forgotten(patch: Patch) -> None:
+    def forget(self: Any) -> Any:
+        joining, self.rescale = self.rescale.joining, _without_joining(self.rescale)
+        commands = REALLY_FORGET(self)
+        self.rescale = _with_joining(self.rescale, joining)
+        return commands
+
+    patch.setattr(Rescaling, "forget", forget)
+
+
+def a_source_is_shared_out_when_its_workers_are_replaced(patch: Patch) -> None:
+    """Deal the splits again, so that parts of one go to several workers."""
+    take = Rescaling.take
+
+    def taken(self: Any) -> Any:
+        replaces, self.rescale = self.rescale.replaces, _replacing(self.rescale, {})
+        commands = take(self)
+        self.rescale = _replacing(self.rescale, replaces)
+        return commands
+
+    patch.setattr(Rescaling, "take", taken)
+
+
+def additional_workers_stay_after_a_recovery(patch: Patch) -> None:
+    """Forget the upgrade, but go on with the plan of its middle."""
+
+    def reset(self: Any) -> None:
+        self._job.holds_checkpoints = False
+        if (current := self.operations.current) is not None:
+            current.end(upgrading.UpgradeState.ROLLED_BACK, self._job.now, "forgotten")
+            self._job.plan = current.before
+
+    patch.setattr(Upgrading, "reset", reset)
+
+
+REALLY_FORGET = Rescaling.forget
+
+
+def _without_joining(rescale: Any) -> Any:
+    return upgrading.replace(rescale, joining=())
+
+
+def _with_joining(rescale: Any, joining: Any) -> Any:
+    return upgrading.replace(rescale, joining=joining)
+
+
+def _replacing(rescale: Any, replaces: Any) -> Any:
+    return upgrading.replace(rescale, replaces=replaces)
