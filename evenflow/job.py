@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
 from .balancer.snapshot import LoadSnapshot
-from .building.requests import checked_key, checked_list, checked_strategy, checked_text
 from .connectors.files.remote import folder_or_url
 from .engine.errors import ConnectorError, JobFailedError, JobLostError, JobTimeoutError, RequestError
 from .engine.sink import Sink
@@ -24,59 +23,32 @@ from .engine.source import Source
 from .engine.time.duration import Duration, seconds
 from .pictures.svg import Picture
 from .process_end import PROCESS_END, StartedJob
-from .reads import POLL, awaited, find_table, read_key, read_table
+from .reads import POLL, find_table, read_key, read_table
 from .scheduler.load.metrics import HISTORY, OperatorLoad, WorkerFigures
-from .scheduler.policies.base import ScalingPolicy
-from .scheduler.policies.controller import DecisionRecord, Mode
 from .scheduler.protocol.effects import JobState
-from .scheduler.protocol.reports import (
-    CheckpointReport,
-    CheckpointState,
-    MigrationReport,
-    NodeScalingReport,
-    OperationReport,
-    SavepointReport,
-    ScalingReport,
-    UpgradeReport,
-)
+from .scheduler.protocol.reports import CheckpointReport, CheckpointState, SavepointReport
 from .scheduler.protocol.requests import (
-    AbortUpgrade,
-    Autoscale,
-    Balance,
     Cancel,
     Fail,
-    MoveKeys,
-    Rebalance,
     Responder,
-    Scale,
-    ScaleIn,
-    ScaleOut,
     ShowFigures,
     ShowHistory,
     ShowLoad,
     ShowProgress,
     ShowSnapshot,
     ShowStatus,
-    SplitHotKey,
     Stop,
     TakeCheckpoint,
     TakeSavepoint,
-    UnsplitHotKey,
 )
 from .scheduler.protocol.status import JobStatus, Progress
-from .scheduler.protocol.upgrade_options import OnFailure
 from .state.errors import EvenflowError
+from .steering import Steering, numbered
 from .terminal.listing import Listing
-from .upgrades import begin, checked_options, compare, watched
+from .upgrades import CodeChanges
 
 if TYPE_CHECKING:
-    from .dataflow import Dataflow
-    from .engine.plan.upgrade.verdicts import UpgradePlan
     from .views.polling import JobMonitor
-
-T = TypeVar("T")
-R = TypeVar("R", bound=OperationReport)
-N = TypeVar("N", bound=OperationReport | SavepointReport)
 
 
 class Runtime(Responder, Protocol):
@@ -87,8 +59,10 @@ class Runtime(Responder, Protocol):
     def close(self) -> None: ...
 
 
-class Job:
+class Job(Steering, CodeChanges):
     """A running job. Its methods may be called from any thread."""
+
+    _runtime: Runtime
 
     def __init__(
         self,
@@ -168,62 +142,6 @@ class Job:
         """
         return self._runtime.ask(ShowLoad(operator, windows))
 
-    def balancer(self, operator: str, policy: str) -> None:
-        """Balance the operator automatically from now on, by `policy`: hotspot or lpt; `off` ends it.
-
-        `JobConfig(balance=...)` sets when keys move, and `migration_strategy` how. `migrations()` lists the moves and their reasons.
-        Raises RequestError for an unknown operator or balancer, JobNotRunningError if the job has ended.
-        """
-        self._runtime.ask(Balance(checked_text(operator, "operator"), checked_text(policy, "policy")))
-
-    def rebalance(
-        self, operator: str, *, policy: str = "hotspot", strategy: str | None = None, timeout: Duration | None = "60s"
-    ) -> MigrationReport:
-        """Even out the operator's load now: a balancer plans, a strategy moves the keys, and the call waits for the end of the migration.
-
-        `strategy`: sudden, fluid, batched, pause, lazy or restart; None for the job's own. The report has the plan and its reason, the
-        moved keys, the duration, and the latency meanwhile. `timeout=None` returns at once. Raises RequestError for an unknown operator,
-        balancer or strategy, and its subclasses JobNotRunningError if the job has ended and JobBusyError if another change is in progress;
-        also JobTimeoutError.
-        """
-        request = Rebalance(checked_text(operator, "operator"), checked_text(policy, "policy"), checked_strategy(strategy))
-        return self._moved(self._runtime.ask(request), timeout)
-
-    def migrate(
-        self,
-        operator: str,
-        *,
-        groups: Sequence[int] = (),
-        keys: Sequence[Hashable] = (),
-        to: int,
-        strategy: str | None = None,
-        timeout: Duration | None = "60s",
-    ) -> MigrationReport:
-        """Move key groups, or single keys (a tuple for a key of several columns), to the operator's worker `to`.
-
-        Other arguments are as in `rebalance`.
-        """
-        moved = checked_list(groups, "groups"), tuple(map(checked_key, checked_list(keys, "keys")))
-        request = MoveKeys(checked_text(operator, "operator"), *moved, to, checked_strategy(strategy))
-        return self._moved(self._runtime.ask(request), timeout)
-
-    def split(
-        self, operator: str, key: Hashable, *, to: Sequence[int], dealt: Literal["left", "right"] = "left", timeout: Duration | None = "60s"
-    ) -> MigrationReport:
-        """Split a hot key of a join: its worker shares it with the workers `to`, as a move while the stream runs.
-
-        The key's rows of the side `dealt` are distributed over these workers, those of the other side go to each of them. Deal the larger
-        side. A key that is already split is shared with `to` instead. Inner joins can deal either side, left, semi, anti and as-of joins
-        `left`, right joins `right`. The wait and `timeout` are as in `rebalance`. Raises RequestError for an operator that is no such join
-        and for workers that it doesn't have, JobNotRunningError, JobBusyError and JobTimeoutError.
-        """
-        request = SplitHotKey(checked_text(operator, "operator"), checked_key(key), checked_list(to, "to"), dealt)
-        return self._moved(self._runtime.ask(request), timeout)
-
-    def unsplit(self, operator: str, key: Hashable, *, timeout: Duration | None = "60s") -> MigrationReport:
-        """Return all of a split key to its first worker, as a move. Raises RequestError if the key is not split; otherwise as `split`."""
-        return self._moved(self._runtime.ask(UnsplitHotKey(checked_text(operator, "operator"), checked_key(key))), timeout)
-
     def read(self, operator: str, key: Hashable, *, timeout: Duration | None = "30s") -> Any:
         """Return the value of a key in an operator's state (a tuple for a key of several columns), None if it has none.
 
@@ -257,141 +175,9 @@ class Job:
             self.checkpoint(timeout)
         return read_table(self._runtime, self.name, operator, most)
 
-    def migrations(self) -> list[MigrationReport]:
-        """Return the newest 100 migrations of the job, oldest first."""
-        from .terminal.reports import migrations_table
-
-        return Listing[MigrationReport](self._runtime.ask(ShowHistory(MigrationReport)), migrations_table)
-
     def snapshot(self, operator: str) -> LoadSnapshot:
         """Return the operator's load over its newest windows, as balancers see it. `evenflow plan balance` reads its JSON."""
         return self._runtime.ask(ShowSnapshot(operator))
-
-    def scale(self, operator: str, parallelism: int, *, strategy: str | None = None, timeout: Duration | None = "2m") -> ScalingReport:
-        """Change the operator's number of workers while the stream runs, and wait for the end of that; `timeout=None` returns at once.
-
-        New workers get keys as the balancer plans; before workers leave, their keys move to the others. `strategy`: the way keys move, as
-        in `rebalance`. Raises RequestError for an unknown operator, an impossible number or a scaling that failed, and its subclasses
-        JobNotRunningError and JobBusyError (another change is in progress); also JobTimeoutError.
-        """
-        number = self._runtime.ask(Scale(operator, parallelism, strategy))
-        found = self._ended_operation(ScalingReport, number, timeout, f"scaling {number} of `{operator}`")
-        if found.problem is not None:
-            raise RequestError(f"scaling `{operator}` of job `{self.name}` to {parallelism} workers has failed: {found.problem}")
-        return found
-
-    def scale_out(self, nodes: int = 1, *, policy: str = "stela", timeout: Duration | None = "5m") -> NodeScalingReport:
-        """Add `nodes` nodes and fill their slots with new workers, for the operators whose output matters most (Stela).
-
-        Nodes that are missing are asked of Ray's autoscaler and waited for, if workers reserve CPUs: for 12 seconds, and up to
-        WorkerConfig(start_timeout=...) while it starts nodes. `policy="round_robin"`, a baseline for comparison with Stela, gives every
-        operator one worker in turn. `timeout=None` returns at once. Raises RequestError if the job can't be scaled now or has no nodes,
-        too few nodes came, or no operator is congested; JobTimeoutError.
-        """
-        return self._nodes_scaled(self._runtime.ask(ScaleOut(nodes, policy)), timeout)
-
-    def scale_in(self, nodes: int = 1, *, policy: str = "stela", timeout: Duration | None = "5m") -> tuple[NodeScalingReport, ...]:
-        """Give back `nodes` nodes, one after the other, the node that matters least for the output first (Stela).
-
-        `policy="round_robin"`, a baseline for comparison with Stela, gives back the node with the first name. Every operator loses its
-        workers on the node, but keeps at least one. A worker that must stay continues on another node from a checkpoint, which needs
-        CheckpointConfig(dir=...). `timeout=None` returns when the first node's drain has begun. Raises RequestError with the reason if a
-        node can't be given back, JobTimeoutError.
-        """
-        rounds = 1 if timeout is None else nodes
-        return tuple(self._nodes_scaled(self._runtime.ask(ScaleIn(policy)), timeout) for _ in range(rounds))
-
-    def node_scalings(self) -> list[NodeScalingReport]:
-        """Return the newest 100 calls of `scale_out` and `scale_in`, oldest first, with the nodes that were added and given back."""
-        from .terminal.reports import node_scalings_table
-
-        return Listing[NodeScalingReport](self._runtime.ask(ShowHistory(NodeScalingReport)), node_scalings_table)
-
-    def _nodes_scaled(self, number: int, timeout: Duration | None) -> NodeScalingReport:
-        found = self._ended_operation(NodeScalingReport, number, timeout, f"scaling {number} of the nodes")
-        if found.problem is not None:
-            raise RequestError(f"scaling the nodes of job `{self.name}` has failed: {found.problem}")
-        return found
-
-    def scalings(self) -> list[ScalingReport]:
-        """Return the newest 100 scalings of the job, oldest first."""
-        from .terminal.reports import scalings_table
-
-        return Listing[ScalingReport](self._runtime.ask(ShowHistory(ScalingReport)), scalings_table)
-
-    def autoscaler(self, policy: str | ScalingPolicy[Any], *, mode: Mode = "act") -> None:
-        """Let a scaling policy choose every operator's number of workers from now on; `off` ends it.
-
-        `policy` is one such as `ef.Ds2(min_change=2)`, or a name (ds2, dhalion, threshold, ...): that of the policy in
-        `JobConfig(autoscale=...)`, which then has the settings given there, or of another one, with its defaults.
-
-        With `mode="advise"` its decisions are only recorded. `JobConfig(autoscale=...)` sets how often it decides and within which
-        bounds; an operator's own bounds (`stream.parallelism(2, between=(1, 4))`, `fixed=True`) have priority. Raises RequestError
-        for an unknown policy or mode, or one that the settings don't allow, JobNotRunningError if the job has ended.
-        """
-        self._runtime.ask(Autoscale(policy if isinstance(policy, ScalingPolicy) else checked_text(policy, "policy"), mode))
-
-    def decisions(self) -> list[DecisionRecord]:
-        """Return the decisions of the scaling policies, oldest first: snapshot, decision, reason and outcome of each."""
-        from .terminal.reports import decisions_table
-
-        return Listing[DecisionRecord](self._runtime.ask(ShowHistory(DecisionRecord)), decisions_table)
-
-    def plan_upgrade(self, flow: Dataflow, *, everything: bool = False) -> UpgradePlan:
-        """Return what `upgrade(flow)` would do with each operator: nothing, exchange its code, or that it needs a restart.
-
-        `print` shows it as a table. `everything` takes the code of all operators as changed, for changes that can't be seen in the program,
-        such as a new version of a library. Raises FlowError for the flow of another job, JobNotRunningError.
-        """
-        return compare(self._runtime, flow, everything=everything)
-
-    def upgrade(
-        self,
-        flow: Dataflow,
-        *,
-        canary: float = 0.05,
-        canary_keys: Sequence[Hashable] = (),
-        watch: Duration = "2m",
-        max_errors: int = 0,
-        max_slowdown: float = 2.0,
-        on_failure: OnFailure = "rollback",
-        strategy: str | None = None,
-        everything: bool = False,
-        runtime_env: Mapping[str, Any] | None = None,
-        timeout: Duration | None = None,
-        seen: Callable[[UpgradeReport], None] = lambda report: None,
-    ) -> UpgradeReport | None:
-        """Exchange the code of the running job for that of `flow`, a new version of its program, and wait for the end.
-
-        Workers with the new code get the share `canary` of each changed operator's load, or the keys `canary_keys`, and run beside the old
-        ones for `watch`. The job returns to the old code if the new code raises, refuses more than `max_errors` records beyond what the old
-        code refuses, or needs more than `max_slowdown` times as long for a record. Otherwise the other keys move by `strategy` (None: the
-        job's), and the old workers leave. `canary=0` leaves the comparison out.
-
-        A failure of the job in the meantime, such as a lost worker, ends the upgrade: the job starts again from its newest checkpoint with
-        the old code, or with the new code for `on_failure="continue"`. State that the old code can't read is written only once the new code
-        has passed its watch; from then on a failure continues with the new code. No checkpoint completes before, so exactly-once output
-        waits.
-
-        `runtime_env` is Ray's, for the processes of the new workers, for example with other packages; all workers are replaced then.
-
-        `seen` gets the report now and then. Returns None if nothing has changed. Raises UpgradeRolledBackError if the job returned to the
-        old code, RequestError, with a table, if an operator needs a restart (see `plan_upgrade`), JobBusyError while the job changes
-        something else, JobNotRunningError, JobTimeoutError after `timeout` (the upgrade goes on).
-        """
-        options = checked_options(canary, canary_keys, watch, max_errors, max_slowdown, on_failure, strategy)
-        number = begin(self._runtime, flow, options, everything=everything, environment=runtime_env)
-        return None if number is None else watched(self._runtime, self.name, number, timeout, seen)
-
-    def abort_upgrade(self) -> None:
-        """Take the new code of the upgrade under way back, and return at once. Raises RequestError if there is none, or it is too late."""
-        self._runtime.ask(AbortUpgrade())
-
-    def upgrades(self) -> list[UpgradeReport]:
-        """Return the upgrades of the job, oldest first; `print` shows them as a table."""
-        from .terminal.reports import upgrades_table
-
-        return Listing[UpgradeReport](self._runtime.ask(ShowHistory(UpgradeReport)), upgrades_table)
 
     def checkpoint(self, timeout: Duration | None = "5m") -> CheckpointReport:
         """Take a checkpoint now and wait until it is complete and committed; None for `timeout` returns at once.
@@ -421,7 +207,7 @@ class Job:
         number = self._runtime.ask(TakeSavepoint(url))
 
         def done() -> SavepointReport | None:
-            found = _numbered(self._runtime.ask(ShowHistory(SavepointReport)), number)
+            found = numbered(self._runtime.ask(ShowHistory(SavepointReport)), number)
             return found if found.done else None
 
         problem = self._awaited(done, timeout, f"the savepoint {url}").problem
@@ -433,21 +219,6 @@ class Job:
         waiting = CheckpointReport(number=number, state=CheckpointState.PENDING, reason="by hand")
         found = next((report for report in self.checkpoints() if report.number == number), waiting)
         return found if whole or found.over else None
-
-    def _moved(self, number: int, timeout: Duration | None) -> MigrationReport:
-        return self._ended_operation(MigrationReport, number, timeout, f"migration {number}")
-
-    def _ended_operation(self, kind: type[R], number: int, timeout: Duration | None, what: str) -> R:
-        """Wait until an operation has ended, and return its report; without a timeout return its present report."""
-
-        def ended() -> R | None:
-            report = _numbered(self._runtime.ask(ShowHistory(kind)), number)
-            return report if timeout is None or report.over else None
-
-        return self._awaited(ended, timeout, what)
-
-    def _awaited(self, ask: Callable[[], T | None], timeout: Duration | None, what: str) -> T:
-        return awaited(ask, timeout, f"{what} of job `{self.name}`")
 
     @property
     def metrics_url(self) -> str | None:
@@ -575,14 +346,6 @@ def monitor_of(job: Job) -> JobMonitor:
     if job._monitor is None:  # noqa: SLF001 -- one for each job, made when it is needed
         job._monitor = JobMonitor(job.name, job._runtime)  # noqa: SLF001 -- as above
     return job._monitor  # noqa: SLF001 -- as above
-
-
-def _numbered(reports: Sequence[N], number: int) -> N:
-    """Find the report of an operation. Raises RequestError if newer reports have displaced it."""
-    found = next((report for report in reports if report.number == number), None)
-    if found is None:
-        raise RequestError(f"number {number} is no longer among the newest {len(reports)} that the job remembers")
-    return found
 
 
 def connect(name: str) -> Job:

@@ -15,8 +15,9 @@ from .engine.plan.upgrade.verdicts import UpgradePlan
 from .engine.time.duration import Duration, seconds
 from .reads import awaited
 from .scheduler.protocol.reports import UpgradeReport, UpgradeState
-from .scheduler.protocol.requests import Responder, ShowChanges, ShowHistory, ShowPlanning, UpgradeCode
+from .scheduler.protocol.requests import AbortUpgrade, Responder, ShowChanges, ShowHistory, ShowPlanning, UpgradeCode
 from .scheduler.protocol.upgrade_options import OnFailure, UpgradeOptions
+from .terminal.listing import Listing
 
 if TYPE_CHECKING:
     from .dataflow import Dataflow
@@ -24,23 +25,86 @@ if TYPE_CHECKING:
 ON_FAILURE = ("rollback", "continue")
 
 
-def compare(job: Responder, flow: Dataflow, *, everything: bool) -> UpgradePlan:
+class CodeChanges:
+    """The part of a job's handle that exchanges the job's code."""
+
+    name: str
+    _runtime: Responder
+
+    def plan_upgrade(self, flow: Dataflow, *, everything: bool = False) -> UpgradePlan:
+        """Return what `upgrade(flow)` would do with each operator: nothing, exchange its code, or that it needs a restart.
+
+        `print` shows it as a table. `everything` takes the code of all operators as changed, for changes that can't be seen in the program,
+        such as a new version of a library. Raises FlowError for the flow of another job, JobNotRunningError.
+        """
+        return _compare(self._runtime, flow, everything=everything)
+
+    def upgrade(
+        self,
+        flow: Dataflow,
+        *,
+        canary: float = 0.05,
+        canary_keys: Sequence[Hashable] = (),
+        watch: Duration = "2m",
+        max_errors: int = 0,
+        max_slowdown: float = 2.0,
+        on_failure: OnFailure = "rollback",
+        strategy: str | None = None,
+        everything: bool = False,
+        runtime_env: Mapping[str, Any] | None = None,
+        timeout: Duration | None = None,
+        seen: Callable[[UpgradeReport], None] = lambda report: None,
+    ) -> UpgradeReport | None:
+        """Exchange the code of the running job for that of `flow`, a new version of its program, and wait for the end.
+
+        Workers with the new code get the share `canary` of each changed operator's load, or the keys `canary_keys`, and run beside the old
+        ones for `watch`. The job returns to the old code if the new code raises, refuses more than `max_errors` records beyond what the old
+        code refuses, or needs more than `max_slowdown` times as long for a record. Otherwise the other keys move by `strategy` (None: the
+        job's), and the old workers leave. `canary=0` leaves the comparison out.
+
+        A failure of the job in the meantime, such as a lost worker, ends the upgrade: the job starts again from its newest checkpoint with
+        the old code, or with the new code for `on_failure="continue"`. State that the old code can't read is written only once the new code
+        has passed its watch; from then on a failure continues with the new code. No checkpoint completes before, so exactly-once output
+        waits.
+
+        `runtime_env` is Ray's, for the processes of the new workers, for example with other packages; all workers are replaced then.
+
+        `seen` gets the report now and then. Returns None if nothing has changed. Raises UpgradeRolledBackError if the job returned to the
+        old code, RequestError, with a table, if an operator needs a restart (see `plan_upgrade`), JobBusyError while the job changes
+        something else, JobNotRunningError, JobTimeoutError after `timeout` (the upgrade goes on).
+        """
+        options = _checked_options(canary, canary_keys, watch, max_errors, max_slowdown, on_failure, strategy)
+        number = _begin(self._runtime, flow, options, everything=everything, environment=runtime_env)
+        return None if number is None else _watched(self._runtime, self.name, number, timeout, seen)
+
+    def abort_upgrade(self) -> None:
+        """Take the new code of the upgrade under way back, and return at once. Raises RequestError if there is none, or it is too late."""
+        self._runtime.ask(AbortUpgrade())
+
+    def upgrades(self) -> list[UpgradeReport]:
+        """Return the upgrades of the job, oldest first; `print` shows them as a table."""
+        from .terminal.reports import upgrades_table
+
+        return Listing[UpgradeReport](self._runtime.ask(ShowHistory(UpgradeReport)), upgrades_table)
+
+
+def _compare(job: Responder, flow: Dataflow, *, everything: bool) -> UpgradePlan:
     """Return what an upgrade of the running job to `flow` would change."""
     return job.ask(ShowChanges(_planned(job, flow), everything))
 
 
-def begin(
+def _begin(
     job: Responder, flow: Dataflow, options: UpgradeOptions, *, everything: bool, environment: Mapping[str, Any] | None
 ) -> int | None:
     """Begin an upgrade; return its number, None if nothing has changed. Another environment changes all code."""
     return job.ask(UpgradeCode(_planned(job, flow), options, everything or environment is not None, environment))
 
 
-def watched(job: Responder, name: str, number: int, timeout: Duration | None, seen: Callable[[UpgradeReport], None]) -> UpgradeReport:
+def _watched(job: Responder, name: str, number: int, timeout: Duration | None, seen: Callable[[UpgradeReport], None]) -> UpgradeReport:
     """Wait for the end of an upgrade; `seen` gets each report meanwhile. Raises UpgradeRolledBackError, JobTimeoutError."""
 
     def ended() -> UpgradeReport | None:
-        report = report_of(job, number)
+        report = _report_of(job, number)
         seen(report)
         return report if report.over else None
 
@@ -50,7 +114,7 @@ def watched(job: Responder, name: str, number: int, timeout: Duration | None, se
     return report
 
 
-def report_of(job: Responder, number: int) -> UpgradeReport:
+def _report_of(job: Responder, number: int) -> UpgradeReport:
     """Return the report of an upgrade. Raises RequestError if newer ones have displaced it."""
     found = next((report for report in job.ask(ShowHistory(UpgradeReport)) if report.number == number), None)
     if found is None:
@@ -58,7 +122,7 @@ def report_of(job: Responder, number: int) -> UpgradeReport:
     return found
 
 
-def checked_options(
+def _checked_options(
     canary: float,
     canary_keys: Sequence[Hashable],
     watch: Duration,

@@ -26,7 +26,7 @@ def types_in(annotation: Any) -> Iterator[type]:
 
 
 def returned_types() -> dict[str, type]:
-    methods = [(owner, name, method) for owner in HANDED_OUT for name, method in vars(owner).items() if not name.startswith("_")]
+    methods = [(owner, name, method) for owner in HANDED_OUT for name, method in inspect.getmembers(owner) if not name.startswith("_")]
     functions = [(owner, name, method.fget if isinstance(method, property) else method) for owner, name, method in methods]
     return {
         f"{owner.__name__}.{name}: {found.__name__}": found
