@@ -25,7 +25,7 @@ from ..scheduler.job.core import JobCore
 from ..scheduler.load.long_call import LongCall
 from ..scheduler.protocol.effects import Deploy, JobState, Spawn
 from ..scheduler.protocol.messages import Attach, Command, Report
-from ..scheduler.protocol.requests import ChangeRequest, Fail, Request
+from ..scheduler.protocol.requests import ChangeRequest, ChangeSettings, Fail, Request
 from ..scheduler.protocol.storage_answers import StorageAnswer, StorageFailed
 from ..scheduler.record.restoring.restored_task import RestoredTask
 from ..scheduler.record.restoring.run_claim import RunClaim
@@ -37,6 +37,7 @@ from .job.heartbeat import Heartbeat
 from .job.job_interpreter import JobInterpreter
 from .job.job_storage import JobStorage
 from .job.storage_thread import StorageThread
+from .process_log import set_log_level
 from .task.real_task import real_task
 from .task.task_interpreter import TaskInterpreter
 
@@ -82,19 +83,29 @@ class LocalJob:
         self._answers: deque[StorageAnswer] = deque()
         self._woken, self._begun = threading.Event(), threading.Event()
         self._saved = JobStorage(plan, config, savepoint=savepoint, claim=claim)
+        self._logs = False
         core = JobCore(plan, config, self._saved.restore_point())
         self._storage = StorageThread(plan.name, self._saved, self._answered)
         self._interpreter = JobInterpreter(core, self, self._storage, JobClock())
         self._heartbeat = Heartbeat(plan.name, self._saved, self._taken_over)
+        self._set_log_level()
         self._thread = threading.Thread(target=self._run, name=f"evenflow-{plan.name}", daemon=True)
         self._thread.start()
         self._begun.wait(seconds(config.worker.start_timeout))
 
     def ask(self, request: Request[A]) -> A:
         answer = self._interpreter.ask(request)
+        if isinstance(request, ChangeSettings):
+            self._set_log_level()
         if isinstance(request, ChangeRequest):
             self._woken.set()
         return answer
+
+    def _set_log_level(self) -> None:
+        """Log in this process as the job's settings say, until it ends, if they say anything."""
+        if (level := self._interpreter.core.record.config.log_level) is not None:
+            self._logs = True
+            set_log_level(level)
 
     def close(self) -> None:
         """Wait for the thread; the job has ended or was cancelled."""
@@ -227,6 +238,8 @@ class LocalJob:
             self._storage.close(STORAGE_PATIENCE)
             self._heartbeat.close()
             self._saved.note_end(self._interpreter.core.end_note)
+            if self._logs:
+                set_log_level(None)
 
     def _work(self) -> None:
         self._interpreter.begin()

@@ -110,6 +110,7 @@ if TYPE_CHECKING:
     from .scheduler.policies.queueing import QueueingPolicy
     from .scheduler.policies.stela import Stela
     from .scheduler.policies.threshold import ThresholdPolicy
+    from .scheduler.protocol.changed_settings import SettingChange
     from .scheduler.protocol.effects import JobState
     from .scheduler.protocol.reports import CheckpointReport, CheckpointState, MigrationReport, NodeScalingReport, ScalingReport
     from .scheduler.protocol.status import JobStatus
@@ -169,6 +170,7 @@ _HOMES = {
     "SavedCheckpoint": "saved_checkpoints",
     "SavedJob": "savepoint",
     "ScalingReport": "scheduler.protocol.reports",
+    "SettingChange": "scheduler.protocol.changed_settings",
     "Sink": "engine.sink",
     "SinkWriter": "engine.sink",
     "SnapshotError": "engine.errors",
@@ -300,6 +302,7 @@ __all__ = [
     "SavedCheckpoint",
     "SavedJob",
     "ScalingReport",
+    "SettingChange",
     "Sink",
     "SinkWriter",
     "SnapshotError",

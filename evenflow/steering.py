@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Never, TypeVar
 
 from .building.requests import checked_key, checked_list, checked_strategy, checked_text
 from .engine.errors import RequestError
 from .engine.time.duration import Duration
 from .reads import awaited
+from .reconfiguring import reconfigured, wanted_settings
+from .scheduler.configs.autoscale import AutoscaleConfig
+from .scheduler.configs.balance import BalanceConfig
+from .scheduler.configs.checkpoint import CheckpointConfig
+from .scheduler.configs.restart import RestartConfig
 from .scheduler.policies.base import ScalingPolicy
 from .scheduler.policies.controller import DecisionRecord, Mode
+from .scheduler.protocol.changed_settings import SettingChange
 from .scheduler.protocol.reports import MigrationReport, NodeScalingReport, OperationReport, SavepointReport, ScalingReport
 from .scheduler.protocol.requests import (
     Autoscale,
@@ -157,6 +163,34 @@ class Steering:
         for an unknown policy or mode, or one that the settings don't allow, JobNotRunningError if the job has ended.
         """
         self._runtime.ask(Autoscale(policy if isinstance(policy, ScalingPolicy) else checked_text(policy, "policy"), mode))
+
+    def reconfigure(
+        self,
+        *,
+        checkpoint: CheckpointConfig | None = None,
+        restart: RestartConfig | None = None,
+        balance: BalanceConfig | None = None,
+        autoscale: AutoscaleConfig | None = None,
+        migration_strategy: str | None = None,
+        linger: Duration | None = None,
+        log_level: str | None = None,
+        **fixed: Never,
+    ) -> list[SettingChange]:
+        """Change settings of the job while it runs, without a restart. Return the settings that have another value now.
+
+        A given group replaces the job's, as in `ef.JobConfig`; what is not given stays. `print` shows the changes as a table. They
+        hold for workers that start later, and if the coordinator is lost. The next start of the program has its own settings again.
+
+        Of `checkpoint` its interval, timeout, pause and tolerable failures can change. A new interval counts from where the previous one
+        began. `balance` holds for all operators, also for those that `balancer` was called for. `linger` is that of
+        `ef.NetworkConfig`. All other settings need new workers or another start: raises RequestError, naming the setting, if one is given
+        with a value that is neither the job's nor its default, and changes nothing; JobNotRunningError if the job has ended.
+        """
+        given = {
+            "checkpoint": checkpoint, "restart": restart, "balance": balance, "autoscale": autoscale,
+            "migration_strategy": migration_strategy, "linger": linger, "log_level": log_level, **fixed,
+        }  # fmt: skip
+        return reconfigured(self._runtime, wanted_settings(given))
 
     def decisions(self) -> list[DecisionRecord]:
         """Return the decisions of the scaling policies, oldest first: snapshot, decision, reason and outcome of each."""

@@ -33,9 +33,9 @@ class ClusterMemory(RunMemory):
     def keep(self, record: RunRecord) -> None:
         if record != self.record:
             kept = self._kept()  # a later coordinator's record, if this one was considered lost: its commits stay recorded
-            latest = replace(record, term=max(record.term, kept.term), committed=max(record.committed, kept.committed))
-            fields = asdict(replace(latest, code=None))
-            internal_kv._internal_kv_put(self._run, msgpack.packb(fields), namespace=STORE)  # noqa: SLF001 -- see above
+            newest = record if record.term >= kept.term else kept
+            latest = replace(newest, committed=max(record.committed, kept.committed))
+            internal_kv._internal_kv_put(self._run, msgpack.packb(asdict(replace(latest, code=None))), namespace=STORE)  # noqa: SLF001 -- see above
         if record.code is not self.record.code:
             internal_kv._internal_kv_put(self._code, _dumps(record.code), namespace=STORE)  # noqa: SLF001
         super().keep(record)

@@ -27,6 +27,7 @@ from ...scheduler.protocol.effects import (
     JobState,
     LeaveNode,
     RememberCode,
+    RememberSettings,
     RememberStart,
     RememberStop,
     Reserve,
@@ -145,17 +146,9 @@ class JobInterpreter:
         match effect:
             case Tell():
                 self._workers.tell(effect.worker, effect.command)
-            case (
-                Save()
-                | Commit()
-                | RestoreSinks()
-                | FindOlder()
-                | Discard()
-                | CopySavepoint()
-                | RememberStart()
-                | RememberStop()
-                | RememberCode()
-            ):
+            case Save() | Commit() | RestoreSinks() | FindOlder() | Discard() | CopySavepoint():
+                self._storage.put(effect)
+            case RememberStart() | RememberStop() | RememberSettings() | RememberCode():
                 self._storage.put(effect)
             case Deploy():
                 self._workers.deploy(effect)

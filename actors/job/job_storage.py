@@ -21,12 +21,14 @@ from ...engine.protocol.ids import NO_CHECKPOINT, CheckpointNumber, WorkerId
 from ...engine.sink import Sink
 from ...engine.source import Source
 from ...scheduler.configs.job import JobConfig
+from ...scheduler.protocol.changed_settings import ChangedSettings
 from ...scheduler.protocol.effects import (
     Commit,
     CopySavepoint,
     Discard,
     FindOlder,
     RememberCode,
+    RememberSettings,
     RememberStart,
     RememberStop,
     RestoreSinks,
@@ -111,6 +113,7 @@ class JobStorage:
             running_since=known.running_since,
             stop=StopOrder(**known.stop) if known.stop else None,
             code=known.code,
+            settings=ChangedSettings(**known.settings),
         )
 
     def restored(self, manifest: Manifest | None, plan: Plan) -> dict[WorkerId, RestoredTask]:
@@ -141,7 +144,7 @@ class JobStorage:
         except OSError as error:
             _LOG.warning("job `%s` has ended, which could not be recorded: %s", self._plan.name, error)
 
-    def perform(self, effect: StorageEffect, later: Callable[[StorageAnswer], None]) -> StorageAnswer | None:
+    def perform(self, effect: StorageEffect, later: Callable[[StorageAnswer], None]) -> StorageAnswer | None:  # noqa: C901 -- a line for each kind
         """Carry out an effect and return its answer, if any. `later` is called with the answer of work in a separate thread."""
         match effect:
             case Save():
@@ -163,6 +166,8 @@ class JobStorage:
                 self._remember("that it is to stop", stop=asdict(effect.order))
             case RememberCode():
                 self._remember("its new code", code=effect)
+            case RememberSettings():
+                self._remember("its changed settings", settings=asdict(effect.changed))
             case _:
                 assert_never(effect)
         return None

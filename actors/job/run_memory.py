@@ -25,8 +25,8 @@ class RunRecord:
 
     `term`: the term of the newest coordinator (`scheduler/record/restoring/terms.py`). `committed`: the newest checkpoint that sinks may
     have committed. `completed`: the number of complete checkpoints. `running_since`: seconds since the epoch when all workers had started,
-    None before that. `stop`: the fields of the order to stop, empty if there was none. `code`: the code that has replaced
-    that of the plan.
+    None before that. `stop`: the fields of the order to stop, empty if there was none. `settings`: the fields of the changed settings.
+    `code`: the code that has replaced that of the plan.
     """
 
     term: int = 0
@@ -35,6 +35,7 @@ class RunRecord:
     running_since: float | None = None
     stop: Mapping[str, Any] = field(default_factory=dict)
     code: RememberCode | None = field(default=None, compare=False)
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 class RunMemory:

@@ -28,7 +28,7 @@ from ...engine.time.duration import seconds
 from ...scheduler.configs.job import JobConfig
 from ...scheduler.job.core import JobCore
 from ...scheduler.protocol.effects import JobState
-from ...scheduler.protocol.requests import HISTORIES, Cancel, Fail, Request, ShowFigures, ShowProgress, ShowStatus
+from ...scheduler.protocol.requests import HISTORIES, Cancel, ChangeSettings, Fail, Request, ShowFigures, ShowProgress, ShowStatus
 from ...scheduler.protocol.status import JobOutcome, JobStatus, Progress
 from ...scheduler.protocol.storage_answers import StorageFailed
 from ...scheduler.record.restoring.run_claim import RunClaim
@@ -43,6 +43,7 @@ from ..job.job_interpreter import JobInterpreter
 from ..job.job_storage import JobStorage, plan_sinks, plan_sources
 from ..job.prometheus import MetricsServer
 from ..job.storage_thread import StorageThread
+from ..process_log import set_log_level
 from ..task.saved_state import SupersededError
 from .cluster_watch import NodesInChange, watch_cluster
 from .packed_call import unpack_call
@@ -136,6 +137,7 @@ class Coordinator:
         self._storage = StorageThread(plan.name, self._saved, lambda answer: self._interpreter.stored(answer))
         self._clock = JobClock()
         self._made = JobInterpreter(core, self._workers, self._storage, self._clock)
+        set_log_level(core.record.config.log_level)
 
     @property
     def _interpreter(self) -> JobInterpreter:
@@ -257,7 +259,12 @@ class Coordinator:
             if waiting.given_up:
                 self._closed.set()
             return answer
-        return self._status() if isinstance(request, ShowStatus) else self._interpreter.ask(request)
+        if isinstance(request, ShowStatus):
+            return self._status()
+        answer = self._interpreter.ask(request)
+        if isinstance(request, ChangeSettings):
+            set_log_level(self._interpreter.core.record.config.log_level)
+        return answer
 
     def outcome(self, patience: float) -> JobOutcome:
         """Return everything that remains of a job that has ended; only status and figures after `patience` seconds, for watchers."""

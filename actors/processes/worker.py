@@ -26,6 +26,7 @@ from ...state.redacted_output import clears_errors, guard_credentials
 from ..channels.address import Address
 from ..channels.security import Security
 from ..channels.stale_folders import sweep_stale_folders
+from ..process_log import set_log_level
 from .heap import give_back_freed_memory, keep_freed_memory
 from .own_process import RESTING, entitle, uncollected
 from .packed_call import pack_call
@@ -102,6 +103,7 @@ class Worker:
         """
         with self._deploying:
             self._leave_others(None)
+        set_log_level(None)
         entitle(self, self._job, RESTING)
 
     def _load_arrow(self) -> None:
@@ -142,6 +144,7 @@ class Worker:
             def report(attempt: Attempt, number: int, report: Report) -> None:
                 service.coordinator.report.options(num_returns=0).remote(pack_call(spec.name, attempt, number, report))
 
+            set_log_level(config.log_level)
             self._current = self._task_run.TaskRun(self._job, attempt, spec, config, restored, service.security, report, host)
             return self._current.address
 

@@ -40,6 +40,11 @@ class Pacing:
         self._give_at = self._save_at = 0.0
         self._saving_since = math.inf
 
+    def set_linger(self, linger: float, now: float) -> None:
+        """Let few rows gather for `linger` seconds, at most, from now on."""
+        self._linger = linger
+        self._gather_until = min(self._gather_until, now + linger)
+
     def may_poll(self, now: float) -> bool:
         """True unless few rows gather in the source."""
         return now >= self._gather_until

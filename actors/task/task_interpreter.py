@@ -41,6 +41,7 @@ from ...engine.task.core import TaskCore
 from ...scheduler.protocol.messages import (
     Announce,
     Announced,
+    ApplySettings,
     Attach,
     Attached,
     BeginCheckpoint,
@@ -249,6 +250,9 @@ class TaskInterpreter:
             case StopSource():
                 if self.source.reader is not None:
                     self._work(self.task.exhausted)
+            case ApplySettings():
+                self.task.outputs.linger = command.linger
+                self._pacing.set_linger(command.linger, self._now())
             case Shutdown():
                 self.over = True
             case _:

@@ -22,12 +22,13 @@ from ...engine.protocol.elements import Element
 from ...engine.protocol.ids import Attempt, ChannelId, WorkerId
 from ...scheduler.configs.run import RunConfig
 from ...scheduler.load.long_call import LongCall
-from ...scheduler.protocol.messages import LAST_ELEMENTS_SECONDS, Attach, Command, Detach, InOrder, Report, Shutdown
+from ...scheduler.protocol.messages import LAST_ELEMENTS_SECONDS, ApplySettings, Attach, Command, Detach, InOrder, Report, Shutdown
 from ...scheduler.record.restoring.restored_task import RestoredTask
 from ..channels.address import Address
 from ..channels.credit import ChannelLimits
 from ..channels.security import Security
 from ..channels.transport import Transport
+from ..process_log import set_log_level
 from .input_queues import InputQueues
 from .poll_size import PollSize
 from .real_task import real_task
@@ -206,7 +207,9 @@ class TaskRun:
                 # A job that ends has had every element by now; one that goes on may still wait for the last ones of this worker.
                 self._linger = LAST_ELEMENTS_SECONDS if command.others_go_on else 0.0
                 return False
-            if isinstance(command, Attach):
+            if isinstance(command, ApplySettings):
+                set_log_level(command.log_level)
+            elif isinstance(command, Attach):
                 self._open(command)
             elif isinstance(command, Detach):
                 self._forget_peers(command)

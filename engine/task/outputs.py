@@ -19,10 +19,13 @@ from .time_domains import TASK, TimeDomains
 
 
 class Outputs:
-    """The exchanges of a task. `sent`: the elements to send; `now`: seconds, set before each event of the task."""
+    """The exchanges of a task. `sent`: the elements to send; `now`: seconds, set before each event of the task; `linger`: seconds
+    that a row waits at most.
+    """
 
     def __init__(self, spec: TaskSpec) -> None:
         self._spec = spec
+        self.linger = spec.settings.linger
         self.exchanges = [_exchange(spec, exchange) for exchange in spec.exchanges]
         self._domains = TimeDomains(spec).of_exchanges
         self.sent: list[Sent] = []
@@ -124,7 +127,7 @@ class Outputs:
         """Return True if a row has waited for longer than `linger`."""
         for exchange in self.exchanges:
             since = exchange.waiting_since
-            if since is not None and now - since >= self._spec.settings.linger:
+            if since is not None and now - since >= self.linger:
                 return True
         return False
 

@@ -57,6 +57,7 @@ COMMANDS = {
     "scale": Command(_SCALE, "change an operator's number of workers, or a job's nodes, while the stream runs"),
     "scalings": Command(_SCALE, "a job's scalings: workers, reason, duration"),
     "autoscaler": Command(_AUTOSCALER, "switch automatic scaling of a job on or off"),
+    "reconfigure": Command("evenflow.cli.reconfigure", "change settings of a running job: balancing, checkpoints, linger, log level"),
     "decisions": Command(_AUTOSCALER, "a job's scaling decisions: change, reason, outcome"),
     "upgrade": Command("evenflow.cli.upgrade", "exchange a job's code for that of a new program while the stream runs"),
     "upgrades": Command("evenflow.cli.upgrade", "a job's upgrades: operators, outcome, old and new code side by side"),

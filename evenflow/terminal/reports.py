@@ -10,6 +10,7 @@ from rich.table import Table
 from ..scheduler.policies.canary import StageComparison
 from ..scheduler.policies.controller import DecisionRecord
 from ..scheduler.policies.nodes.placement import short
+from ..scheduler.protocol.changed_settings import SettingChange
 from ..scheduler.protocol.reports import (
     CheckpointReport,
     MigrationReport,
@@ -136,6 +137,16 @@ def decisions_table(decisions: Sequence[DecisionRecord]) -> RenderableType:
         table.row(str(number), at, record.policy, record.changes, record.done)
     why = (f"{number}: saw {record.saw}\n   {record.decided.reason}" for number, record in enumerate(decisions))
     return Group(table, lines(why))
+
+
+def settings_table(changes: Sequence[SettingChange]) -> RenderableType:
+    """Draw a row per changed setting, with its values before and after."""
+    if not changes:
+        return "no setting has another value than before"
+    table = DataTable("setting", "before", "after", title="settings")
+    for change in changes:
+        table.row(change.setting, str(change.before), str(change.after))
+    return table
 
 
 def _duration(report: OperationReport) -> str:

@@ -6,14 +6,12 @@ Invariant: a `JobConfig` that exists can run; wrong settings are rejected by nam
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
 
 from ...balancer.strategies import STRATEGIES
-from ...engine.errors import FlowError, RequestError
+from ...engine.errors import FlowError
 from ...engine.plan.task_spec import TaskSettings
 from ...engine.time.duration import seconds
-from ..checks import choice, flag, refusal, whole
-from ..policies.base import ScalingPolicy
+from ..checks import choice, flag, given, refusal, whole
 from .autoscale import AutoscaleConfig
 from .balance import BalanceConfig
 from .checkpoint import CheckpointConfig
@@ -26,6 +24,8 @@ LIVE = tuple(name for name in STRATEGIES if name != "restart")
 
 MOST_KEY_GROUPS = 32_768
 
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
 
 @dataclass(frozen=True, slots=True)
 class JobConfig:
@@ -33,7 +33,8 @@ class JobConfig:
 
     `parallelism`: default number of workers per operator. `key_groups`: a power of two, fixed for the job's life. `combine`:
     pre-combine aggregates before the shuffle. `migration_strategy`: default way to move keyed state: sudden, fluid, batched,
-    pause or lazy. Each group `x` is an `ef.XConfig`, whose documentation has its settings:
+    pause or lazy. `log_level`: of the root logger in the job's processes, debug, info, warning or error; None leaves it as it is.
+    Each group `x` is an `ef.XConfig`, whose documentation has its settings:
 
     >>> import evenflow as ef
     >>> config = ef.JobConfig(
@@ -63,6 +64,7 @@ class JobConfig:
     network: NetworkConfig = field(default_factory=NetworkConfig)
     metrics: MetricsConfig = field(default_factory=MetricsConfig)
     worker: WorkerConfig = field(default_factory=WorkerConfig)
+    log_level: str | None = None
 
     def __post_init__(self) -> None:
         for group in fields(self):
@@ -74,24 +76,14 @@ class JobConfig:
             raise FlowError(f"JobConfig: key_groups is {self.key_groups}; expected a power of two up to {MOST_KEY_GROUPS}")
         flag(self, "combine")
         choice(self, "migration_strategy", STRATEGIES)
+        for name in given(self, "log_level"):
+            choice(self, name, LOG_LEVELS)
         if self.migration_strategy not in LIVE and self.checkpoint.dir is None:
             missing = "goes through a savepoint: it needs CheckpointConfig(dir=...)"
             raise FlowError(f"JobConfig: migration_strategy {self.migration_strategy!r} {missing}")
-        if (problem := self._autoscaler_problem(self.autoscale.policy, self.autoscale.mode)) is not None:
-            raise FlowError(f"JobConfig: {problem}")
-
-    def check_autoscaler(self, policy: str | ScalingPolicy[Any], mode: str) -> None:
-        """Raise RequestError unless these settings allow for the scaling policy, or `off`, in this mode."""
-        if (problem := self._autoscaler_problem(policy, mode)) is not None:
-            raise RequestError(problem)
-
-    def _autoscaler_problem(self, policy: str | ScalingPolicy[Any], mode: str) -> str | None:
-        if (problem := self.autoscale.problem(policy, mode)) is not None:
-            return problem
-        chosen = self.autoscale.chosen(policy)
-        if chosen is not None and not self.metrics.enabled:
-            return f"the scaling policy {chosen.name} decides by what the workers measure: leave MetricsConfig(enabled=True)"
-        return None
+        if (scaling := self.autoscale.chosen(self.autoscale.policy)) is not None and not self.metrics.enabled:
+            needed = "decides by what the workers measure: leave MetricsConfig(enabled=True)"
+            raise FlowError(f"JobConfig: the scaling policy {scaling.name} {needed}")
 
     def task_settings(self) -> TaskSettings:
         """Return the settings for the workers' tasks."""
@@ -101,4 +93,4 @@ class JobConfig:
     def of_run(self, job: str) -> RunConfig:
         """Return the groups that the job's workers need: they serve no metrics, and need no token."""
         measured = replace(self.metrics, token=None, certificate=None, key=None, discovery=None)
-        return RunConfig(self.network, measured, self.checkpoint.url(job))
+        return RunConfig(self.network, measured, self.checkpoint.url(job), self.log_level)

@@ -114,8 +114,11 @@ class StateConfig:
 
 @dataclass(frozen=True, slots=True)
 class RunConfig:
-    """Settings of a worker's run. `store_url`: the folder of the job's checkpoints, None if they hold no state."""
+    """Settings of a worker's run. `store_url`: the folder of the job's checkpoints, None if they hold no state. `log_level`: None for
+    that of its process.
+    """
 
     network: NetworkConfig
     metrics: MetricsConfig
     store_url: str | None
+    log_level: str | None = None

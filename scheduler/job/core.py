@@ -4,8 +4,8 @@
 
 An event is a method that is called with the time, `now`; effects are taken with `effects()` and carried out in order. The
 decisions are made in parts: `attempts.py`, `checkpointing.py`, `reconfiguration.py`, `operator_scaling.py`, `node_scaling.py`,
-`automatic_balancing.py`, `autoscaling.py` and `key_reads.py`. This module hands each event to the parts, and holds the job's begin,
-stop and end.
+`automatic_balancing.py`, `autoscaling.py`, `live_settings.py` and `key_reads.py`. This module hands each event
+to the parts, and holds the job's begin, stop and end.
 
 Invariant: whatever fails, the job resumes from its newest complete checkpoint, as if nothing had happened since.
 """
@@ -30,6 +30,7 @@ from ..parts.automatic_balancing import AutomaticBalancing
 from ..parts.autoscaling import Autoscaling
 from ..parts.checkpointing import Checkpointing
 from ..parts.key_reads import KeyReads
+from ..parts.live_settings import LiveSettings
 from ..parts.node_scaling import NodeScaling
 from ..parts.operator_scaling import OperatorScaling
 from ..parts.reconfiguration import Reconfiguration
@@ -97,9 +98,10 @@ class JobCore:
         self.balancing = AutomaticBalancing(job, self.reconfiguration, lambda: self.busy)
         self.autoscaling = Autoscaling(job, self.operator_scaling, self.node_scaling, self.reconfiguration, lambda: self.busy)
         self._reads = KeyReads(job)
+        self._settings = LiveSettings(job, self._attempts, self.checkpointing, self.balancing, self.autoscaling)
         self._answering = RequestHandler(
             job, self, self.checkpointing, self.reconfiguration, self.operator_scaling, self.node_scaling, self.balancing, self.autoscaling,
-            self.upgrading, self._reads,
+            self.upgrading, self._settings, self._reads,
         )  # fmt: skip
         self._running_since = begin.running_since
         self._ended_at: float | None = None
@@ -192,6 +194,7 @@ class JobCore:
         if attempt != job.attempt or job.state.final:
             return
         job.happens(f"{worker} is ready", now)
+        self._settings.greet(worker)
         if self._attempts.ready(worker):
             self._started()
         self._advance()

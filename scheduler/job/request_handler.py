@@ -18,6 +18,7 @@ from ..parts.autoscaling import Autoscaling
 from ..parts.checkpointing import Checkpointing, Lifecycle
 from ..parts.key_reads import KeyReads
 from ..parts.key_splits import refuse_split_keys, with_split, without_split
+from ..parts.live_settings import LiveSettings
 from ..parts.node_scaling import NodeScaling
 from ..parts.operator_scaling import OperatorScaling
 from ..parts.reconfiguration import Reconfiguration
@@ -26,6 +27,7 @@ from ..parts.upgrading import Upgrading
 from ..parts.waiting import Waiting
 from ..policies.controller import DecisionRecord
 from ..policies.nodes.placement import ClusterView
+from ..protocol.changed_settings import SettingChange
 from ..protocol.effects import JobState, StopOrder
 from ..protocol.reports import CheckpointReport, MigrationReport, NodeScalingReport, SavepointReport, ScalingReport, UpgradeReport
 from ..protocol.requests import (
@@ -35,6 +37,7 @@ from ..protocol.requests import (
     Balance,
     Cancel,
     ChangeRequest,
+    ChangeSettings,
     Fail,
     MoveKeys,
     Planning,
@@ -85,11 +88,12 @@ class RequestHandler:
         balancing: AutomaticBalancing,
         autoscaling: Autoscaling,
         upgrading: Upgrading,
+        settings: LiveSettings,
         reads: KeyReads,
     ) -> None:
         self._job, self._lifecycle, self._checkpointing, self._reconfiguration = job, lifecycle, checkpointing, reconfiguration
         self._operators, self._nodes, self._balancing, self._autoscaling = operators, nodes, balancing, autoscaling
-        self._upgrading, self._reads = upgrading, reads
+        self._upgrading, self._settings, self._reads = upgrading, settings, reads
         self._waiting = Waiting(job, checkpointing, nodes)
         self._viewing = Viewing(job, checkpointing, operators, nodes, balancing, autoscaling)
         self._histories: Mapping[type[Any], Callable[[], list[Any]]] = {
@@ -109,7 +113,7 @@ class RequestHandler:
         """
         return self._change(request, cluster) if isinstance(request, ChangeRequest) else self._show(request, cluster)
 
-    def _change(self, request: ChangeRequest, cluster: ClusterView | None) -> int | None:  # noqa: C901, PLR0911, PLR0912 -- a line for each kind
+    def _change(self, request: ChangeRequest, cluster: ClusterView | None) -> int | tuple[SettingChange, ...] | None:  # noqa: C901, PLR0911, PLR0912 -- a line for each kind
         if isinstance(request, _MOVING) and (current := self._upgrading.operations.current) is not None:
             raise JobBusyError(
                 f"job `{self._job.name}`: upgrade {current.number} is under way ({current.state.value}); wait until it is done, or abort it"
@@ -135,7 +139,7 @@ class RequestHandler:
             case UnsplitHotKey(operator, key):
                 return self._share(operator, partial(without_split, key=key), f"key {key!r} is split no longer").number
             case Balance(operator, policy):
-                self._balancing.choose(operator, policy)
+                self._settings.balance(operator, policy)
             case Scale(operator, parallelism, strategy):
                 if self._nodes.busy:
                     raise JobBusyError(f"job `{self._job.name}`: its nodes are being scaled; wait until that is done")
@@ -145,7 +149,9 @@ class RequestHandler:
             case ScaleIn(policy):
                 return self._nodes.scale_in(cluster, policy=policy).number
             case Autoscale(policy, mode):
-                self._autoscaling.choose(policy, mode, cluster)
+                self._settings.autoscale(policy, mode, cluster)
+            case ChangeSettings(wanted):
+                return self._settings.change(wanted, cluster)
             case UpgradeCode():
                 return self._upgrade(request)
             case AbortUpgrade():

@@ -36,7 +36,6 @@ class Viewing:
     ) -> None:
         self._job, self._checkpointing, self._operators, self._nodes = job, checkpointing, operators, nodes
         self._balancing, self._autoscaling = balancing, autoscaling
-        self._policy_settings = job.config.autoscale.policy_settings()
 
     def view(self, since: float, status: JobStatus, migrations: Sequence[MigrationReport], cluster: ClusterView | None) -> JobView:
         """Return the present state, and everything new since `since` (seconds since the epoch)."""
@@ -56,7 +55,7 @@ class Viewing:
             least_busy=job.config.balance.least_busy,
             plan_windows=job.config.balance.windows,
             split_hot_keys=job.config.balance.split_hot_keys,
-            policy_settings=self._policy_settings,
+            policy_settings=job.config.autoscale.policy_settings(),
             own_settings=self._autoscaling.own_settings,
             failures=tuple(job.failures),
             dropped_records=job.dropped_records.all(),

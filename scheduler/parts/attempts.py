@@ -13,6 +13,7 @@ from enum import StrEnum
 from ...engine.errors import JobLostError
 from ...engine.protocol.ids import Attempt, CheckpointNumber, WorkerId
 from ...state.errors import CorruptCheckpointError, EvenflowError, StoreUnavailableError
+from ..configs.restart import RestartConfig
 from ..protocol.effects import Deploy, FindOlder, JobState, RestoreSinks, Warn
 from ..protocol.failures import cause_of, failure_of
 from ..protocol.restore_point import RestorePoint
@@ -82,6 +83,10 @@ class Attempts:
             self.go_back(trouble=(error, str(error)))
         else:
             self._restore_sinks()
+
+    def restart_by(self, config: RestartConfig) -> None:
+        """Follow this restart strategy from the next failure on."""
+        self._restarts.config = config
 
     def ready(self, worker: WorkerId) -> bool:
         """Note that a worker has started its task; return True if it was the last one, so that the job runs."""

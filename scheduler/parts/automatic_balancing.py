@@ -5,7 +5,7 @@ Invariant: nothing is planned while keys move, workers join or leave, or the job
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ...engine.protocol.ids import WorkerId, stage_of
 from ..configs.balance import OFF
@@ -23,10 +23,23 @@ class AutomaticBalancing:
     def __init__(self, job: JobRecord, reconfiguration: Reconfiguration, busy: Callable[[], bool]) -> None:
         self._job, self._reconfiguration, self._busy = job, reconfiguration, busy
         self._balancings: dict[str, Balancing] = {}
-        if job.config.balance.policy != OFF:
-            for stage in job.plan.stages:
-                if stage.is_keyed:
-                    self.choose(stage.name, job.config.balance.policy)
+        self.chosen: Mapping[str, str] = {}
+        """The policies that were chosen for single operators, and hold in place of the job's."""
+        self.begin_again(choose=True)
+        keyed = {stage.name for stage in job.plan.stages if stage.is_keyed}
+        for operator, policy in job.changed_settings.balancers.items():
+            if operator in keyed:
+                self.choose(operator, policy)
+
+    def begin_again(self, *, choose: bool) -> None:
+        """Continue with the job's present settings; if `choose`, all operators get their policy."""
+        policy = self._job.config.balance.policy
+        if choose:
+            self.chosen = {}
+            policies = {stage.name: policy for stage in self._job.plan.stages if stage.is_keyed and policy != OFF}
+        else:
+            policies = {name: balancing.policy for name, balancing in self._balancings.items()}
+        self._balancings = {name: self._begun(policy, name) for name, policy in policies.items()}
 
     def choose(self, operator: str, policy: str) -> None:
         """Balance an operator by `policy` from now on; `off` ends that. Raises RequestError for an operator or policy that can't
@@ -37,6 +50,7 @@ class AutomaticBalancing:
             self._balancings.pop(stage.name, None)
         else:
             self._balancings[stage.name] = self._begun(policy, stage.name)
+        self.chosen = {**self.chosen, stage.name: policy}
 
     def observation(self, stage: str) -> tuple[str, BalanceObservation | None]:
         """Return the policy that balances a stage, or `off`, and its newest observation."""

@@ -72,14 +72,13 @@ def steps_of(decision: ScalingDecision, seen: DataflowSnapshot) -> tuple[Scaling
 
 
 class Autoscaling:
-    """One job's. `choose` a policy, then `advance` a few times a second."""
+    """One job's. `begin_again` after a change of its settings, `advance` a few times a second."""
 
     def __init__(
         self, job: JobRecord, operators: OperatorScaling, nodes: NodeScaling, reconfiguration: Reconfiguration, busy: Callable[[], bool]
     ) -> None:
         self._job, self._operators, self._nodes = job, operators, nodes
         self._reconfiguration, self._busy = reconfiguration, busy
-        self._settings = job.config.autoscale.policy_settings()
         self._policy: ScalingPolicy[Any] | None = None
         self._controller: Controller | None = None
         self._past: deque[DecisionRecord] = deque(maxlen=KEPT)
@@ -88,7 +87,7 @@ class Autoscaling:
         self._steps: deque[ScalingStep] = deque()
         self._begun: tuple[ScalingStep, Operation[Any]] | None = None
         self._seen_running = False
-        self.choose(job.config.autoscale.policy, job.config.autoscale.mode)
+        self.begin_again()
 
     @property
     def policy(self) -> str:
@@ -97,19 +96,20 @@ class Autoscaling:
 
     @property
     def own_settings(self) -> dict[str, Mapping[str, Any]]:
-        """The own settings of the configured policy and of the one that scales now, by the policy's name."""
-        autoscale = self._job.config.autoscale
+        """The own settings of the policy that the job began with and of the one that scales now, by the policy's name."""
+        autoscale = self._job.begun_with.autoscale
         policies = (autoscale.chosen(autoscale.policy), self._policy)
         return {policy.name: own_settings(policy) for policy in policies if policy is not None}
 
-    def choose(self, policy: str | ScalingPolicy[Any], mode: Mode, cluster: ClusterView | None = None) -> None:
-        """Scale by this policy, or the one of that name, from now on, or no longer if it is `off`. A step under way is finished,
-        the rest of a decision isn't begun.
-
-        Raises RequestError for a policy or a mode that can't be.
+    def begin_again(self, cluster: ClusterView | None = None) -> None:
+        """Scale by the job's present settings from now on, or no longer if they say `off`. A step under way is finished, the rest
+        of a decision isn't begun.
         """
-        self._job.config.check_autoscaler(policy, mode)
-        chosen = self._job.config.autoscale.chosen(policy)
+        autoscale = self._job.config.autoscale
+        self._settings = autoscale.policy_settings()
+        self._switch(autoscale.chosen(autoscale.policy), autoscale.mode, cluster)
+
+    def _switch(self, chosen: ScalingPolicy[Any] | None, mode: Mode, cluster: ClusterView | None) -> None:
         if self._controller is not None:
             if self._steps or self._begun:
                 self._refuse(self._controller, f"the autoscaler was switched to {OFF if chosen is None else chosen.name}", cluster)
@@ -173,7 +173,7 @@ class Autoscaling:
             decision = controller.observe(job.now, seen)
         except EvenflowError as error:
             problem = f"job `{job.name}` is no longer scaled: its policy {controller.policy} can't decide: {error}"
-            self.choose(OFF, controller.mode, cluster)
+            self._switch(None, controller.mode, cluster)
             job.emit(Warn(problem))
             return
         if decision is not None:

@@ -14,6 +14,7 @@ from ...engine.errors import JobFailedError, JobNotRunningError, RequestError
 from ...engine.protocol.effects import Finished, Prepared
 from ...engine.protocol.ids import NO_CHECKPOINT, CheckpointNumber, WorkerId
 from ...state.errors import EvenflowError
+from ..configs.checkpoint import CheckpointConfig
 from ..load.standstill import PendingCommit, PendingSave
 from ..protocol.effects import Commit, CopySavepoint, Discard, JobState, Save, StopOrder, Tell, Warn
 from ..protocol.manifest import Manifest
@@ -57,6 +58,9 @@ class Checkpointing:
         self._job, self._lifecycle, self.deliveries = job, lifecycle, deliveries
         self.savepoints = Savepoints()
         self._next_at: float | None = None
+        self._interval_began: float | None = None
+        self._newest_ended: float | None = None
+        """The end of the newest checkpoint of this attempt, from which the pause counts."""
         self._requested: str | None = None
         """The reason for a requested checkpoint that has not begun."""
         self._whole = 0
@@ -118,8 +122,29 @@ class Checkpointing:
 
     def started(self) -> None:
         """Start the interval: all workers of an attempt have started."""
-        interval = self._job.config.checkpoint.interval_s
-        self._next_at = None if interval is None else self._job.now + interval
+        self._newest_ended = None
+        self._begin_interval()
+
+    def reschedule(self, before: CheckpointConfig) -> None:
+        """Begin the next checkpoint when the present settings say, in place of those `before`. A changed interval counts from where
+        the previous one began, the first one from now.
+        """
+        if before.interval is None:
+            self._begin_interval()
+        else:
+            self._next_at = self._due_at()
+
+    def _begin_interval(self) -> None:
+        self._interval_began = self._job.now
+        self._next_at = self._due_at()
+
+    def _due_at(self) -> float | None:
+        """Return the time at which the next checkpoint is due; None without an interval, or before the job runs."""
+        config, began = self._job.config.checkpoint, self._interval_began
+        if began is None or config.interval_s is None:
+            return None
+        due = began + config.interval_s
+        return due if self._newest_ended is None else max(due, self._newest_ended + config.pause_s)
 
     def reset(self) -> None:
         """Void the checkpoint under way, since the job restores an earlier one. A late answer about a commit changes nothing."""
@@ -335,6 +360,5 @@ class Checkpointing:
         self._job.emit(Discard(number))
 
     def _plan_next(self) -> None:
-        job = self._job
-        interval = job.config.checkpoint.interval_s
-        self._next_at = None if interval is None else job.now + max(interval, job.config.checkpoint.pause_s)
+        self._newest_ended = self._job.now
+        self._begin_interval()

@@ -14,6 +14,7 @@ from typing import Any
 from ...engine.plan.physical import Plan
 from ...engine.plan.rescale import NewCode
 from ...engine.protocol.ids import Attempt, CheckpointNumber, WorkerId
+from .changed_settings import ChangedSettings
 from .manifest import Manifest
 from .messages import Command
 
@@ -147,6 +148,13 @@ class RememberCode(Caused):
 
 
 @dataclass(frozen=True, slots=True)
+class RememberSettings(Caused):
+    """Settings of the job were changed: a coordinator that takes over from a lost one needs to know."""
+
+    changed: ChangedSettings
+
+
+@dataclass(frozen=True, slots=True)
 class Deploy(Caused):
     """End the processes of earlier attempts, and start all tasks of `plan` from `manifest` (None: from nothing).
 
@@ -217,7 +225,9 @@ class Warn(Caused):
     text: str
 
 
-StorageEffect = Save | Commit | RestoreSinks | FindOlder | Discard | CopySavepoint | RememberStart | RememberStop | RememberCode
+StorageEffect = (
+    Save | Commit | RestoreSinks | FindOlder | Discard | CopySavepoint | RememberStart | RememberStop | RememberSettings | RememberCode
+)
 
 WorkersEffect = Tell | Deploy | Spawn | Retire | UseNodes | Reserve | AskForRoom | LeaveNode
 

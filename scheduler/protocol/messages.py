@@ -146,9 +146,17 @@ class ReadState:
     wanted: KeyToRead
 
 
+@dataclass(frozen=True, slots=True)
+class ApplySettings:
+    """Tells a worker to continue with these settings. `linger`: seconds; `log_level`: None for that of its process."""
+
+    linger: float
+    log_level: str | None
+
+
 Rescaling = Attach | Detach | PauseSource | ExpectRewind | TakeSource | ResumeSource
 
-Command = BeginCheckpoint | StopSource | Shutdown | Announce | Switch | Resume | ReadState | Rescaling
+Command = BeginCheckpoint | StopSource | Shutdown | Announce | Switch | Resume | ReadState | ApplySettings | Rescaling
 
 Commands = list[tuple[WorkerId, Command]]
 """Commands in the order in which they are sent, each with its worker."""

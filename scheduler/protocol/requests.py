@@ -20,6 +20,7 @@ from ...state.errors import EvenflowError
 from ..load.metrics import HISTORY, OperatorLoad, WorkerFigures
 from ..policies.base import ScalingPolicy
 from ..policies.controller import DecisionRecord, Mode
+from .changed_settings import SettingChange
 from .reports import CheckpointReport, MigrationReport, NodeScalingReport, SavepointReport, ScalingReport, UpgradeReport
 from .saved_table import SavedTable
 from .status import JobStatus, Progress
@@ -162,6 +163,13 @@ class AbortUpgrade(Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeSettings(Request[tuple[SettingChange, ...]]):
+    """Change these settings, by name. The changes."""
+
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class TakeCheckpoint(Request[int]):
     """Take a checkpoint as soon as none is under way. Its number."""
 
@@ -269,7 +277,7 @@ class ShowPlanning(Request[Planning]):
 
 ChangeRequest = (
     Stop | Cancel | Fail | Rebalance | MoveKeys | SplitHotKey | UnsplitHotKey | Balance
-    | Scale | ScaleOut | ScaleIn | Autoscale | UpgradeCode | AbortUpgrade | TakeCheckpoint | TakeSavepoint
+    | Scale | ScaleOut | ScaleIn | Autoscale | UpgradeCode | AbortUpgrade | ChangeSettings | TakeCheckpoint | TakeSavepoint
 )  # fmt: skip
 Question = (
     ShowStatus | ShowProgress | ShowFigures | ShowLoad | ShowSnapshot | ShowHistory[Any] | ShowView | ReadKey | ShowTable

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...engine.protocol.ids import FIRST_ATTEMPT, NO_CHECKPOINT, Attempt, CheckpointNumber
+from .changed_settings import ChangedSettings
 from .effects import RememberCode, StopOrder
 from .manifest import Manifest
 
@@ -17,7 +18,7 @@ class RestorePoint:
     `takes_over`: another coordinator ran the job before. `resumes`: an earlier start of the program did, and this one continues
     its run. Of that: `committed`, the newest checkpoint that sinks may have committed; `attempt`, higher than all of its
     attempts; `completed` checkpoints; `running_since`, when all workers had started (seconds since the epoch); `stop`, how it was
-    asked to; `code`: the code that replaced that of the plan.
+    asked to; `settings`, those that were changed; `code`, the code that replaced that of the plan.
     """
 
     manifest: Manifest | None = None
@@ -31,3 +32,4 @@ class RestorePoint:
     resumes: bool = False
     stop: StopOrder | None = None
     code: RememberCode | None = None
+    settings: ChangedSettings = field(default_factory=ChangedSettings)

@@ -15,6 +15,7 @@ from ...engine.plan.physical import Plan, Stage
 from ...engine.protocol.effects import OperatorProblem
 from ...engine.protocol.ids import WorkerId
 from ...state.errors import EvenflowError
+from ..configs.changes import changed, from_plain
 from ..configs.job import JobConfig
 from ..load.dropped_records import DroppedRecords
 from ..load.load_snapshot import load_snapshot
@@ -53,7 +54,12 @@ class JobRecord:
     sources: frozenset[WorkerId]
 
     def __init__(self, plan: Plan, config: JobConfig, begin: RestorePoint) -> None:
-        self.plan, self.config = plan, config
+        self.plan = plan
+        self.begun_with = config
+        """The settings with which the job was started."""
+        self.changed_settings = begin.settings
+        """Their changes since then that later coordinators know."""
+        self.config = changed(config, from_plain(begin.settings.values))
         self.state = JobState.STARTING
         self.error: EvenflowError | None = None
         self.attempt = begin.attempt

@@ -258,6 +258,12 @@ def steer(job: ef.Job) -> ef.JobState:
     assert_type(job.scale_in(policy="round_robin"), tuple[ef.NodeScalingReport, ...])
     job.autoscaler("ds2")
     job.autoscaler(ef.Ds2(activation_window=3), mode="advise")
+    checkpoint, balance, autoscale = ef.CheckpointConfig(interval="5s"), ef.BalanceConfig("hotspot"), ef.AutoscaleConfig("ds2")
+    changes = job.reconfigure(checkpoint=checkpoint, balance=balance, autoscale=autoscale, restart=ef.RestartConfig(most=3))
+    assert_type(changes, list[ef.SettingChange])
+    job.reconfigure(migration_strategy="fluid", linger="2ms", log_level="debug")
+    job.reconfigure(parallelism=3)  # type: ignore[arg-type]
+    assert_type((changes[0].setting, changes[0].before, changes[0].after), tuple[str, Any, Any])
     assert_type(job.decisions(), list[ef.DecisionRecord])
     assert_type(job.plot("count"), ef.Picture)
     job.show(every="2s", timeout="1m")

@@ -253,4 +253,4 @@ def _arrive(mailbox: Mailbox[Any], random: Random) -> list[Any]:
 
 def _pass_time(world: World) -> None:
     world.clock.now += world.random.choice(STEPS_IN_TIME)
-    world.coordinator.interpreter.tick()
+    world.coordinator.tick()

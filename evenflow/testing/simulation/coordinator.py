@@ -15,6 +15,7 @@ from ...scheduler.configs.job import JobConfig
 from ...scheduler.job.core import JobCore
 from ...scheduler.load.long_call import LongCall
 from ...scheduler.policies.nodes.placement import ClusterView
+from ...scheduler.protocol.changed_settings import ChangedSettings
 from ...scheduler.protocol.effects import Deploy, Spawn
 from ...scheduler.protocol.messages import Command
 from ...scheduler.protocol.requests import Request, ShowProgress, ShowStatus
@@ -83,6 +84,8 @@ class SimulatedCoordinator:
         self.spawns: deque[Spawn] = deque()
         self.leaves = False
         """True if the process is to end, because its node drains."""
+        self.ticked_at = 0.0
+        """The time up to which it has let time pass."""
         self._seen = 0
         self._alone = False
 
@@ -133,6 +136,11 @@ class SimulatedCoordinator:
         change()
         self.interpreter.ask(ShowStatus())  # which carries out what the change wants
 
+    def tick(self) -> None:
+        """Let time pass."""
+        self.ticked_at = self._around.clock.now
+        self.interpreter.tick()
+
     def store(self) -> None:
         """Carry out the next step of storage."""
         self.storage.step(self.interpreter.stored)
@@ -174,15 +182,9 @@ class SimulatedCoordinator:
         attempt = first_attempt(terms.term)
         manifest, first = (newest, False) if newest is not None else (storage.first, storage.first is not None)
         begin = RestorePoint(
-            manifest,
-            first,
-            storage.last,
-            takes_over=True,
-            committed=storage.committed,
-            attempt=attempt,
-            stop=storage.stop,
-            code=storage.code,
-        )
+            manifest, first, storage.last, takes_over=True, committed=storage.committed, attempt=attempt, stop=storage.stop,
+            settings=ChangedSettings(**storage.settings), code=storage.code,
+        )  # fmt: skip
         after = SimulatedCoordinator(self._around, terms, begin)
         after.begin()
         return after
@@ -195,6 +197,7 @@ class SimulatedCoordinator:
         storage.discard_unfinished(NO_CHECKPOINT)
         storage.committed = NO_CHECKPOINT
         storage.code = None
+        storage.settings = {}
         attempt, reached = first_attempt(terms.term), storage.reached(terms)
         begin = RestorePoint(newest, last=storage.last, resumes=True, committed=reached, attempt=attempt)
         around = self._around if parallelism is None else replace(self._around, plan=self._around.replan(parallelism))

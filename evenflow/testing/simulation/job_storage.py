@@ -10,7 +10,10 @@ import posixpath
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from typing import Any, assert_never
+
+import msgpack
 
 from ...engine.errors import JobFailedError
 from ...engine.protocol.ids import NO_CHECKPOINT, CheckpointNumber
@@ -21,6 +24,7 @@ from ...scheduler.protocol.effects import (
     Discard,
     FindOlder,
     RememberCode,
+    RememberSettings,
     RememberStart,
     RememberStop,
     RestoreSinks,
@@ -47,7 +51,7 @@ from .storage import MemoryStorage
 Steps = Iterator[StorageAnswer | None]
 """The steps of an effect: None between two steps; the answer, if there is one, comes last."""
 
-QueuedEffect = Save | Commit | RestoreSinks | FindOlder | Discard | RememberStart | RememberStop | RememberCode
+QueuedEffect = Save | Commit | RestoreSinks | FindOlder | Discard | RememberStart | RememberStop | RememberSettings | RememberCode
 """The effects that are carried out one after another."""
 
 
@@ -85,6 +89,11 @@ class SimulatedStorage:
         return bool(self._queue) and isinstance(self._queue[0], Save)
 
     @property
+    def remembers_settings(self) -> bool:
+        """True if changed settings wait to be remembered."""
+        return any(isinstance(effect, RememberSettings) for effect in self._queue)
+
+    @property
     def copies(self) -> bool:
         """True if a savepoint is being copied."""
         return bool(self._copies) and not self.superseded
@@ -119,7 +128,7 @@ class SimulatedStorage:
         if answered is not None and not self.superseded:
             answer(answered)
 
-    def _perform(self, effect: QueuedEffect) -> Steps:
+    def _perform(self, effect: QueuedEffect) -> Steps:  # noqa: C901 -- a line for each kind
         match effect:
             case Save():
                 return self._save(effect.manifest)
@@ -141,6 +150,9 @@ class SimulatedStorage:
                 return iter(())
             case RememberCode():
                 self._storage.code = effect
+                return iter(())
+            case RememberSettings():
+                self._storage.remember_settings(msgpack.unpackb(msgpack.packb(asdict(effect.changed))), self._terms.term)
                 return iter(())
             case _:
                 assert_never(effect)

@@ -6,9 +6,10 @@ import errno
 import os
 import posixpath
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 from ...engine.batch import Batch
 from ...engine.protocol.ids import NO_CHECKPOINT, Attempt, CheckpointNumber
@@ -46,6 +47,8 @@ class MemoryStorage:
         """The way in which the job was asked to stop."""
         self.code: RememberCode | None = None
         """The code that has replaced that of the plan."""
+        self.settings: Mapping[str, Any] = {}
+        """The fields of the job's changed settings."""
         self.savepoints: dict[str, tuple[Manifest, dict[str, list[Batch]]]] = {}
         """The complete savepoints by path: each is a manifest and its own copies of files."""
         self.failed_savepoints: set[str] = set()
@@ -104,6 +107,11 @@ class MemoryStorage:
     def note_committed(self, checkpoint: CheckpointNumber) -> None:
         """Note that the sinks are about to commit a checkpoint: the cluster knows that of a lost coordinator."""
         self.committed = max(self.committed, checkpoint)
+
+    def remember_settings(self, settings: Mapping[str, Any], term: int) -> None:
+        """Remember the changed settings of the coordinator of a term, unless a later one has begun."""
+        if term >= self._term:
+            self.settings = settings
 
     def refuses_commit(self) -> bool:
         """True if a sink can't commit now: it asks before it commits, and afterwards."""

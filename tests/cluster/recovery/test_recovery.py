@@ -21,6 +21,7 @@ from comparing import assert_same
 from watching import PATIENCE, actors, figures_of, pid, socket_folders, until
 
 import evenflow as ef
+from evenflow.cli import main
 from evenflow.scheduler.protocol.effects import JobState
 from evenflow.scheduler.protocol.reports import CheckpointState, MigrationState
 from evenflow.testing.settings import changed
@@ -174,6 +175,38 @@ def test_killed_coordinator_comes_back_and_the_job_goes_on(tmp_path):
     job.stop(drain=True)
     job.wait("60s")
     check("headed", results, tmp_path, sources=1)
+
+
+def test_changed_settings_hold_for_workers_and_a_coordinator_that_start_later(tmp_path, capsys):
+    def logged(row):
+        import logging
+
+        logging.getLogger("prices").info("saw %d", row["seq"])
+        return row
+
+    flow, rows = ef.Dataflow("changing"), []
+    flow.read(ef.generate(rate=RATE, name="numbers", **SOURCE)).map(logged).write(ef.to_list(rows))
+    checkpoint, restart = ef.CheckpointConfig(str(tmp_path), interval="1h"), ef.RestartConfig(delay="10ms")
+    job = flow.run(parallelism=1, config=ef.JobConfig(checkpoint=checkpoint, restart=restart))
+    JOBS.append(job)
+
+    def newest_logged():
+        assert main(["logs", "changing", "numbers-0", "--lines", "20"]) == 0
+        found = [int(line.split()[-1]) for line in capsys.readouterr().out.splitlines() if "INFO prices: saw" in line]
+        return max(found, default=-1)
+
+    assert (rows, newest_logged()) == ([], -1)
+    wanted = {"checkpoint": ef.CheckpointConfig(interval="100ms"), "linger": "1ms", "log_level": "info"}
+    changes = job.reconfigure(**wanted)
+    assert [change.setting for change in changes] == ["checkpoint.interval", "linger", "log_level"]
+    until(lambda: len(rows) > RATE and newest_logged() >= 0, "rows are committed and logged")
+    os.kill(pid(job, "coordinator"), signal.SIGKILL)
+    before = len(rows)
+    until(lambda: len(rows) > before + RATE and newest_logged() > before + RATE, "rows are committed and logged after the loss")
+    assert job.reconfigure(**wanted) == []
+    job.stop(drain=True)
+    job.wait("60s")
+    assert sorted(row["seq"] for row in rows) == list(range(len(rows)))
 
 
 def test_coordinator_of_a_job_with_a_large_plan_comes_back_too(tmp_path):

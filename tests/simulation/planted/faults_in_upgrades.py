@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from evenflow.engine.task.exchange import Exchange
-from evenflow.engine.task.handover import Handovers
 from evenflow.engine.task.held_inputs import HeldInputs
 from evenflow.scheduler.parts import upgrading
 from evenflow.scheduler.parts.upgrading import Upgrading

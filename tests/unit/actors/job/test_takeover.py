@@ -20,9 +20,10 @@ from evenflow.engine.plan.rescale import rescale
 from evenflow.engine.protocol.effects import Prepared
 from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.scheduler.job.core import JobCore
+from evenflow.scheduler.policies.ds2 import Ds2
 from evenflow.scheduler.protocol.effects import JobState
 from evenflow.scheduler.protocol.manifest import TaskEntry
-from evenflow.scheduler.protocol.requests import ShowStatus, TakeCheckpoint
+from evenflow.scheduler.protocol.requests import ChangeSettings, ShowStatus, TakeCheckpoint
 from evenflow.scheduler.record.checkpoints import Checkpoints
 from evenflow.scheduler.record.restoring.run_claim import RunClaim
 from evenflow.testing.settings import changed
@@ -232,3 +233,15 @@ def test_coordinator_that_was_taken_for_lost_leaves_what_the_next_one_has_prepar
     assert pq.read_table(tmp_path / "out").to_pylist() == [{"item": 1}]
     assert back.perform(restore, lambda answer: None).error is None
     sink.stop()
+
+
+def test_settings_that_were_changed_hold_after_the_coordinator_came_back(tmp_path):
+    run = Run(tmp_path).start()
+    run.job.ask(ChangeSettings({"checkpoint.interval": "5s", "autoscale.policy": Ds2(min_change=2)}))
+    run.lose_coordinator()
+    config = run.job.core.record.config
+    assert (config.checkpoint.interval, config.autoscale.policy) == ("5s", Ds2(min_change=2))
+    run.start()
+    run.now += 5.0
+    run.job.tick()
+    assert run.job.core.checkpoints.pending is not None

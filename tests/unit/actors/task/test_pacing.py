@@ -110,3 +110,16 @@ def test_task_that_is_over_sleeps_and_still_measures():
     task.measure(0, 0, 0)
     assert reports[1].worker == "items-0"
     task.close()
+
+
+def test_shorter_linger_ends_the_rest_of_a_source_early_and_a_longer_one_holds_for_the_next():
+    pacing = Pacing(linger=60.0)
+    pacing.polled(1, 100.0, marked=False)
+    pacing.polled(0, 100.0, marked=False)
+    pacing.set_linger(0.5, 101.0)
+    assert not pacing.may_poll(101.4)
+    assert pacing.may_poll(101.5)
+    pacing.polled(1, 102.0, marked=False)
+    pacing.polled(0, 102.0, marked=False)
+    pacing.set_linger(60.0, 102.1)
+    assert pacing.may_poll(102.5)

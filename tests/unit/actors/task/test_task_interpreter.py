@@ -21,6 +21,7 @@ from evenflow.engine.protocol.routing import Move
 from evenflow.scheduler.protocol.messages import (
     Announce,
     Announced,
+    ApplySettings,
     Attach,
     Attached,
     BeginCheckpoint,
@@ -275,3 +276,15 @@ def test_foreign_error_becomes_one_that_any_process_can_read():
 def test_error_of_a_state_backend_stays_what_it_is():
     error = StateBackendError("the server is gone")
     assert own_error(error, "w") is error
+
+
+def test_linger_that_changes_holds_for_rows_that_wait():
+    task, ports = task_of("items-0", counting(), network={"linger": "60s"})
+    task.poll(1)
+    sent = len(ports.calls)
+    ports.time += 2.0
+    task.flush_if_due()
+    assert len(ports.calls) == sent, "it waits for more rows"
+    task.command(ApplySettings(1.0, None))
+    task.flush_if_due()
+    assert [1] in ports.calls[sent:]

@@ -9,6 +9,7 @@ import pytest
 from evenflow.engine.errors import FlowError, RequestError
 from evenflow.scheduler.configs.autoscale import AutoscaleConfig
 from evenflow.scheduler.configs.balance import BalanceConfig
+from evenflow.scheduler.configs.changes import changed
 from evenflow.scheduler.configs.checkpoint import CheckpointConfig
 from evenflow.scheduler.configs.job import JobConfig
 from evenflow.scheduler.configs.run import MetricsConfig, NetworkConfig
@@ -130,7 +131,7 @@ def test_scaling_needs_metrics_before_the_job_starts_and_while_it_runs():
     with pytest.raises(FlowError, match="the scaling policy ds2 decides by what the workers measure"):
         replace(unmeasured, autoscale=AutoscaleConfig("ds2"))
     with pytest.raises(RequestError, match="the scaling policy ds2 decides by what the workers measure"):
-        unmeasured.check_autoscaler("ds2", "act")
+        changed(unmeasured, {"autoscale.policy": "ds2"})
 
 
 def test_scaling_policy_gets_interval_bounds_and_target():
@@ -169,3 +170,10 @@ def test_number_of_processors_is_a_goal_without_a_latency():
 def test_an_impossible_placement_is_refused_before_the_job_starts(setting, message):
     with pytest.raises(FlowError, match=message):
         WorkerConfig(**setting)
+
+
+def test_log_level_goes_to_the_workers():
+    assert JobConfig().of_run("job").log_level is None
+    assert JobConfig(log_level="debug").of_run("job").log_level == "debug"
+    with pytest.raises(FlowError, match="JobConfig: log_level is 'loud'; expected one of debug, info, warning, error"):
+        JobConfig(log_level="loud")
