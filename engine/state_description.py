@@ -13,8 +13,13 @@ state with equal descriptions has the same meaning. The texts are stored, so cha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from .state_version import FIRST, StateVersion
+
+DECLARED_TYPE = "declared type"
+"""The trait of a state that is one value: its type. A migration may change it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +28,8 @@ class StateDescription:
 
     `parts`: descriptions of the pieces that are matched by name, in the order in which they are saved; `noun`: the word for them.
     `closed`: parts that can't be added to a state that was saved without them, and `because`, why; not stored. `fields`: parts that
-    belong to another part (`cart.total` to `cart`), True if they may be missing in a saved state; not stored.
+    belong to another part (`cart.total` to `cart`), True if they may be missing in a saved state; not stored. `version`: that of the
+    user's code; its number is stored.
     """
 
     kind: str
@@ -33,36 +39,53 @@ class StateDescription:
     closed: frozenset[str] = frozenset()
     because: str = "keeps all columns of rows, which the state doesn't have"
     fields: Mapping[str, bool] = field(default_factory=dict)
+    version: StateVersion = FIRST
 
     def packed(self) -> list[Any]:
-        """Return the description as a manifest stores it."""
-        return [self.kind, list(map(list, self.traits.items())), list(map(list, self.parts.items())), self.noun]
+        """Return the description as a manifest stores it: without a version's number if that is 1, as before there were versions."""
+        number = [self.version.number] if self.version.number > 1 else []
+        return [self.kind, list(map(list, self.traits.items())), list(map(list, self.parts.items())), self.noun, *number]
 
     @staticmethod
     def unpacked(fields: list[Any]) -> StateDescription:
         """Return the description that was packed. Raises ValueError or TypeError for anything else."""
-        kind, traits, parts, noun = fields
-        return StateDescription(str(kind), dict(traits), dict(parts), str(noun))
+        kind, traits, parts, noun, *version = fields
+        (number,) = version or [1]
+        return StateDescription(str(kind), dict(traits), dict(parts), str(noun), version=StateVersion(int(number)))
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The result of a comparison: `unfit`, differences that can't be bridged; `new`, `lost`, parts that only one has, as text."""
+    """The result of a comparison: `unfit`, differences that can't be bridged; `new`, `lost`, parts that only one has, as text.
+
+    `version`: the reason why the operator's code can't read the version of the saved state, None if it can.
+    """
 
     unfit: tuple[str, ...]
     new: tuple[str, ...]
     lost: tuple[str, ...]
+    version: str | None = None
 
 
 def compared(then: StateDescription, now: StateDescription) -> Compared:
     """Compare the state of a checkpoint with that of an operator of the same name."""
     if then.kind != now.kind:
         return Compared((f"the saved state is that of {then.kind}, the operator's that of {now.kind}",), (), ())
-    names = dict.fromkeys([*then.traits, *now.traits])
+    problem = now.version.problem(then.version.number)
+    if problem is not None:
+        return Compared((), (), (), problem)
+    migrated = then.version.number < now.version.number
+    names = dict.fromkeys(name for name in [*then.traits, *now.traits] if not (migrated and name == DECLARED_TYPE))
     traits = [(name, then.traits.get(name, "none"), now.traits.get(name, "none")) for name in names]
     unfit = [
         f"the saved state is of {name} {before}, the operator's of {name} {after}" for name, before, after in traits if before != after
     ]
+    for name, former in now.version.renamed.items():
+        if name in then.parts and former in then.parts:
+            unfit.append(f"{now.noun} `{name}` was renamed from `{former}`, and both are in the saved state")
+    if migrated:  # the user's code says what becomes of all parts
+        return Compared(tuple(unfit), (), ())
+    then = replace(then, parts=now.version.under_new_names(then.parts))
     for name, is_now in now.parts.items():
         was = then.parts.get(name, is_now)
         if was != is_now:
@@ -90,8 +113,9 @@ class PartsChange:
 
 
 def parts_change(then: StateDescription, now: StateDescription) -> PartsChange | None:
-    """Return how chunks of saved state must be rearranged; None if they can be restored as they are."""
-    return None if list(then.parts) == list(now.parts) else PartsChange(tuple(then.parts), tuple(now.parts))
+    """Return how chunks of saved state must be rearranged or migrated; None if they can be restored as they are."""
+    same = list(then.parts) == list(now.parts) and then.version.number == now.version.number
+    return None if same else PartsChange(tuple(then.parts), tuple(now.parts))
 
 
 def seconds_text(microseconds: int) -> str:

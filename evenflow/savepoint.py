@@ -29,6 +29,7 @@ from .engine.aggregates.partial_aggregates import INPUT, PANE, PART, ROWS
 from .engine.broadcast_rows import is_broadcast
 from .engine.errors import ConnectorError, RequestError
 from .engine.joins.sides import KEY, other, side_of
+from .engine.keyed_state.kinds.migration import unmarked
 from .engine.keyed_state.kinds.objects import STATE
 from .engine.keys.encoding import key_hashes
 from .engine.operators.processing.saved_objects import value_column
@@ -128,7 +129,7 @@ def _table(chunks: list[pa.RecordBatch], aggregates: tuple[str, ...]) -> pa.Tabl
         return pa.concat_tables([_renamed(chunk, aggregates) for chunk in chunks], promote_options="permissive")
     keys = pa.concat_tables([pa.table(chunk.drop_columns([STATE])) for chunk in chunks], promote_options="permissive")
     packed = [value for chunk in chunks for value in chunk.column(STATE).to_pylist()]
-    return keys.append_column("state", value_column([None if value is None else unpack_value(value) for value in packed]))
+    return keys.append_column("state", value_column([None if value is None else unpack_value(unmarked(value)) for value in packed]))
 
 
 def _renamed(chunk: pa.RecordBatch, aggregates: tuple[str, ...]) -> pa.Table:

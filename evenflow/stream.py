@@ -315,7 +315,14 @@ class KeyedStream(Transformations["KeyedStream[R]", "KeyedStream[dict[str, Any]]
 
     @overload
     def stateful_map(
-        self, function: Callable[[Any, R], tuple[Any, Any]], *, state: None = None, schema: SchemaLike = None, on_error: OnError = "stop"
+        self,
+        function: Callable[[Any, R], tuple[Any, Any]],
+        *,
+        state: None = None,
+        schema: SchemaLike = None,
+        on_error: OnError = "stop",
+        state_version: int = 1,
+        migrate_state: Callable[[int, Any], Any] | None = None,
     ) -> Stream: ...
     @overload
     def stateful_map(
@@ -325,9 +332,18 @@ class KeyedStream(Transformations["KeyedStream[R]", "KeyedStream[dict[str, Any]]
         state: type[T],
         schema: SchemaLike = None,
         on_error: OnError = "stop",
+        state_version: int = 1,
+        migrate_state: Callable[[int, Any], Any] | None = None,
     ) -> Stream: ...
     def stateful_map(
-        self, function: Callable[[Any, R], tuple[Any, Any]], *, state: Any = None, schema: SchemaLike = None, on_error: OnError = "stop"
+        self,
+        function: Callable[[Any, R], tuple[Any, Any]],
+        *,
+        state: Any = None,
+        schema: SchemaLike = None,
+        on_error: OnError = "stop",
+        state_version: int = 1,
+        migrate_state: Callable[[int, Any], Any] | None = None,
     ) -> Stream:
         """Apply `function(state, row) -> (state, row or None)`: the state is None for a new key.
 
@@ -335,8 +351,14 @@ class KeyedStream(Transformations["KeyedStream[R]", "KeyedStream[dict[str, Any]]
 
         `on_error` is as for `Stream.map`; a refused record leaves its key's state unchanged. The function may then see the earlier records
         of the batch again, with the same states.
+
+        `migrate_state(version, state)` returns the state of a key that code with an older `state_version` wrote, called once for each when
+        it is restored, or None to forget the key. Raise `state_version` when the state changes its shape.
         """
-        return self._keyed("stateful_map", make_stateful_map(self.keys, function, state, schema, on_error, self.row_type))
+        operator = make_stateful_map(
+            self.keys, function, state, schema, on_error, self.row_type, version=state_version, migrate=migrate_state
+        )
+        return self._keyed("stateful_map", operator)
 
     def stateful_map_columns(
         self, function: ColumnsFunction, *, state: Mapping[str, Any], columns: Iterable[str] | None = None, on_error: OnError = "stop"

@@ -32,18 +32,19 @@ class Bound(Protocol):
 class KeyState(ABC):
     """A declared state. `ttl`: it expires this many microseconds of event time after its last write; None for never.
 
-    `annotation`: the declared type of its value, or of the values in its list or map; None without one.
+    `annotation`: the declared type of its value, or of the values in its list or map; None without one. `renamed_from`: the name under
+    which it was saved before.
     """
 
     kind: ClassVar[str]
     """The name of this kind of state in a checkpoint's description."""
 
-    def __init__(self, ttl: Duration | None, annotation: Any) -> None:
+    def __init__(self, ttl: Duration | None, annotation: Any, renamed_from: str | None) -> None:
         self.ttl = None if ttl is None else microseconds(ttl, "ttl")
         if self.ttl == 0:
             raise FlowError("ttl must be longer than zero")
         self.name = ""
-        self.annotation = annotation
+        self.annotation, self.renamed_from = annotation, renamed_from
 
     @cached_property
     def item(self) -> ValueType | None:
@@ -117,8 +118,8 @@ class ValueState(KeyState):
 
     kind = "value"
 
-    def __init__(self, default: Any = None, ttl: Duration | None = None, annotation: Any = None) -> None:
-        super().__init__(ttl, annotation)
+    def __init__(self, default: Any = None, ttl: Duration | None = None, annotation: Any = None, renamed_from: str | None = None) -> None:
+        super().__init__(ttl, annotation, renamed_from)
         self.default = default
 
     @cached_property
@@ -142,8 +143,8 @@ class ListState(KeyState):
 
     kind = "list"
 
-    def __init__(self, ttl: Duration | None = None, annotation: Any = None) -> None:
-        super().__init__(ttl, annotation)
+    def __init__(self, ttl: Duration | None = None, annotation: Any = None, renamed_from: str | None = None) -> None:
+        super().__init__(ttl, annotation, renamed_from)
 
     @cached_property
     def stored(self) -> ValueType | None:
@@ -165,8 +166,8 @@ class MapState(KeyState):
 
     kind = "map"
 
-    def __init__(self, ttl: Duration | None = None, annotation: Any = None, keys: Any = None) -> None:
-        super().__init__(ttl, annotation)
+    def __init__(self, ttl: Duration | None = None, annotation: Any = None, keys: Any = None, renamed_from: str | None = None) -> None:
+        super().__init__(ttl, annotation, renamed_from)
         self.keys = keys
 
     @cached_property

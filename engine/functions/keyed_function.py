@@ -156,6 +156,17 @@ class TimedFunction(ABC):
     current: tuple[KeyRecord, int | None]
     """The record of the current key, and the event time: the states read and write these."""
 
+    state_version: int = 1
+    """The version of the states' shape. Raise it, and define `migrate_state`, when code must convert the states that older code saved."""
+
+    def migrate_state(self, version: int, state: dict[str, Any]) -> dict[str, Any]:
+        """Convert the states of a key, `state`, values by name, which code with the older `state_version` `version` wrote.
+
+        Called once for each key, when its state is restored, or arrives from a worker that runs the older code. Objects of declared types
+        are dicts by field in `state`; return those, or objects. A state that you don't return is forgotten; timers stay.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no migrate_state(self, version, state)")
+
     def on_timer(self, key: Any, time: datetime, context: KeyContext) -> Iterable[Any] | None:
         """Yield rows when the watermark passes the `time` of an event-time timer, or the clock reaches that of a processing-time timer.
 

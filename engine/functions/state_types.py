@@ -7,13 +7,16 @@ from typing import Any
 
 from ...state.packing import first_foreign
 from ..errors import FlowError
-from ..state_description import StateDescription
+from ..state_description import DECLARED_TYPE, StateDescription
+from ..state_version import StateVersion
 from ..typed_rows.field_types import UnfitError
 from ..typed_rows.row_classes import UnsupportedError, shown_annotation
 from ..typed_states.state_annotations import SUPPORTED, value_type
 from ..typed_states.suggestion import annotation_for
 from ..typed_states.value_types import ValueType
 from .declared_states import KeyState, MapState, ValueState, states_of
+from .keyed_function import TimedFunction
+from .state_migration import version_of
 
 
 def value_types(function: type) -> dict[str, ValueType]:
@@ -43,7 +46,7 @@ def checked_type(annotation: Any, method: str) -> ValueType | None:
         raise _unsupported(method, f"state={shown_annotation(annotation)}", error) from error
 
 
-def described(kind: str, traits: Mapping[str, str], function: type) -> StateDescription:
+def described(kind: str, traits: Mapping[str, str], function: type[TimedFunction]) -> StateDescription:
     """Describe the states of a function: their kinds, and the fields and elements of declared types."""
     parts, fields = dict[str, str](), dict[str, bool]()
     for name, state in states_of(function).items():
@@ -52,16 +55,16 @@ def described(kind: str, traits: Mapping[str, str], function: type) -> StateDesc
             continue
         parts[name] = f"value of {state.item.text}" if isinstance(state, ValueState) else f"typed {state.kind}"
         _add(parts, fields, name, state.stored)
-    return StateDescription(kind, traits, parts, "state", fields=fields)
+    return StateDescription(kind, traits, parts, "state", fields=fields, version=version_of(function))
 
 
-def described_type(kind: str, traits: Mapping[str, str], declared: ValueType | None) -> StateDescription:
+def described_type(kind: str, traits: Mapping[str, str], declared: ValueType | None, version: StateVersion) -> StateDescription:
     """Describe a state that is one value per key, with or without a declared type."""
     if declared is None:
-        return StateDescription(kind, traits)
+        return StateDescription(kind, traits, version=version)
     parts, fields = {"state": f"value of {declared.text}"}, dict[str, bool]()
     _add(parts, fields, "state", declared)
-    return StateDescription(kind, {**traits, "declared type": declared.text}, parts, "state", fields=fields)
+    return StateDescription(kind, {**traits, DECLARED_TYPE: declared.text}, parts, "state", fields=fields, version=version)
 
 
 def declaration(function: type, name: str, value: Any) -> str | None:

@@ -8,6 +8,7 @@ from ..engine.errors import FlowError
 from ..engine.functions.error_policy import OnError, check_on_error
 from ..engine.functions.keyed_function import CoKeyedFunction, KeyedFunction
 from ..engine.functions.rows_encoder import SchemaLike, arrow_schema
+from ..engine.functions.state_migration import check_state_version
 from ..engine.functions.state_types import check_states
 from ..engine.functions.user_function import check_function, check_open
 from ..engine.joins.join_columns import How
@@ -61,6 +62,7 @@ def co_process(left: tuple[str, ...], right: tuple[str, ...], function: Any, sch
         check_function(getattr(function, method), f"{name}.{method}", "key", what, "context", yields=True)
     check_open(type(function), name)
     check_states(type(function), "co_process")
+    check_state_version(function, "co_process")
     fields, policy = arrow_schema(schema, "co_process"), check_on_error(on_error, "co_process")
     return CoProcess(key_names(len(left)), function, fields, policy, left_keys=left, right_keys=right)
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..engine.errors import FlowError
-from ..engine.functions.error_policy import OnError, check_on_error
+from ..engine.functions.error_policy import OnError, check_on_error, function_name
 from ..engine.functions.keyed_function import KeyedFunction
 from ..engine.functions.rows_encoder import SchemaLike, arrow_schema
+from ..engine.functions.state_migration import MigrateState, check_object_version, check_state_version
 from ..engine.functions.state_types import check_states, checked_type
 from ..engine.functions.user_function import check_function, check_open
 from ..engine.operators.processing.process import Process
@@ -21,13 +22,21 @@ from .columns import listed_columns
 
 
 def make_stateful_map(
-    keys: tuple[str, ...], function: Any, state: Any, schema: SchemaLike, on_error: OnError, rows: RowType | None = None
+    keys: tuple[str, ...],
+    function: Any,
+    state: Any,
+    schema: SchemaLike,
+    on_error: OnError,
+    rows: RowType | None = None,
+    *,
+    version: int = 1,
+    migrate: MigrateState | None = None,
 ) -> StatefulMap:
-    """Make `stateful_map`. Raises FlowError for a wrong function, type of state, schema or error policy."""
+    """Make `stateful_map`. Raises FlowError for a wrong function, type or version of the state, schema or error policy."""
     fields, policy = arrow_schema(schema, "stateful_map"), check_on_error(on_error, "stateful_map")
-    return StatefulMap(
-        keys, check_function(function, "stateful_map", "state", "row"), fields, policy, rows, checked_type(state, "stateful_map")
-    )
+    check_function(function, "stateful_map", "state", "row")
+    check_object_version(version, migrate, f"stateful_map({function_name(function)})")
+    return StatefulMap(keys, function, fields, policy, rows, checked_type(state, "stateful_map"), version, migrate)
 
 
 def make_stateful_map_columns(
@@ -48,6 +57,7 @@ def make_process(keys: tuple[str, ...], function: Any, schema: SchemaLike, on_er
     check_function(function.on_timer, f"{name}.on_timer", "key", "time", "context", yields=True)
     check_open(type(function), name)
     check_states(type(function), "process")
+    check_state_version(function, "process")
     return Process(keys, function, arrow_schema(schema, "process"), check_on_error(on_error, "process"), rows)
 
 

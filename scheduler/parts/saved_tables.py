@@ -14,7 +14,7 @@ from .key_reads import readable_stage
 
 
 def saved_table(job: JobRecord, operator: str) -> SavedTable | None:
-    """Return the place of the operator's state in the newest complete checkpoint, None if there is none yet.
+    """Return the place of the operator's state in the newest complete checkpoint, None if there is none yet of this version of the code.
 
     Raises RequestError for an operator whose keys can't be read, one whose input has ended, and a job that doesn't save its state;
     JobNotRunningError if the job has ended.
@@ -34,5 +34,8 @@ def saved_table(job: JobRecord, operator: str) -> SavedTable | None:
         raise RequestError(f"operator `{operator}` has processed the end of its input, so that it keeps no state any more")
     head = stage.chain[0].operator
     assert isinstance(head, KeyedOperator)
-    change = parts_change(manifest.state[stage.name], job.plan.state[stage.name])
+    then, now = manifest.state[stage.name], job.plan.state[stage.name]
+    if then.version.number != now.version.number:
+        return None  # this run has not completed a checkpoint since the code was changed
+    change = parts_change(then, now)
     return SavedTable(operator, url, manifest.checkpoint, manifest.created, entries, head.reader(), change)

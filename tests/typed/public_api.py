@@ -30,9 +30,13 @@ class Longest(ef.Aggregate):
 class Sessions(ef.KeyedFunction):
     """Counts the rows that arrive within a minute."""
 
-    rows = ef.value_state(0, ttl="1h")
-    seen = ef.list_state()
-    by_kind = ef.map_state()
+    state_version = 2
+    rows = ef.value_state(0, ttl="1h", renamed_from="count")
+    seen = ef.list_state(renamed_from="rows_seen")
+    by_kind = ef.map_state(renamed_from="kinds")
+
+    def migrate_state(self, version: int, state: dict[str, Any]) -> dict[str, Any]:
+        return {**state, "rows": version}
 
     def open(self, context: ef.FunctionContext) -> None:
         self.rejected = context.counter("rejected")

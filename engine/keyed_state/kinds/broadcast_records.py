@@ -16,6 +16,7 @@ from ...snapshots.changes import Changes
 from ...state_description import PartsChange
 from ...typed_states.value_types import ValueType
 from .broadcast_copy import BroadcastCopy
+from .migration import Migration
 from .records import StateRecords
 
 
@@ -45,8 +46,9 @@ class BroadcastRecords(StateRecords):
         copy: BroadcastCopy,
         *,
         undoable: bool,
+        migration: Migration | None = None,
     ) -> None:
-        super().__init__(context, keys, lives, types, undoable=undoable)
+        super().__init__(context, keys, lives, types, undoable=undoable, migration=migration)
         self.copy = copy
 
     def install(self, chunk: Batch) -> None:

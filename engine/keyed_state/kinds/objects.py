@@ -4,7 +4,7 @@ A batch is processed between `read` and `written`. With state in memory, `read` 
 another backend it returns a dict of the requested keys, and `written` writes changes back.
 
 State is moved and saved as batches of the key columns and the packed state of each key. A null in place of the state means that
-the new owner finds it in the backend.
+the new owner finds it in the backend. States of an older version of the user's code are migrated when they are installed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ....state.backends.opening import open_backend
 from ....state.packing import first_foreign, pack_values, unpack_values
 from ...batch import Batch
 from ...context import Context
-from ...errors import RecordError
+from ...errors import RecordError, shown
 from ...keys.codec import KeyCodec
 from ...keys.encoding import KeyTypes, encode_keys, key_column, key_groups, key_hashes, key_values
 from ...protocol.routing import Move
@@ -34,6 +34,7 @@ from ...typed_rows.field_types import UnfitError
 from ...typed_states.value_types import ValueType
 from ..base import KeyedState, StateTransfer
 from ..stored.backend_transfer import BackendTransfer
+from .migration import Migration, marked, unmarked, version_of
 from .state_check import unsaveable
 
 STATE = "__state"
@@ -43,6 +44,7 @@ KIND = b"evenflow.kind"
 
 class StateObjects(KeyedState):
     """Python objects by key; `keys` names the key columns. `undoable`: `undo` may be called. `declared`: their declared type.
+    `migration`: from older versions of the user's code.
 
     `pack` and `unpack` convert states to bytes and back. `kind` names the type that `unpack` returns, so that states of different
     kinds with the same packing are never confused.
@@ -58,8 +60,10 @@ class StateObjects(KeyedState):
         undoable: bool = False,
         kind: bytes = b"values",
         declared: ValueType | None = None,
+        migration: Migration | None = None,
     ) -> None:
         self.context, self.keys = context, keys
+        self.migration = migration or Migration()
         self.types = KeyTypes(context.name, keys)
         self.codec = KeyCodec(self.types)
         self.declared = declared
@@ -67,6 +71,10 @@ class StateObjects(KeyedState):
         if declared is not None:
             self._pack = lambda states: pack_values(map(declared.plain, states))
             self._unpack = lambda packed: declared.values(unpack_values(packed))
+        if mark := self.migration.mark:
+            plainly_packed, plainly_unpacked = self._pack, self._unpack
+            self._pack = lambda states: (mark + state for state in plainly_packed(states))
+            self._unpack = lambda packed: plainly_unpacked([unmarked(state) for state in packed])
         self.backend = open_backend(context.state, context.name, context.index, context.key_groups, self.packed)
         self._memory = self.backend if isinstance(self.backend, MemoryBackend) else None
         self._transfers: list[BackendTransfer] = []
@@ -152,19 +160,60 @@ class StateObjects(KeyedState):
         """Install a chunk and return its keys."""
         columns = self._columns(chunk.rows)
         self.types.learn(columns)
-        packed: list[bytes | None] = chunk.rows.column(STATE).to_pylist()
+        sent: list[bytes | None] = chunk.rows.column(STATE).to_pylist()
         groups, keys = self._groups(columns), key_values(columns)
-        if self._memory is not None:
-            self._memory.put_many(groups, keys, self._unpacked(keys, [value for value in packed if value is not None]))
-            return keys
+        packed = self.current(keys, sent)
         given = [place for place, value in enumerate(packed) if value is not None]
-        if len(given) < len(keys):
-            self.backend.take_over([group for group, value in zip(groups, packed, strict=True) if value is None])
-            self.backend.note(groups, self.codec.pack(columns))
+        if self._memory is not None:
+            there = [keys[i] for i in given]
+            self._memory.put_many(
+                [groups[i] for i in given], there, self._unpacked(there, [value for value in packed if value is not None])
+            )
+            return keys
+        places = self.codec.pack(columns)
+        if None in sent:
+            self.backend.take_over([group for group, value in zip(groups, sent, strict=True) if value is None])
+            self.backend.note(groups, places)
+            if self.migration.converts:
+                here = [place for place, value in enumerate(sent) if value is None]
+                self._found([keys[i] for i in here], [groups[i] for i in here], [places[i] for i in here])
         if given:
-            places = self.codec.pack(columns)
             self.backend.put_many([groups[i] for i in given], [places[i] for i in given], [value for value in packed if value is not None])
         return keys
+
+    def current(self, keys: Sequence[Any], packed: Sequence[bytes | None]) -> list[bytes | None]:
+        """Return the packed states of `keys` as this version of the code writes them; None for none, and if the migration forgets one.
+
+        Raises RecordError, naming the key and both versions, for a state that the code can't read, and for a migration that fails.
+        """
+        if self.migration.of_this_version([state for state in packed if state is not None]):
+            return list(packed)
+        number = self.migration.version.number
+        return [
+            state if state is None or version_of(state) == number else self._migrated(key, state)
+            for key, state in zip(keys, packed, strict=True)
+        ]
+
+    def _migrated(self, key: Any, state: bytes) -> bytes | None:
+        then, version, operator = version_of(state), self.migration.version, self.context.name
+        problem = version.problem(then)
+        if problem is not None:
+            raise RecordError(operator, problem, key=key)
+        try:
+            packed = self.migrated(then, unmarked(state))
+        except Exception as error:
+            problem = str(error) if isinstance(error, UnfitError) else f"raised {shown(error)}"
+            raise RecordError(
+                operator, f"migrate_state of `{version.code}`, from version {then} to version {version.number}: {problem}", key=key
+            ) from error
+        return None if packed is None else marked(version.number, packed)
+
+    def migrated(self, version: int, state: bytes) -> bytes | None:
+        """Return a packed state of an older version, both without marks, as one of this version; None if it is forgotten."""
+        assert self.migration.migrate is not None
+        (plain,) = unpack_values([state])
+        now = self.migration.migrate(version, plain)
+        return None if now is None else next(pack_values([now]))
 
     def check(self, schema: pa.Schema) -> None:
         """Accept chunks without a kind too: older versions did not note it."""
@@ -277,12 +326,24 @@ class StateObjects(KeyedState):
     def _fetch(self, columns: list[pa.Array]) -> dict[Any, Any]:
         self.types.learn(columns)
         keys, groups, places = key_values(columns), self._groups(columns), self.codec.pack(columns)
-        found = self.backend.get_many(groups, places)
+        found = self._found(keys, groups, places) if self.backend.passes_on else self.backend.get_many(groups, places)
         self._read = keys, groups, places, found
         here = [(key, value) for key, value in zip(keys, found, strict=True) if value is not None]
         there = [key for key, _ in here]
         self._working = dict(zip(there, self._unpacked(there, [value for _, value in here]), strict=True))
         return self._working
+
+    def _found(self, keys: Sequence[Any], groups: Sequence[int], places: Sequence[bytes]) -> list[bytes | None]:
+        """Return states in a backend into which other workers may have written them; those of an older version are replaced first."""
+        found = self.backend.get_many(groups, places)
+        now = self.current(keys, found)
+        new = [(i, state) for i, state in enumerate(now) if state is not None and state is not found[i]]
+        if new:
+            self.backend.put_many([groups[i] for i, _ in new], [places[i] for i, _ in new], [state for _, state in new])
+        gone = [i for i, state in enumerate(now) if state is None and found[i] is not None]
+        if gone:
+            self.backend.delete_many([groups[i] for i in gone], [places[i] for i in gone])
+        return now
 
     def _write_back(self) -> None:
         working = self._working

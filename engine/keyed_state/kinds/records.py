@@ -14,10 +14,12 @@ import pyarrow as pa
 
 from ...batch import Batch
 from ...context import Context
+from ...keys.encoding import key_values
 from ...state_description import PartsChange
 from ...typed_rows.field_types import UnfitError
 from ...typed_states.value_types import ValueType
 from .key_record import KeyRecord, pack_records, unpack_records
+from .migration import Migration, marked, unmarked, version_of
 from .objects import STATE, StateObjects
 from .timers import Timers
 
@@ -28,14 +30,22 @@ AT_ONCE = 1_024
 class StateRecords(StateObjects):
     """The records of keys, and their index.
 
-    `lives`: the time to live, in microseconds, of each value that has one, by name; `types`: the declared types.
+    `lives`: the time to live, in microseconds, of each value that has one, by name; `types`: the declared types. `migration` converts the
+    plain values by name.
     """
 
     def __init__(
-        self, context: Context, keys: tuple[str, ...], lives: Mapping[str, int], types: Mapping[str, ValueType], *, undoable: bool
+        self,
+        context: Context,
+        keys: tuple[str, ...],
+        lives: Mapping[str, int],
+        types: Mapping[str, ValueType],
+        *,
+        undoable: bool,
+        migration: Migration | None = None,
     ) -> None:
         pack, unpack = (self._pack_typed, self._unpack_typed) if types else (pack_records, unpack_records)
-        super().__init__(context, keys, pack, unpack, undoable=undoable, kind=b"records")
+        super().__init__(context, keys, pack, unpack, undoable=undoable, kind=b"records", migration=migration)
         self.value_types = types
         self.timers, self.processing_timers, self.expiries = Timers(), Timers(), Timers()
         self.timed = False
@@ -70,16 +80,45 @@ class StateRecords(StateObjects):
         return self._converted(values, "plain") if self.value_types else values
 
     def adapted(self, chunk: Batch, change: PartsChange) -> Batch:
-        """Forget the values of states that the function no longer has."""
-        packed = chunk.rows.column(STATE).to_pylist()
-        records = unpack_records(packed)
+        """Forget the values of states that the function no longer has, after renaming and migrating them."""
+        keys, packed = key_values(self._columns(chunk.rows)), chunk.rows.column(STATE).to_pylist()
+        records = [KeyRecord() if state is None else _unpacked(state) for state in self.current(keys, packed)]
         for record in records:
             for name in set(record.values) - set(change.now):
                 del record.values[name]
                 record.written.pop(name, None)
         place = chunk.rows.schema.get_field_index(STATE)
-        rows = chunk.rows.set_column(place, chunk.rows.schema.field(place), pa.array(list(pack_records(records)), pa.binary()))
+        states = pa.array([self.migration.mark + state for state in pack_records(records)], pa.binary())
+        rows = chunk.rows.set_column(place, chunk.rows.schema.field(place), states)
         return chunk.with_rows(rows.filter(pa.array([bool(record) for record in records])))
+
+    def current(self, keys: Sequence[Any], packed: Sequence[bytes | None]) -> list[bytes | None]:
+        """Return the records of `keys` as this version of the code writes them; values of renamed states are under their new names."""
+        states = super().current(keys, packed)
+        return [state if state is None else self._renamed(state) for state in states] if self.migration.version.renamed else states
+
+    def migrated(self, version: int, state: bytes) -> bytes | None:
+        """Migrate the values of a record, which keeps its timers. A value that had no time of a write gets the newest one of the record."""
+        assert self.migration.migrate is not None
+        record = _unpacked(self._renamed(state))
+        record.values = self.migration.migrate(version, record.values)
+        newest = max(record.written.values(), default=None)
+        written = {name: record.written.get(name, newest) for name in self._lives if name in record.values}
+        record.written = {name: time for name, time in written.items() if time is not None}
+        return next(pack_records([record])) if record else None
+
+    def _renamed(self, state: bytes) -> bytes:
+        """Return a packed record with its values under the states' new names."""
+        names = self.migration.version.renamed
+        if not names:
+            return state
+        record = _unpacked(state)
+        old = [(new, former) for new, former in names.items() if former in record.values]
+        for new, former in old:
+            record.values[new] = record.values.pop(former)
+            if former in record.written:
+                record.written[new] = record.written.pop(former)
+        return marked(version_of(state), next(pack_records([record]))) if old else state
 
     def settle(self, records: dict[Any, Any], key: Any, record: KeyRecord) -> bool:
         """Keep the record among those that were read, or forget it if it is empty. Return True if it was forgotten."""
@@ -152,3 +191,9 @@ class StateRecords(StateObjects):
         for some in (keys[first : first + AT_ONCE] for first in range(0, len(keys), AT_ONCE)):
             records = self.looked_up(some)
             yield from ((key, records[key]) for key in some if key in records)
+
+
+def _unpacked(state: bytes) -> KeyRecord:
+    """Return a record with plain values, of any version."""
+    (record,) = unpack_records([unmarked(state)])
+    return record

@@ -15,6 +15,7 @@ from ...errors import ProtocolError
 from ...functions.state_types import described, value_types
 from ...keyed_state.kinds.broadcast_copy import BroadcastCopy
 from ...keyed_state.kinds.broadcast_records import BroadcastRecords
+from ...keyed_state.kinds.migration import Migration
 from ...keyed_state.kinds.records import StateRecords
 from ...state_description import StateDescription, columns_text
 from .process import Process, ProcessInstance
@@ -35,11 +36,10 @@ class BroadcastProcess(Process):
     def open(self, context: Context) -> BroadcastProcessInstance:
         return BroadcastProcessInstance(self, context)
 
-    def records(self, context: Context) -> StateRecords:
-        copy = BroadcastCopy(self.broadcast_keys, context.name, self.version)
-        return BroadcastRecords(
-            context, self.keys, self.function.lives(), value_types(type(self.function)), copy, undoable=self.on_error != "stop"
-        )
+    def records(self, context: Context, migration: Migration) -> StateRecords:
+        copy, types = BroadcastCopy(self.broadcast_keys, context.name, self.version), value_types(type(self.function))
+        undoable = self.on_error != "stop"
+        return BroadcastRecords(context, self.keys, self.function.lives(), types, copy, undoable=undoable, migration=migration)
 
     def describe(self) -> str:
         return f"{super().describe()}, with all rows by {', '.join(self.broadcast_keys)}"

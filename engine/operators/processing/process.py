@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from typing import Any, ClassVar
 
@@ -20,8 +20,10 @@ from ...functions.error_policy import ErrorPolicy, OnError, Refused
 from ...functions.function_class import close_object, open_object
 from ...functions.keyed_function import KeyContext, TimedFunction, TimeDomain
 from ...functions.rows_encoder import RowsEncoder
+from ...functions.state_migration import migration_of, version_of
 from ...functions.state_types import declaration, described, value_types
 from ...keyed_state.kinds.key_record import KeyRecord
+from ...keyed_state.kinds.migration import Migration
 from ...keyed_state.kinds.records import AT_ONCE, StateRecords
 from ...keyed_state.kinds.state_check import StateCheck, unsaveable
 from ...keys.encoding import key_values
@@ -69,13 +71,14 @@ class Process(FunctionOperator, KeyedOperator):
     def open(self, context: Context) -> ProcessInstance:
         return ProcessInstance(self, context)
 
-    def records(self, context: Context) -> StateRecords:
+    def records(self, context: Context, migration: Migration) -> StateRecords:
         """Create the state of an instance."""
         types = value_types(type(self.function))
-        return StateRecords(context, self.keys, self.function.lives(), types, undoable=self.on_error != "stop")
+        return StateRecords(context, self.keys, self.function.lives(), types, undoable=self.on_error != "stop", migration=migration)
 
     def reader(self) -> RecordsReader:
-        return RecordsReader(self.keys, self.function.declared_states(), self.function.lives())
+        version = replace(version_of(type(self.function)), migrates=False)
+        return RecordsReader(self.keys, self.function.declared_states(), self.function.lives(), version)
 
     def describe(self) -> str:
         return f"{type(self.function).__name__} by {', '.join(self.keys)}"
@@ -92,7 +95,7 @@ class ProcessInstance(StatefulInstance):
         self.errors = ErrorPolicy(context.name, operator.on_error, keyed=True)
         self.encoder = RowsEncoder(context.name, operator.schema, function=type(operator.function).__name__)
         self.check = StateCheck(each=not self.errors.stops)
-        super().__init__(context, operator.keys, operator.records(context))
+        super().__init__(context, operator.keys, operator.records(context, migration_of(self.function)))
         self.watermark = MIN_TIME
         self._context = KeyContext(self.state.timers, self.state.processing_timers, context.now)
         self._results: list[Any] = []

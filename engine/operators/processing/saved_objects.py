@@ -18,10 +18,12 @@ import pyarrow as pa
 
 from ...broadcast_rows import is_broadcast
 from ...functions.declared_states import MapState
+from ...keyed_state.kinds.migration import Migration
 from ...keyed_state.kinds.objects import StateObjects
 from ...keyed_state.kinds.records import StateRecords
 from ...keys.encoding import joined_keys
 from ...state_description import PartsChange
+from ...state_version import FIRST, StateVersion
 from ...types.python_values import REFUSALS
 from ...types.value_column import ValueColumn
 from ..state_reader import SavedPart, StateReader, install, reading_context
@@ -31,14 +33,15 @@ Columns = Sequence[pa.Array]
 
 @dataclass(frozen=True)
 class ObjectsReader(StateReader):
-    """Makes a table of states in one column, `state`."""
+    """Makes a table of states in one column, `state`. `version`: theirs."""
 
     keys: tuple[str, ...]
+    version: StateVersion = FIRST
 
     def table(self, operator: str, parts: Iterable[SavedPart], change: PartsChange | None) -> pa.Table:
         pieces, states = list[Columns](), list[Any]()
         for part in parts:
-            objects = StateObjects(reading_context(operator), self.keys)
+            objects = StateObjects(reading_context(operator), self.keys, migration=Migration(self.version))
             install(objects, operator, part, change)
             keys, values = objects.everything()
             pieces.append(keys)
@@ -50,18 +53,20 @@ class ObjectsReader(StateReader):
 class RecordsReader(StateReader):
     """Makes a table with a column for each state, null for a key without it. `states`: their kinds, `lives`: their times to live, by name.
 
-    `shown`: the names of the key columns in the table, those of the state by default.
+    `version`: that of the states, with their former names. `shown`: the names of the key columns in the table, by default the state's.
     """
 
     keys: tuple[str, ...]
     states: Mapping[str, str]
     lives: Mapping[str, int]
+    version: StateVersion = FIRST
     shown: tuple[str, ...] = ()
 
     def table(self, operator: str, parts: Iterable[SavedPart], change: PartsChange | None) -> pa.Table:
         pieces, found = list[Columns](), list[dict[str, Any]]()
         for part in parts:
-            state = StateRecords(reading_context(operator), self.keys, self.lives, {}, undoable=False)
+            migration = Migration(self.version)
+            state = StateRecords(reading_context(operator), self.keys, self.lives, {}, undoable=False, migration=migration)
             chunks = (chunk for chunk in part.chunks if not is_broadcast(chunk.rows.schema))
             install(state, operator, SavedPart(part.watermark, chunks), change)
             keys, records = state.everything()

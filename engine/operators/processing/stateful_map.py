@@ -6,7 +6,7 @@ In this loop a user's Python runs once per record: everything around the call is
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, ClassVar, NoReturn
 
@@ -19,12 +19,14 @@ from ...context import Context
 from ...errors import RecordError
 from ...functions.error_policy import ErrorPolicy, OnError, Refused, function_name
 from ...functions.rows_encoder import RowsEncoder
+from ...functions.state_migration import MigrateState, object_migration, object_version
 from ...functions.state_types import described_type
 from ...keyed_state.kinds.objects import StateObjects
 from ...keyed_state.kinds.state_check import StateCheck, unsaveable
 from ...keys.encoding import key_values
 from ...protocol.read_value import ReadValue
 from ...state_description import StateDescription, columns_text
+from ...state_version import StateVersion
 from ...typed_rows.field_types import UnfitError
 from ...typed_rows.objects import iterate_objects
 from ...typed_rows.row_type import RowType
@@ -43,7 +45,8 @@ StatefulFunction = Callable[[Any, dict[str, Any]], tuple[Any, Any]]
 class StatefulMap(FunctionOperator, KeyedOperator):
     """An operator that calls a function for each row in arrival order; a result has its row's event time.
 
-    `rows`: the class of the function's rows, None for dicts; `declared`: the declared type of its states.
+    `rows`: the class of the function's rows, None for dicts; `declared`: the declared type of its states. `migrate` converts the states
+    that older versions of the code wrote; `version`: that of this code.
     """
 
     keys: tuple[str, ...]
@@ -52,6 +55,8 @@ class StatefulMap(FunctionOperator, KeyedOperator):
     on_error: OnError = "stop"
     rows: RowType | None = None
     declared: ValueType | None = None
+    version: int = 1
+    migrate: MigrateState | None = None
 
     takes_updates = True
     readable: ClassVar[bool] = True
@@ -60,13 +65,17 @@ class StatefulMap(FunctionOperator, KeyedOperator):
         return UNKNOWN if self.schema is None else Columns.of(self.schema)
 
     def state_description(self) -> StateDescription:
-        return described_type("a stateful_map", {"keys": columns_text(self.keys)}, self.declared)
+        return described_type("a stateful_map", {"keys": columns_text(self.keys)}, self.declared, self.state_version())
+
+    def state_version(self) -> StateVersion:
+        """Return the version of the states."""
+        return object_version(self.function, self.version, self.migrate)
 
     def open(self, context: Context) -> StatefulMapInstance:
         return StatefulMapInstance(self, context)
 
     def reader(self) -> ObjectsReader:
-        return ObjectsReader(self.keys)
+        return ObjectsReader(self.keys, replace(self.state_version(), migrates=False))
 
     def describe(self) -> str:
         return f"{getattr(self.function, '__qualname__', 'function')} by {', '.join(self.keys)}"
@@ -81,7 +90,9 @@ class StatefulMapInstance(StatefulInstance):
         self.encoder = RowsEncoder(context.name, operator.schema, function=function_name(operator.function))
         self.check = StateCheck(each=not self.errors.stops)
         self.declared = operator.declared
-        states = StateObjects(context, operator.keys, undoable=not self.errors.stops, declared=self.declared)
+        migration = object_migration(operator.state_version(), operator.migrate, self.declared)
+        undoable = not self.errors.stops
+        states = StateObjects(context, operator.keys, undoable=undoable, declared=self.declared, migration=migration)
         super().__init__(context, operator.keys, states)
 
     def read(self, key: Sequence[pa.Array]) -> ReadValue | None:

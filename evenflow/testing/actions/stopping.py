@@ -15,14 +15,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from random import Random
 
 from ...dataflow import Dataflow
 from ...scheduler.protocol.effects import JobState
 from ...scheduler.protocol.requests import Stop
 from ..comparison import compare
 from ..oracle.oracle import Row, oracle
+from ..settings import changed
 from ..simulation.actions import ACTIONS, COORDINATOR, Action, Choice, World
-from ..simulation.simulation import SimulationResult, simulate
+from ..simulation.simulation import SimulationResult, random_config, simulate
 
 RUNS = 3
 """The most runs of a job; the last one is not stopped."""
@@ -51,17 +53,20 @@ def check_stops(
     *,
     parallelism: Sequence[int] = (2,),
     actions: Sequence[Action] = ACTIONS,
+    later: Sequence[Callable[[], Dataflow]] = (),
+    state: str | None = None,
 ) -> int:
     """Simulate the flow once for each seed in up to three runs; their rows together must be the oracle's. Return the number of stops.
 
     Each run but the last is stopped at a random moment, half of them with a savepoint. The next begins from that, or from the last
-    checkpoint. Otherwise as `check`.
+    checkpoint. `later`: the flow of each later run, a newer version of the program, which then runs with the next number of workers.
+    `state`: the state backend, None for that of the configuration. Otherwise as `check`.
     """
     expected, stops = oracle(make_flow()), 0
     for seed in seeds:
         workers = parallelism[seed % len(parallelism)]
         try:
-            runs = _runs(make_flow, seed, workers, actions)
+            runs = _runs((make_flow, *later), seed, parallelism, actions, state)
             compare(make_flow(), workers, expected, _together(runs))
         except Exception as error:
             error.add_note(f"run it again: check_stops(make_flow, seeds=[{seed}], parallelism=[{workers}], ...)")
@@ -70,12 +75,16 @@ def check_stops(
     return stops
 
 
-def _runs(make_flow: Callable[[], Dataflow], seed: int, workers: int, actions: Sequence[Action]) -> list[SimulationResult]:
+def _runs(
+    flows: Sequence[Callable[[], Dataflow]], seed: int, parallelism: Sequence[int], actions: Sequence[Action], state: str | None
+) -> list[SimulationResult]:
     runs: list[SimulationResult] = []
     while not runs or (runs[-1].stopped and runs[-1].state is JobState.FINISHED):
         acts = with_stop(actions) if len(runs) < RUNS - 1 else actions
-        number = seed * RUNS + len(runs)
-        runs.append(simulate(make_flow(), number, parallelism=workers, save_state=True, actions=acts, after=runs[-1] if runs else None))
+        number, turn = seed * RUNS + len(runs), min(len(runs), len(flows) - 1)
+        flow, workers, after = flows[turn](), parallelism[(seed + turn) % len(parallelism)], runs[-1] if runs else None
+        config = None if state is None else changed(random_config(Random(number), workers), state={"backend": state})  # noqa: S311
+        runs.append(simulate(flow, number, parallelism=workers, config=config, save_state=True, actions=acts, after=after))
     return runs
 
 

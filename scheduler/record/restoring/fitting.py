@@ -35,6 +35,8 @@ def check_fits(manifest: Manifest, plan: Plan, path: str, allowed: Allowed) -> N
         )
     for name, then, now in _both(manifest, plan):
         found = compared(then, now)
+        if found.version is not None:
+            raise FlowError(f"{begin}operator `{name}`: {found.version}")
         if found.unfit:
             several = found.unfit[0].startswith(now.noun)
             out = f"give the {now.noun} another name" if several else "name the operator differently with .named(...)"
