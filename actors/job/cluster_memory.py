@@ -31,12 +31,13 @@ class ClusterMemory(RunMemory):
         self.record = replace(self._kept(), code=self._kept_code())
 
     def keep(self, record: RunRecord) -> None:
+        kept = self._kept()  # a later coordinator's record, if this one was considered lost: its commits stay recorded
         if record != self.record:
-            kept = self._kept()  # a later coordinator's record, if this one was considered lost: its commits stay recorded
             newest = record if record.term >= kept.term else kept
             latest = replace(newest, committed=max(record.committed, kept.committed))
-            internal_kv._internal_kv_put(self._run, msgpack.packb(asdict(replace(latest, code=None))), namespace=STORE)  # noqa: SLF001 -- see above
-        if record.code is not self.record.code:
+            fields = msgpack.packb(asdict(replace(latest, code=None)))
+            internal_kv._internal_kv_put(self._run, fields, namespace=STORE)  # noqa: SLF001 -- see above
+        if record.code is not self.record.code and record.term >= kept.term:
             internal_kv._internal_kv_put(self._code, _dumps(record.code), namespace=STORE)  # noqa: SLF001
         super().keep(record)
 

@@ -277,6 +277,7 @@ class Upgrading(Stepwise[Upgrade]):
         """Note that all keys get the new code; a coordinator that takes over knows it before any checkpoint of new state."""
         upgrade.work.popleft()
         upgrade.decided = True
+        self._job.plan = _with_chains(self._job.plan, upgrade)  # checkpoints describe the state of the new code from now on
         if upgrade.goes_on:
             self._job.emit(upgrade.remembered(new=True, over=False))
         self._job.holds_checkpoints = False
@@ -315,8 +316,6 @@ class Upgrading(Stepwise[Upgrade]):
 
     def _over(self, upgrade: Upgrade, state: UpgradeState, problem: str | None) -> None:
         job, done = self._job, state is UpgradeState.DONE
-        if done:
-            job.plan = _with_chains(job.plan, upgrade)
         job.holds_checkpoints = False
         upgrade.end(state, job.now, problem)
         job.emit(upgrade.remembered(new=done, over=True))

@@ -12,6 +12,7 @@ from dataclasses import replace
 import flows
 import flows_joins
 import pytest
+from flows_versions import PROGRAMS, migrating
 from seeds import blocks, proportion
 
 from evenflow.engine.operators.keyed import KeyedOperator
@@ -145,3 +146,13 @@ def test_each_row_is_processed_by_one_version_and_those_of_a_key_by_rising_ones(
         for key, _, version in versions.seen:
             assert version >= newest.get(key, 1)
             newest[key] = version
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("seeds", blocks(100, BLOCK, TIMES, QUICK))
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_state_is_migrated_once_wherever_it_is_when_the_code_is_exchanged(program, seeds):
+    watcher = Watcher()
+    actions = with_upgrades(with_moves(), in_order=True, new=migrating(program), readable=False)
+    check(PROGRAMS[program][0], seeds, parallelism=(1, 2, 3), save_state=True, actions=(*with_crashes(actions), watcher))
+    assert watcher.outcomes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...operators.keyed import KeyedOperator
-from ...state_description import StateDescription, compared, parts_change
+from ...readable_state import readable
 from .verdicts import Verdict
 
 
@@ -24,14 +24,9 @@ class StateVerdict:
 def state_verdict(old: KeyedOperator, new: KeyedOperator) -> StateVerdict:
     """Compare the state of two versions of an operator."""
     then, now = old.state_description(), new.state_description()
-    found = compared(then, now)
-    differences = [*found.unfit, *(f"{part} is new" for part in found.new), *(f"{part} is gone" for part in found.lost)]
-    if not differences and dict(then.parts) != dict(now.parts):
-        differences = [f"the old state has {_parts(then)}, the new one {_parts(now)}"]
-    if not differences and parts_change(then, now) is not None:
-        differences = [f"its {now.noun}s are in another order: {_parts(then)}, and now {_parts(now)}"]
-    return StateVerdict(Verdict.RESTART, f"it has other state: {'; '.join(differences)}") if differences else StateVerdict()
-
-
-def _parts(description: StateDescription) -> str:
-    return ", ".join(f"{name} ({kind})" for name, kind in description.parts.items()) or "no parts"
+    forth, back = readable(then, now), readable(now, then)
+    if forth.how == "unreadable":
+        return StateVerdict(Verdict.RESTART, f"it has other state: {forth.why}")
+    verdict = Verdict.MIGRATED if forth.how == "migrated" else None
+    why = f"its state is converted from version {then.version.number} to {now.version.number}" if verdict is not None else ""
+    return StateVerdict(verdict, why, back.why if back.how == "unreadable" else None)

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from evenflow.engine.keyed_state.kinds.objects import StateObjects
 from evenflow.engine.task.exchange import Exchange
 from evenflow.engine.task.held_inputs import HeldInputs
 from evenflow.scheduler.parts import upgrading
-from evenflow.scheduler.parts.upgrading import Upgrading
 from evenflow.scheduler.record.job_record import JobRecord
 from evenflow.scheduler.record.rescaling import Rescaling
+from evenflow.testing.simulation.coordinator import SimulatedCoordinator
 
 Patch = pytest.MonkeyPatch
 
@@ -61,16 +62,22 @@ def a_source_is_shared_out_when_its_workers_are_replaced(patch: Patch) -> None:
     patch.setattr(Rescaling, "take", taken)
 
 
-def additional_workers_stay_after_a_recovery(patch: Patch) -> None:
-    """Forget the upgrade, but go on with the plan of its middle."""
+def checkpoints_hold_state_that_the_old_code_cannot_read(patch: Patch) -> None:
+    patch.setattr(JobRecord, "holds_checkpoints", property(lambda self: False, lambda self, value: None), raising=False)
 
-    def reset(self: Any) -> None:
-        self._job.holds_checkpoints = False
-        if (current := self.operations.current) is not None:
-            current.end(upgrading.UpgradeState.ROLLED_BACK, self._job.now, "forgotten")
-            self._job.plan = current.before
 
-    patch.setattr(Upgrading, "reset", reset)
+def a_new_coordinator_forgets_the_new_code(patch: Patch) -> None:
+    lose = SimulatedCoordinator.lose
+
+    def lost(self: Any) -> Any:
+        self.all_storage.code = None
+        return lose(self)
+
+    patch.setattr(SimulatedCoordinator, "lose", lost)
+
+
+def state_is_not_migrated_on_its_way_to_new_code(patch: Patch) -> None:
+    patch.setattr(StateObjects, "current", lambda self, keys, packed: list(packed))
 
 
 REALLY_FORGET = Rescaling.forget

@@ -6,6 +6,7 @@ The source has one worker, so that the rows of a key come in one order whatever 
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,6 +14,9 @@ from typing import Any
 from disordered import source
 
 import evenflow as ef
+from evenflow.engine.plan.physical import Stage
+from evenflow.engine.plan.task_spec import ChainedOperator
+from evenflow.engine.protocol.ids import CodeVersion
 
 
 class Half(enum.Enum):
@@ -206,3 +210,13 @@ def third_sums() -> ef.Dataflow:
 VISITS = first_visits, second_visits, third_visits
 SUMS = first_sums, second_sums, third_sums
 PROGRAMS = {"process": VISITS, "stateful_map": SUMS}
+
+
+def migrating(program: str) -> Callable[[Stage, CodeVersion], Sequence[ChainedOperator]]:
+    """Return a function of the operators of a stage in a version of the code, for upgrades of the first program."""
+    plans = [make_flow().plan() for make_flow in PROGRAMS[program]]
+
+    def code(stage: Stage, version: CodeVersion) -> Sequence[ChainedOperator]:
+        return stage.chain if stage.is_source else plans[min(version, len(plans)) - 1].stage_of(stage.name).chain
+
+    return code

@@ -1,0 +1,45 @@
+"""Every fault that is planted in upgrades shows within a stated number of simulated runs."""
+
+from __future__ import annotations
+
+import faults_in_upgrades as faults
+import flows
+import pytest
+from flows_versions import PROGRAMS, migrating
+from planting import Runs, assert_found
+
+from evenflow.testing.actions.crashing import with_crashes
+from evenflow.testing.actions.moving import poll_slowly, with_moves
+from evenflow.testing.actions.upgrading import with_upgrades
+from evenflow.testing.simulation.actions import poll
+
+UPGRADES = with_upgrades(with_moves(), in_order=True, aborted=0.0)
+HASTY = tuple(poll if action is poll_slowly else action for action in UPGRADES)
+"""Sources are read all the time, so that much is under way when code is exchanged."""
+
+VISITS = PROGRAMS["process"][0]
+MIGRATING = with_crashes(with_upgrades(with_moves(2), in_order=True, new=migrating("process"), readable=False))
+
+PLANTED = [
+    (faults.rows_of_a_replaced_worker_may_come_after_its_successors, Runs(flows.rows_in_order, 300, HASTY, begin=150)),
+    (faults.old_workers_retire_with_rows_unsent, Runs(flows.running_updates, 100, UPGRADES)),
+    (faults.a_job_ends_before_its_replaced_workers, Runs(flows.timers_of_a_key, 300, UPGRADES)),
+    (faults.workers_are_replaced_while_they_own_keys, Runs(flows.running_updates, 20, UPGRADES)),
+    (faults.a_replaced_worker_keeps_its_channel, Runs(flows.running_updates, 30, UPGRADES)),
+    (faults.the_peers_of_a_replaced_worker_are_forgotten, Runs(flows.running_updates, 20, UPGRADES)),
+    (faults.a_source_is_shared_out_when_its_workers_are_replaced, Runs(flows.rows_in_order, 50, UPGRADES)),
+    (faults.checkpoints_hold_state_that_the_old_code_cannot_read, Runs(VISITS, 100, MIGRATING, save_state=True)),
+    (faults.a_new_coordinator_forgets_the_new_code, Runs(VISITS, 100, MIGRATING, save_state=True)),
+    (faults.state_is_not_migrated_on_its_way_to_new_code, Runs(VISITS, 20, MIGRATING, save_state=True)),
+]
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("fault", "runs"), [pytest.param(fault, runs, id=fault.__name__) for fault, runs in PLANTED])
+def test_fault_is_found(fault, runs):
+    assert_found(fault, runs)
+
+
+def test_every_fault_in_the_file_is_planted():
+    there = {name for name, value in vars(faults).items() if callable(value) and getattr(value, "__module__", "") == faults.__name__}
+    assert {name for name in there if not name.startswith("_")} == {fault.__name__ for fault, _ in PLANTED}
