@@ -115,6 +115,8 @@ class Program:
         arguments = tuple(self._converted(slots[place], kind) for place, kind in bound.takes)
         if bound.distinct:
             arguments = tuple(map(self._encoded, arguments))
+        if bound.shared is not None:
+            arguments = tuple(self._shared(argument, *bound.shared) for argument in arguments)
         return self._step(bound.kernel, arguments, choice=bound.choice)
 
     def _converted(self, slot: int, kind: pa.DataType | None) -> int:
@@ -131,6 +133,13 @@ class Program:
         known = self._slots.get((slot, "encoded"))
         if known is None:
             known = self._slots[slot, "encoded"] = self._step(encoded_if_repeated, (slot,))
+        return known
+
+    def _shared(self, slot: int, name: tuple[str, ...], kernel: Kernel) -> int:
+        """Return the slot of what the kernel `name` computes."""
+        known = self._slots.get((slot, name))
+        if known is None:
+            known = self._slots[slot, name] = self._step(kernel, (slot,))
         return known
 
     def _step(self, kernel: Kernel, arguments: tuple[int, ...], *, choice: bool = False) -> int:

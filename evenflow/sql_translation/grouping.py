@@ -36,7 +36,7 @@ _FUNCTIONS: dict[type[exp.AggFunc], Callable[..., AggregateFunction]] = {
 
 
 @dataclass
-class _Groups:
+class Groups:
     """The parts of a GROUP BY. `known`: the expressions of its result for parts of SELECT, by their SQL."""
 
     keys: dict[str, Expression] = field(default_factory=dict)
@@ -58,7 +58,23 @@ def is_number(kind: pa.DataType) -> bool:
 
 def grouped(query: Translation, relation: Relation, select: exp.Select) -> Relation:
     """Return the rows of SELECT ... GROUP BY."""
-    groups = _Groups(window=relation.window)
+    groups = groups_of(query, relation, select)
+    if not groups.functions:
+        groups.functions["_rows"] = aggregates.count()
+    result = aggregated(query, relation, groups)
+    for condition in conjuncts(select.args.get("having")):
+        result = result.of_stream(filtered(result, query.expression(condition, result, groups.known)))
+    check_names(select)
+    columns = {item.alias_or_name: query.expression(item.unalias(), result, groups.known) for item in select.expressions}
+    found = query.computed(replace(result, names={}), columns, {name: name for name in columns})
+    if select.args.get("distinct"):
+        raise refusal(select.args["distinct"], "SELECT DISTINCT of groups: groups are distinct already")
+    return found
+
+
+def groups_of(query: Translation, relation: Relation, select: exp.Select) -> Groups:
+    """Return the keys, the window and the aggregates of SELECT ... GROUP BY."""
+    groups = Groups(window=relation.window)
     clause = select.args.get("group")
     if clause is not None:
         check_parts(clause, frozenset({"expressions"}))
@@ -71,20 +87,10 @@ def grouped(query: Translation, relation: Relation, select: exp.Select) -> Relat
         outer = node.parent if isinstance(node.parent, exp.Filter) else node
         if outer.sql() not in groups.known:
             groups.known[outer.sql()] = _aggregate(query, relation, groups, node, outer)
-    if not groups.functions:
-        groups.functions["_rows"] = aggregates.count()
-    result = _aggregated(query, relation, groups)
-    for condition in conjuncts(select.args.get("having")):
-        result = result.of_stream(filtered(result, query.expression(condition, result, groups.known)))
-    check_names(select)
-    columns = {item.alias_or_name: query.expression(item.unalias(), result, groups.known) for item in select.expressions}
-    found = query.computed(replace(result, names={}), columns, {name: name for name in columns})
-    if select.args.get("distinct"):
-        raise refusal(select.args["distinct"], "SELECT DISTINCT of groups: groups are distinct already")
-    return found
+    return groups
 
 
-def _add_key(query: Translation, relation: Relation, groups: _Groups, item: exp.Expr) -> None:
+def _add_key(query: Translation, relation: Relation, groups: Groups, item: exp.Expr) -> None:
     mark = relation.marks.get(sql_name(item)) if isinstance(item, exp.Column) else None
     if isinstance(item, exp.Anonymous) and item.name in ("WSTART", "WEND"):
         groups.window, mark = query.window(item, relation), {"WSTART": "start", "WEND": "end"}[item.name]
@@ -101,7 +107,7 @@ def _add_key(query: Translation, relation: Relation, groups: _Groups, item: exp.
     groups.known[item.sql()] = col(name)
 
 
-def _aggregate(query: Translation, relation: Relation, groups: _Groups, node: exp.AggFunc, outer: exp.Expr) -> Expression:
+def _aggregate(query: Translation, relation: Relation, groups: Groups, node: exp.AggFunc, outer: exp.Expr) -> Expression:
     """Add the aggregates of a call to the groups; return the expression of its result."""
     options: dict[str, Any] = {}
     if isinstance(outer, exp.Filter):
@@ -140,26 +146,41 @@ def _check_numbers(node: exp.AggFunc, outer: exp.Expr, value: exp.Expr, kind: pa
         raise refusal(outer, f"it is over numbers, and {text_of(value)} is {kind}")
 
 
-def _aggregated(query: Translation, relation: Relation, groups: _Groups) -> Relation:
+def aggregated(query: Translation, relation: Relation, groups: Groups) -> Relation:
+    """Return a row for each group, with its keys and the aggregates, which has no SQL names yet."""
     keys = dict(groups.keys)
-    if not keys and not groups.ends:
+    bounds = relation.bounds
+    ours = {each.tree.name: name for name, each in keys.items() if isinstance(each.tree, Column)}
+    over = bounds is not None and relation.updates is None and not groups.ends and {bounds.start, bounds.end} <= ours.keys()
+    if over:
+        assert bounds is not None
+        bounds = replace(bounds, start=ours[bounds.start], end=ours[bounds.end])
+        keys = {name: each for name, each in keys.items() if name not in (bounds.start, bounds.end)}
+    elif not keys and not groups.ends:
         keys = {"_all": lit(0)}
     made = {name: each for name, each in keys.items() if not (isinstance(each.tree, Column) and each.tree.name == name)}
     stream = relation.stream.with_columns(made) if made else relation.stream
     if groups.ends:
         assert groups.window is not None
         return _in_windows(stream, groups, tuple(keys))
-    bounds = relation.bounds
-    ours = {each.tree.name: name for name, each in keys.items() if isinstance(each.tree, Column)}
-    if bounds is not None and relation.updates is None and bounds.start in ours and bounds.end in ours:
-        windows = stream.key_by(*keys).window(Windows(bounds.step, bounds.step)).aggregate(**groups.functions).drop(START, END)
-        start, end = ours[bounds.start], ours[bounds.end]
-        return Relation(windows, {}, {end: 1}, bounds=Bounds(start, end, bounds.step))
+    if over:
+        assert bounds is not None
+        return _in_past_windows(stream, groups, tuple(keys), bounds)
     query.notes.append(f"groups by {', '.join(keys)} are updated, and kept for ever")
     return Relation(stream.key_by(*keys).aggregate(**groups.functions), {})
 
 
-def _in_windows(stream: Any, groups: _Groups, keys: tuple[str, ...]) -> Relation:
+def _in_past_windows(stream: Any, groups: Groups, keys: tuple[str, ...], bounds: Bounds) -> Relation:
+    """Group rows whose windows are over, in windows with one end each."""
+    keyed = stream.key_by(*keys) if keys else stream
+    windows = Windows(bounds.step, bounds.step, bounds.length % bounds.step)
+    found = keyed.window(windows).aggregate(**groups.functions)
+    if bounds.length != bounds.step:
+        found = found.with_columns({START: col(END) - lit(pa.scalar(bounds.length, pa.duration("us")))})
+    return Relation(found.rename({START: bounds.start, END: bounds.end}), {}, {bounds.end: 1}, bounds=bounds)
+
+
+def _in_windows(stream: Any, groups: Groups, keys: tuple[str, ...]) -> Relation:
     window = groups.window
     assert window is not None
     if window.by is not None and window.by != set(keys):
@@ -171,7 +192,9 @@ def _in_windows(stream: Any, groups: _Groups, keys: tuple[str, ...]) -> Relation
     windows, step = _windows(window)
     keyed = stream.key_by(*keys) if keys else stream
     found = keyed.window(windows).aggregate(**groups.functions)
-    return Relation(found, {}, {END: 1 if step else 0}, bounds=Bounds(START, END, step) if step else None)
+    if not step:
+        return Relation(found, {}, {END: 0})
+    return Relation(found, {}, {END: 1}, bounds=Bounds(START, END, step, window.lengths[-1]))
 
 
 def _windows(window: Window) -> tuple[AnyWindows, int]:

@@ -84,7 +84,8 @@ class StreamJoin:
             if not exact:
                 what = "EXISTS" if self.how in ("semi", "anti") else "an outer join"
                 raise refusal(self.node, f"{what} takes equal columns and bounds of the event times only; filter a side in its own query")
-        one, two = left.stream.key_by(*(a for a, _ in pairs)), right.stream.key_by(*(b for _, b in pairs))
+        keys = _without_bounds(left, right, pairs) if same else pairs
+        one, two = left.stream.key_by(*(a for a, _ in keys)), right.stream.key_by(*(b for _, b in keys))
         flipped = {"left": "right", "right": "left"}.get(self.how, self.how)
         stream = two.join(one, within, how=flipped) if swapped else one.join(two, within, how=self.how)
         names = left.names if self.how in ("semi", "anti") else {**left.names, **right.names}
@@ -139,6 +140,15 @@ def _same_windows(left: Relation, right: Relation, pairs: list[tuple[str, str]])
     """Return True if the bounds of both sides' windows are equal by the pairs of columns."""
     one, two = left.bounds, right.bounds
     return one is not None and two is not None and {(one.start, two.start), (one.end, two.end)} <= set(pairs)
+
+
+def _without_bounds(left: Relation, right: Relation, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the pairs without the bounds of windows of one length, which are equal if the event times are; one at least."""
+    one, two = left.bounds, right.bounds
+    assert one is not None
+    assert two is not None
+    others = [pair for pair in pairs if pair not in ((one.start, two.start), (one.end, two.end))]
+    return others if others and one.length == two.length else pairs
 
 
 def equal_columns(condition: exp.Expr, left: Relation, right: Relation) -> tuple[str, str] | None:

@@ -16,6 +16,7 @@ from ..stream import Stream
 from .columns import check_names, filtered, selected, sql_name
 from .conditions import conjuncts, tables_of
 from .event_time import event_time_column
+from .extremes import extreme_join, joined_with_extreme
 from .grouping import grouped, has_aggregates
 from .joins import joined
 from .membership import is_membership, members
@@ -86,10 +87,9 @@ class Query(Translation):
         conditions = conjuncts(select.args.get("where"))
         where = [each for each in conditions if not is_membership(each)]
         joins = select.args.get("joins") or []
-        first = select.args["from_"].this
-        relation = self._restricted(self.source(first, joined=bool(joins)), {first.alias_or_name}, where, kept=_may_push(joins))
-        for join in joins:
-            relation = joined(self, relation, join, where)
+        relation, joins = self._begun(select.args["from_"].this, joins, where)
+        for place, join in enumerate(joins):
+            relation = joined(self, relation, join, where if _may_push(joins[place + 1 :]) else [])
         for condition in where:
             relation = self.filtered(relation, condition)
         for condition in filter(is_membership, conditions):
@@ -103,6 +103,26 @@ class Query(Translation):
             ttl = self.lives("SELECT DISTINCT")
             relation = relation.of_stream(relation.stream.deduplicate(*relation.names.values(), ttl=None if ttl is None else f"{ttl}us"))
         return relation
+
+    def _begun(self, first: exp.Expr, joins: list[exp.Join], where: list[exp.Expr]) -> tuple[Relation, list[exp.Join]]:
+        """Return the rows of the first table, or of its join with their extremes, and the remaining joins."""
+        if not joins or joins[0].side or joins[0].kind not in ("", "INNER", "CROSS") or not _may_push(joins):
+            relation = self.source(first, joined=bool(joins))
+            return self._restricted(relation, {first.alias_or_name}, where, kept=_may_push(joins)), joins
+        join, rest = joins[0], joins[1:]
+        conditions = [*conjuncts(join.args.get("on")), *where]
+        for rows, other in ((first, join.this), (join.this, first)):
+            found = extreme_join(rows, other, conditions)
+            if found is None:
+                continue
+            relation, done = joined_with_extreme(self, found)
+            if done:
+                where[:] = [each for each in conditions if not any(each is one for one in found.used)]
+                aliases = {rows.alias_or_name, other.alias_or_name}
+                return self._restricted(relation, aliases, where, kept=True), rest
+            swapped = exp.Join(this=other.copy(), on=join.args.get("on"))
+            return self._restricted(relation, {rows.alias_or_name}, where, kept=True), [swapped, *rest]
+        return self._restricted(self.source(first, joined=True), {first.alias_or_name}, where, kept=True), joins
 
     def source(self, node: exp.Expr, *, joined: bool) -> Relation:
         """Return the rows of a table or a subquery in FROM; its columns are `alias.name` if it is joined."""

@@ -7,6 +7,9 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from ..engine.aggregates.base import AggregateFunction
+from ..engine.aggregates.lists.first_rows import Order
+from ..engine.aggregates.lists.top import Top
 from ..engine.aggregates.named.functions import top
 from ..engine.expressions.expression import Expression, lit
 from .columns import sql_name
@@ -59,9 +62,18 @@ def first_rows(query: Translation, relation: Relation, condition: exp.Expr) -> R
     if relation.updates is not None:
         raise refusal(condition, "rows that are updated can't be ranked")
     columns = [name for name in relation.columns.types if name not in ranked.partition]
-    best = top(count, list(ranked.order), columns=columns)
+    best = _first(count, relation, ranked, columns)
     query.notes.append(f"the first {count} rows of each {', '.join(ranked.partition)} are kept for ever, and updated")
     position = "_rank" if ranked.rank not in relation.names else ranked.rank
     stream = relation.stream.key_by(*ranked.partition).aggregate(_rows=best).explode("_rows", position=position)
     names = {**relation.names, ranked.rank: position}
     return replace(relation, stream=stream, names=names, times={}, bounds=None, ranked=None)
+
+
+def _first(count: int, relation: Relation, ranked: Ranked, columns: list[str]) -> AggregateFunction:
+    """Return the aggregate of the first rows. Of equal event times the row that arrived last, or first, as Flink's deduplication."""
+    (column, direction), *others = ranked.order
+    if count > 1 or others or relation.times.get(column) != 0:
+        return top(count, list(ranked.order), columns=columns)
+    falls = direction == "descending"
+    return Top(Order(((column, falls),), 1, of_equal="last" if falls else "first"), tuple(columns))

@@ -33,11 +33,12 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The columns with the bounds of windows that are over; ends are multiples of `step` microseconds."""
+    """The columns with the bounds of windows that are over, `length` microseconds each, one every `step`."""
 
     start: str
     end: str
     step: int
+    length: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class Relation:
         """Return the relation with other column names; `new` has a name for every column."""
         changed = {old: name for old, name in new.items() if old != name}
         stream = self.stream.rename(changed) if changed else self.stream
-        bounds = self.bounds and Bounds(new[self.bounds.start], new[self.bounds.end], self.bounds.step)
+        bounds = self.bounds and replace(self.bounds, start=new[self.bounds.start], end=new[self.bounds.end])
         names = {name: new[column] for name, column in self.names.items()}
         times = {new[column]: offset for column, offset in self.times.items()}
         return replace(self, stream=stream, names=names, times=times, bounds=bounds)

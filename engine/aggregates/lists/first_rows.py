@@ -1,6 +1,7 @@
 """The first rows of each group in an order: the state of `top`, `max_by` and `min_by`.
 
-Rows that are equal in the columns of the order are ordered by all their columns, so the result doesn't depend on arrival. Most
+Rows that are equal in the columns of the order are ordered by all their columns, so the result doesn't depend on arrival, unless
+the order says that it does. Most
 rows of a batch are discarded by their first column alone; only the remaining candidates are compared in full.
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,12 @@ class Order:
     ties: bool = False
     """True if all rows that equal the n-th in `by` are kept, too."""
 
+    of_equal: Literal["first", "last"] | None = None
+    """The row that is kept of those that are equal in `by`: the one that arrived first, or last. None: their columns decide.
+
+    Only for one row, without ties.
+    """
+
 
 class FirstRowsAccumulator(ListAccumulator):
     """An accumulator whose lists hold rows as structs; rows without a value in a column in `required` are ignored."""
@@ -44,7 +51,7 @@ class FirstRowsAccumulator(ListAccumulator):
         super().__init__(operator, pa.struct([(column.name, column.read_type) for column in columns]), output_type)
         self.columns, self.order, self.required = columns, order, required
         for column in columns:
-            if not has_order(column.type):
+            if not has_order(column.type) and (order.of_equal is None or column.name in required):
                 raise column.refusal("columns that have an order, to decide between equal rows, so not on nested ones")
 
     def partial(self, batch: Batch, codes: Codes, groups: int) -> Parts:
@@ -70,8 +77,13 @@ class FirstRowsAccumulator(ListAccumulator):
         order = order[_among_first(self.order.n, codes[order], groups, [keys[order]])]
 
         def rest(places: npt.NDArray[np.intp]) -> list[npt.NDArray[Any]]:
-            some = {name: column.take(pa.array(places)) for name, column in columns.items()}
-            return [*(_by_keys(some[name], down) for name, down in others), *sort_keys([(column, False) for column in some.values()])]
+            of_equal = self.order.of_equal
+            read = columns if of_equal is None else dict(others)
+            some = {name: columns[name].take(pa.array(places)) for name in read}
+            by = [_by_keys(some[name], down) for name, down in others]
+            if of_equal is not None:  # earlier rows came first
+                return [*by, -places if of_equal == "last" else places]
+            return [*by, *sort_keys([(column, False) for column in some.values()])]
 
         order = with_ties_in_order(order, codes, keys, rest)
         equal_in = [keys, *(_by_keys(columns[name], down) for name, down in others)] if self.order.ties else []

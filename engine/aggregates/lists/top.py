@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -51,7 +51,9 @@ class Top(AggregateFunction):
 
     def describe(self) -> str:
         by = [(name, "descending" if falls else "ascending") for name, falls in self.order.by]
-        columns = {} if self.columns is None else {"columns": list(self.columns)}
+        columns: dict[str, Any] = {} if self.columns is None else {"columns": list(self.columns)}
+        if self.order.of_equal is not None:
+            columns["of_equal"] = self.order.of_equal
         return call("top", self.order.n, by=by, ties=self.order.ties, **columns)
 
     def weighed(self) -> AggregateFunction:

@@ -32,3 +32,14 @@ def over_distinct(kernel: Kernel) -> Kernel:
         return kernel(values.dictionary).take(values.indices) if isinstance(values, pa.DictionaryArray) else kernel(values)
 
     return computed
+
+
+def with_dictionary(kernel: Kernel) -> Kernel:
+    """Return the kernel of one operand, whose result has a dictionary if the operand has one."""
+
+    def computed(values: Any) -> Any:
+        if not isinstance(values, pa.DictionaryArray):
+            return kernel(values)
+        return pa.DictionaryArray.from_arrays(values.indices, kernel(values.dictionary))
+
+    return computed

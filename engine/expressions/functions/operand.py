@@ -41,13 +41,15 @@ class Bound:
     """A kernel, and the operands that it takes: the place of each, and the type to convert it to, None for its own.
 
     `distinct`: its operand may have a dictionary, whose values it computes once. `choice`: for the function `case`, whose values
-    are computed only for the rows that take them if one of them fails.
+    are computed only for the rows that take them if one of them fails. `shared`: a kernel that computes the only operand first,
+    with a name: calls with equal names compute an operand once.
     """
 
     kernel: Kernel
     takes: tuple[tuple[int, pa.DataType | None], ...]
     choice: bool = False
     distinct: bool = False
+    shared: tuple[tuple[str, ...], Kernel] | None = None
 
 
 Binder: TypeAlias = Callable[..., Bound]

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from ...types.widening import is_text
 from ..trees.problems import BindingError, EvaluationError
-from .distinct import over_distinct
+from .distinct import over_distinct, with_dictionary
 from .nested import list_element
-from .operand import Binder, Kernel, unary
+from .operand import Binder, Bound, Kernel, Operand, unary
 from .patterns import checked_pattern, with_group
 
 _TEXT = pa.string()
@@ -125,9 +125,11 @@ def _split(by: str) -> Kernel:
     return lambda values: pc.split_pattern(values, by)
 
 
-def _split_part(by: str, index: int) -> Kernel:
-    split, part = _split(by), list_element(index)
-    return lambda values: part(split(values))
+def _split_part(operand: Operand, by: Operand, index: Operand) -> Bound:
+    """Bind `str.split_part`. Parts of one text share its splitting."""
+    bound = _distinct("str.split_part", _TEXT, lambda _by, index: list_element(index))(operand, by, index)
+    split = _split(by.option())
+    return bound if operand.is_null else replace(bound, shared=(("split", by.option()), with_dictionary(split)))
 
 
 def _to_datetime(form: str) -> Kernel:
@@ -161,7 +163,7 @@ FUNCTIONS: dict[str, Binder] = {
     "str.strip_chars": _text("str.strip_chars", _TEXT, _stripped(pc.utf8_trim_whitespace, pc.utf8_trim)),
     "str.strip_chars_start": _text("str.strip_chars_start", _TEXT, _stripped(pc.utf8_ltrim_whitespace, pc.utf8_ltrim)),
     "str.strip_chars_end": _text("str.strip_chars_end", _TEXT, _stripped(pc.utf8_rtrim_whitespace, pc.utf8_rtrim)),
-    "str.split_part": _distinct("str.split_part", _TEXT, _split_part),
+    "str.split_part": _split_part,
     "str.split": _text("str.split", pa.list_(_TEXT), _split),
     "str.to_datetime": _text("str.to_datetime", pa.timestamp("us"), _to_datetime),
 }

@@ -324,3 +324,13 @@ def test_texts_and_times_that_repeat_have_the_values_that_each_row_has_alone(nam
     whole = [values.to_pylist() for values in program.run(rows)]
     alone = [[values.to_pylist()[0] for values in program.run(rows.slice(place, 1))] for place in range(0, 900, 7)]
     assert [[values[place] for values in whole] for place in range(0, 900, 7)] == alone
+
+
+def test_parts_of_one_text_split_it_once() -> None:
+    parts = [S.call("str.split_part", by, at).tree for by, at in (("/", 0), ("/", 1), ("-", 0))]
+    for rows in (["a/b-c", "d", None], ["a/b-c", "d", None] * 100):
+        batch = pa.record_batch({"s": rows})
+        program = Program(parts, batch.schema)
+        assert len(program.steps) == len(["repeated", "by /", "by -", *parts])
+        found = [values.to_pylist()[:3] for values in program.run(batch)]
+        assert found == [["a", "d", None], ["b-c", None, None], ["a/b", "d", None]]

@@ -79,7 +79,7 @@ class Maker:
     def query(self) -> RandomQuery:
         kinds: list[Callable[[], RandomQuery]] = [
             self.projection, self.running, self.windowed, self.interval_join, self.window_join, self.looked_up, self.united, self.ranked,
-            self.distinct, self.nested, self.twice, self.member, self.versioned,
+            self.distinct, self.nested, self.twice, self.member, self.versioned, self.extreme, self.extreme_of_counts,
         ]  # fmt: skip
         return self.choose.choice(kinds)()
 
@@ -193,21 +193,22 @@ class Maker:
         theirs = f"SELECT {shown}, {duck} FROM t{where.duck} GROUP BY {by}".replace("MOD(id, 3)", "(id % 3)")
         return RandomQuery(ours, theirs, tuple(names))
 
+    def windows(self) -> tuple[str, str, int]:
+        """Return tumbling or sliding windows over `t`, in Flink's SQL and in DuckDB's, with the column `ws`; and their seconds."""
+        size = self.choose.choice((2, 5, 10))
+        bucket = f"time_bucket(INTERVAL {size} SECOND, ts, TIMESTAMPTZ '2026-01-01 00:00:00+00')"
+        if self.choose.random() < 0.5:
+            return f"TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '{size}' SECOND)", f"SELECT *, {bucket} AS ws FROM t", size
+        length = self.choose.choice((size * 2, size + 1))
+        table = f"HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '{size}' SECOND, INTERVAL '{length}' SECOND)"
+        starts = f"SELECT *, {bucket} - to_seconds({size} * i) AS ws FROM t, range(2) each(i)"
+        return table, f"SELECT * FROM ({starts}) WHERE ts < ws + to_seconds({length})", length
+
     def windowed(self) -> RandomQuery:
         flink, duck = self.aggregates()
         by = self.choose.sample(["k", "g"], self.choose.randrange(0, 3))
         keys = "".join(f"{each}, " for each in by)
-        size, where = self.choose.choice((2, 5, 10)), self.where()
-        if self.choose.random() < 0.5:
-            table = f"TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '{size}' SECOND)"
-            windows = f"SELECT *, time_bucket(INTERVAL {size} SECOND, ts, TIMESTAMPTZ '2026-01-01 00:00:00+00') AS ws FROM t"
-        else:
-            table = f"HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '{size}' SECOND, INTERVAL '{size * 2}' SECOND)"
-            windows = (
-                f"SELECT *, time_bucket(INTERVAL {size} SECOND, ts, TIMESTAMPTZ '2026-01-01 00:00:00+00') - to_seconds({size} * i) AS ws "
-                "FROM t, range(2) each(i)"
-            )
-        length = size if table.startswith("TUMBLE") else size * 2
+        (table, windows, length), where = self.windows(), self.where()
         return RandomQuery(
             f"SELECT {keys}window_start AS ws, window_end AS we, {flink} FROM TABLE({table}){where.flink} "
             f"GROUP BY {keys}window_start, window_end",
@@ -244,6 +245,45 @@ class Maker:
         return RandomQuery(
             f"SELECT {shown} FROM {one.flink} {how} {two.flink} ON {on}", f"SELECT {shown} FROM {one.duck} {how} {two.duck} ON {on}"
         )
+
+    def extreme(self) -> RandomQuery:
+        (table, windows, length), column = self.windows(), self.choose.choice("vxsg")
+        most, sign = self.choose.choice((("MAX", "="), ("MAX", ">="), ("MIN", "="), ("MIN", "<="), ("MAX", "<=")))
+        key, by = self.choose.choice((("", ""), ("k AS key, ", "k, ")))
+        if not key and (most, sign) == ("MAX", "<="):  # a join needs equal columns
+            sign = "="
+        until = self.choose.choice(("<", "<", "<=")) if key or sign == "=" else "<"
+        more = ("", " AND a.id > 9", " AND a.k <> m.most" if column == "s" else " AND m.most <> a.id")
+        where = f"a.ts >= m.ws AND a.ts {until} m.we{self.choose.choice(more)}"
+        rows = self.choose.choice(("t AS a JOIN ({}) AS m", "({}) AS m JOIN t AS a"))
+        text = (
+            f"SELECT a.id AS id, a.k AS k, m.most AS most, m.ws AS ws, m.we AS we FROM {rows} "
+            f"ON a.{column} {sign} m.most{' AND a.k = m.key' if key else ''} WHERE {where}"
+        )
+        return RandomQuery(
+            text.format(
+                f"SELECT {key}{most}({column}) AS most, window_start AS ws, window_end AS we FROM TABLE({table}) "
+                f"GROUP BY {by}window_start, window_end"
+            ),
+            text.format(f"SELECT {key}{most}({column}) AS most, ws, ws + to_seconds({length}) AS we FROM ({windows}) GROUP BY {by}ws"),
+        )
+
+    def extreme_of_counts(self) -> RandomQuery:
+        table, windows, length = self.windows()
+        flink, duck = self.choose.choice((("COUNT(*)", "COUNT(*)"), ("SUM(v)", "SUM(v)::BIGINT")))
+        most, sign = self.choose.choice((("MAX", "="), ("MAX", ">="), ("MIN", "<=")))
+        inner, outer = self.where(), self.choose.choice(("", " WHERE c.k <> 'b'", " WHERE m.most > 1"))
+        ours = (
+            f"SELECT k, {flink} AS n, window_start AS ws, window_end AS we FROM TABLE({table}){inner.flink} "
+            "GROUP BY k, window_start, window_end"
+        )
+        theirs = f"SELECT k, {duck} AS n, ws, ws + to_seconds({length}) AS we FROM ({windows}){inner.duck} GROUP BY k, ws"
+        text = (
+            "SELECT c.k AS k, c.n AS n, c.ws AS ws, m.we AS we FROM ({}) AS c "
+            f"JOIN (SELECT {most}(n) AS most, ws, we FROM ({{}}) GROUP BY ws, we) AS m "
+            f"ON c.ws = m.ws AND c.we = m.we AND c.n {sign} m.most{outer}"
+        )
+        return RandomQuery(text.format(ours, ours), text.format(theirs, theirs))
 
     def looked_up(self) -> RandomQuery:
         how = self.choose.choice(("JOIN", "LEFT JOIN"))
