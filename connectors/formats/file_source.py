@@ -27,7 +27,7 @@ from ..followed.follow import Follow
 from ..followed.reader import FollowReader, share_out_followed
 from ..quiet import idle_advice
 
-FOUND = ("_splits", "_schema", "_all", "_known", "_first", "_checked", "_found", "_table")
+FOUND = ("_splits", "_schema", "_all", "_known", "_first", "_checked", "_found", "_table", "_shown")
 """The attributes of file sources that `start` finds."""
 
 FIRST_BYTES = 65_536

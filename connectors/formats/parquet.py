@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...engine.columns import UNKNOWN, Columns
+from ...engine.columns import Columns
 from ...engine.errors import ConnectorError, FlowError
 from ...engine.expressions.trees.text import text_of
 from ...engine.expressions.trees.tree import Tree
@@ -31,6 +31,7 @@ from ...engine.time.event_time import EventTime
 from ..exchange.exchange_folder import ExchangeFolder
 from ..files.one_schema import fitted
 from ..files.paths import Paths
+from ..files.remote import is_remote
 from ..files.splits import Split
 from ..followed.follow import Follow, follow_of
 from ..quiet import FOLLOWED, event_time_of
@@ -72,6 +73,9 @@ def read_parquet(
     their types, which it may have alone. `__HIVE_DEFAULT_PARTITION__` is null. If a file has such a column with another value,
     reading it raises ConnectorError that names the file.
 
+    The columns of local files are known when the flow is written, if there is a file then: the footer of one is read. Other
+    columns at the start raise ConnectorError.
+
     With `follow=True` the stream continues with files that appear later, until the job is stopped. The folder is listed every
     `poll_every`, or less often if that takes more than a tenth of a worker's time. Each file is read once, by one worker; a
     worker reads its files in the order of their modification times. A file must be complete when it appears: write it elsewhere
@@ -85,7 +89,9 @@ def read_parquet(
     is read later is late if it is older. Give `idle_after` only for event times that follow the clock.
     """
     spec = event_time_of(event_time, unit, max_delay, idle_after, name=name, ends=None if follow else FOLLOWED)
-    return ParquetSource(path, spec, columns, schema, follow_of(follow, poll_every, max_age, name, may_grow=False), name)
+    source = ParquetSource(path, spec, columns, schema, follow_of(follow, poll_every, max_age, name, may_grow=False), name)
+    source.look()
+    return source
 
 
 class ParquetSource(FileSource):
@@ -106,6 +112,8 @@ class ParquetSource(FileSource):
         self._columns = None if columns is None else _listed(columns, name)
         self._given = schema_of(types, name)
         self._all = self._schema = pa.schema([])
+        self._shown: tuple[str, pa.Schema] | None = None
+        """A file that was there when the flow was written, and the columns that it showed; the start refuses others."""
         self.conditions = ()
 
     def reading(self, needed: Needed) -> ParquetSource:
@@ -120,6 +128,23 @@ class ParquetSource(FileSource):
         conditions = ", ".join(text_of(condition) for condition in self.conditions if compared_column(condition) is not None)
         return "; ".join(filter(None, (super().describe(), conditions and f"skips row groups without {conditions}")))
 
+    def look(self) -> None:
+        """Note the columns of the first local file, if it can be read now; the start reports its problems."""
+        if any(map(is_remote, self._paths)):
+            return
+        try:
+            path = next(file for each in self._paths for file in self._list(each))
+            with open_parquet(path, self.name) as file:
+                merged = self._merged(self.folders.of(path))
+                merged.add(path, self.folders.with_types(path, file.schema_arrow, self._given))
+        except (StopIteration, ConnectorError, pa.ArrowException, OSError):
+            return
+        self._shown = path, merged.schema
+
+    def _merged(self, in_folders: Collection[str]) -> _MergedSchema:
+        given = self._given if set(self._given.names) - set(in_folders) else pa.schema([])
+        return _MergedSchema(self.name, self._columns, given)
+
     def _list(self, path: str) -> list[str]:
         exchange = ExchangeFolder(path)
         if not exchange.log.is_dir():
@@ -130,8 +155,7 @@ class ParquetSource(FileSource):
     def _plan(self, files: Sequence[str]) -> list[Split]:
         splits: list[Split] = []
         in_folders = {name for path in files for name in self.folders.of(path)}
-        given = self._given if set(self._given.names) - in_folders else pa.schema([])
-        merged = _MergedSchema(self.name, self._columns, given)
+        merged = self._merged(in_folders)
         for path in files:
             with open_parquet(path, self.name) as file:
                 merged.add(path, self.folders.with_types(path, file.schema_arrow, self._given))
@@ -140,7 +164,7 @@ class ParquetSource(FileSource):
             self._event_time.check(merged.schema, self.name)
         if self.follow is not None and not merged.schema.names:
             raise ConnectorError(f"operator `{self.name}`: there is no file yet from which to infer the columns; give them in `schema`")
-        self._all = merged.schema
+        self._all = self._as_shown(merged.schema)
         self.narrow()
         return splits
 
@@ -166,8 +190,30 @@ class ParquetSource(FileSource):
                 )
             return bool(file.metadata.num_rows)
 
+    def _as_shown(self, found: pa.Schema) -> pa.Schema:
+        """Return the columns of the files in the order in which they were known. Raises ConnectorError if they are others."""
+        if self._shown is None or not found.names:
+            return found
+        path, shown = self._shown
+        for name in [*shown.names, *found.names]:
+            before, now = (schema.field(name).type if name in schema.names else None for schema in (shown, found))
+            if before != now and not (before is not None and now is not None and pa.types.is_null(before)):
+                was, is_now = ("missing" if kind is None else str(kind) for kind in (before, now))
+                raise ConnectorError(
+                    f"operator `{self.name}`: column `{name}` is {is_now} now, and was {was} in {path} when the flow was written; run the "
+                    "program again"
+                )
+        return pa.schema([found.field(name) for name in shown.names])
+
     def known_columns(self) -> Columns:
-        return Columns.of(self._schema) if self._schema.names else UNKNOWN
+        if self._schema.names:
+            return Columns.of(self._schema)
+        if self._shown is not None:
+            return Columns.of(self._to_read(self._shown[1]))
+        if self._columns is not None:
+            types = [self._given.field(name).type if name in self._given.names else pa.null() for name in self._columns]
+            return Columns.of(self._to_read(pa.schema(list(zip(self._columns, types, strict=True)))))
+        return Columns.of(self._given, complete=False)
 
     def _split(self, path: str, metadata: pq.FileMetaData, ordinal: int) -> list[Split]:
         splits: list[Split] = []

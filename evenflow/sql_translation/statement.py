@@ -13,11 +13,15 @@ from ..stream import KeyedStream, Stream
 
 @dataclass(frozen=True, slots=True)
 class NamedStream:
-    """A stream that a query reads, and the names of its columns; `arrivals`: those that are the time of arrival, and aren't there."""
+    """A stream that a query reads, and the names of its columns; `arrivals`: those that are the time of arrival, and aren't there.
+
+    `complete`: it certainly has no other columns.
+    """
 
     stream: Stream
     columns: tuple[str, ...]
     arrivals: tuple[str, ...] = ()
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +38,9 @@ def sql(query: str, *, ttl: Any = None, functions: Mapping[str, Any] | None = No
         totals = ef.sql("SELECT user, SUM(price * n) AS total FROM orders GROUP BY user", orders=orders)
 
     `inputs` are streams whose columns are known (say `schema=` where a function makes them), and tables for lookups: Arrow tables
-    and frames. `ttl` is the time for which a join without bounds of time and SELECT DISTINCT keep a row, in event time: such as
-    "1d", or "never" to keep all; rows of a join then match if their times are at most that far apart.
+    and frames. Of a stream that may have more columns than are known, such as files that aren't there yet, name those to read.
+    `ttl` is the time for which a join without bounds of time and SELECT DISTINCT keep a row, in event time: such as "1d", or
+    "never" to keep all; rows of a join then match if their times are at most that far apart.
 
     `functions` are Python functions of values that the query calls by name, for each row, null as None: `{"words": words}` for
     `def words(text: str) -> int`, or `{"words": (f, "int64")}` with the type of the results.
@@ -66,7 +71,8 @@ def sql(query: str, *, ttl: Any = None, functions: Mapping[str, Any] | None = No
         raise FlowError(f"sql(...): expected one query, got {len(trees)} statements")
     columns = {name: each.columns for name, each in streams.items()} | {name: each.names for name, each in tables.items()}
     made = Query(streams, tables, ttl, checked_functions(functions))
-    return made.shown(made.relation(resolved(trees[0], columns))).stream
+    partly = {name for name, each in streams.items() if not each.complete}
+    return made.shown(made.relation(resolved(trees[0], columns, partly))).stream
 
 
 def _sorted_out(inputs: Mapping[str, Any]) -> tuple[dict[str, NamedStream], dict[str, NamedTable]]:
@@ -80,12 +86,12 @@ def _sorted_out(inputs: Mapping[str, Any]) -> tuple[dict[str, NamedStream], dict
             given = Stream(given.flow, given.node, given.port)  # noqa: PLW2901
         if isinstance(given, Stream):
             known = given.flow.graph.columns_of(Input(given.node.id, given.port))
-            if not known.complete:
+            if not known.types:
                 raise FlowError(
                     f"sql({name}=...): the columns of the stream aren't known before it runs: declare them, for example by schema= of the "
                     "function or source that makes it"
                 )
-            streams[name] = NamedStream(given, tuple(known.types))
+            streams[name] = NamedStream(given, tuple(known.types), complete=known.complete)
         else:
             table = frame_as_arrow(given, f"sql({name}=...)")
             if table is None:

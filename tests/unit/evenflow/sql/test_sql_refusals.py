@@ -184,3 +184,34 @@ def test_a_hundred_queries_are_refused():
 def test_wrong_arguments_are_refused(inputs, call, problem):
     with pytest.raises(FlowError, match=problem):
         call(inputs["t"])
+
+
+NAMED = (
+    "SELECT COUNT(*) AS n FROM t",
+    "SELECT * FROM (SELECT k FROM t)",
+    "SELECT k FROM (SELECT * FROM t)",
+    "WITH w AS (SELECT * FROM t) SELECT k FROM w",
+    "SELECT k FROM t WHERE EXISTS (SELECT * FROM t AS u WHERE u.k = t.k)",
+    "SELECT k FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) AS r FROM t) WHERE r = 1",
+)
+ALL = (
+    "SELECT * FROM t",
+    "SELECT t.*, 1 AS one FROM t",
+    "SELECT * FROM (SELECT * FROM t)",
+    "SELECT k FROM (SELECT DISTINCT * FROM t)",
+    "SELECT k FROM t UNION ALL SELECT * FROM t",
+    "SELECT k FROM t WHERE k IN (SELECT * FROM t)",
+    "WITH w AS (SELECT * FROM t) SELECT * FROM w",
+    f"SELECT * FROM TABLE({HOURS})",
+)
+
+
+@pytest.mark.parametrize(("query", "refused"), [*((query, False) for query in NAMED), *((query, True) for query in ALL)])
+def test_all_columns_of_a_stream_that_may_have_more_are_refused(query, refused, tmp_path):
+    declared = ef.read_csv(tmp_path / "later", schema={"k": "string", "ts": "int64"}, event_time="ts")
+    stream = ef.Dataflow("partly").read(declared)
+    if refused:
+        with pytest.raises(FlowError, match=r"SQL: .*\*: `t` may have columns besides k, ts: name those that the query reads"):
+            ef.sql(query, t=stream, ttl="never")
+    else:
+        assert ef.sql(query, t=stream, ttl="never").node.columns.complete
