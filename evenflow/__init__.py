@@ -77,6 +77,7 @@ if TYPE_CHECKING:
         RecordError,
         RequestError,
         SnapshotError,
+        UpgradeRolledBackError,
     )
     from .engine.expressions.expression import Expression, col, lit, when
     from .engine.functions.keyed_function import CoKeyedFunction, KeyContext, KeyedFunction
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     from .engine.functions.state_declarations import list_state, map_state, value_state
     from .engine.joins.within import always, between
     from .engine.patterns.step import step
+    from .engine.plan.upgrade.verdicts import UpgradePlan
     from .engine.secrets import secret
     from .engine.sink import Sink, SinkWriter
     from .engine.source import Source, SourceReader
@@ -112,7 +114,15 @@ if TYPE_CHECKING:
     from .scheduler.policies.threshold import ThresholdPolicy
     from .scheduler.protocol.changed_settings import SettingChange
     from .scheduler.protocol.effects import JobState
-    from .scheduler.protocol.reports import CheckpointReport, CheckpointState, MigrationReport, NodeScalingReport, ScalingReport
+    from .scheduler.protocol.reports import (
+        CheckpointReport,
+        CheckpointState,
+        MigrationReport,
+        NodeScalingReport,
+        ScalingReport,
+        UpgradeReport,
+        UpgradeState,
+    )
     from .scheduler.protocol.status import JobStatus
     from .sql_translation.statement import sql
     from .state.errors import CorruptStateError, EvenflowError, StateBackendError, StateError
@@ -170,6 +180,10 @@ _HOMES = {
     "SavedCheckpoint": "saved_checkpoints",
     "SavedJob": "savepoint",
     "ScalingReport": "scheduler.protocol.reports",
+    "UpgradePlan": "engine.plan.upgrade.verdicts",
+    "UpgradeReport": "scheduler.protocol.reports",
+    "UpgradeRolledBackError": "engine.errors",
+    "UpgradeState": "scheduler.protocol.reports",
     "SettingChange": "scheduler.protocol.changed_settings",
     "Sink": "engine.sink",
     "SinkWriter": "engine.sink",
@@ -314,6 +328,10 @@ __all__ = [
     "Stela",
     "Stream",
     "ThresholdPolicy",
+    "UpgradePlan",
+    "UpgradeReport",
+    "UpgradeRolledBackError",
+    "UpgradeState",
     "Window",
     "WindowedStream",
     "WorkerConfig",

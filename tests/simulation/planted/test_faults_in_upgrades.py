@@ -19,17 +19,19 @@ HASTY = tuple(poll if action is poll_slowly else action for action in UPGRADES)
 
 VISITS = PROGRAMS["process"][0]
 MIGRATING = with_crashes(with_upgrades(with_moves(2), in_order=True, new=migrating("process"), readable=False))
+DECIDED = with_crashes(with_upgrades(with_moves(2), in_order=True, new=migrating("process"), readable=False, aborted=0.0), 2, later=0.01)
+"""Few losses, so that upgrades come to their decision."""
 
 PLANTED = [
     (faults.rows_of_a_replaced_worker_may_come_after_its_successors, Runs(flows.rows_in_order, 300, HASTY, begin=150)),
     (faults.old_workers_retire_with_rows_unsent, Runs(flows.running_updates, 100, UPGRADES)),
-    (faults.a_job_ends_before_its_replaced_workers, Runs(flows.timers_of_a_key, 300, UPGRADES)),
+    (faults.a_job_ends_before_its_replaced_workers, Runs(flows.running_updates, 330, UPGRADES, parallelism=(1, 2, 3), begin=310)),
     (faults.workers_are_replaced_while_they_own_keys, Runs(flows.running_updates, 20, UPGRADES)),
     (faults.a_replaced_worker_keeps_its_channel, Runs(flows.running_updates, 30, UPGRADES)),
     (faults.the_peers_of_a_replaced_worker_are_forgotten, Runs(flows.running_updates, 20, UPGRADES)),
     (faults.a_source_is_shared_out_when_its_workers_are_replaced, Runs(flows.rows_in_order, 50, UPGRADES)),
     (faults.checkpoints_hold_state_that_the_old_code_cannot_read, Runs(VISITS, 100, MIGRATING, save_state=True)),
-    (faults.a_new_coordinator_forgets_the_new_code, Runs(VISITS, 100, MIGRATING, save_state=True)),
+    (faults.a_new_coordinator_forgets_the_new_code, Runs(VISITS, 100, DECIDED, save_state=True)),
     (faults.state_is_not_migrated_on_its_way_to_new_code, Runs(VISITS, 20, MIGRATING, save_state=True)),
 ]
 

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evenflow.balancer.canary import canary, emptied
+from evenflow.engine.protocol.routing import RoutingTable, even_table
+from evenflow.engine.protocol.split_route import SplitRoute
+
+
+def share(table, workers, loads):
+    taken = np.isin(table.groups, workers)
+    return float(loads[taken].sum() / loads.sum())
+
+
+@pytest.mark.parametrize("wanted", [0.01, 0.05, 0.2, 0.5])
+@pytest.mark.parametrize("skew", [0.0, 1.0, 1.5])
+def test_the_new_workers_get_about_the_share_of_the_load(wanted, skew):
+    random = np.random.default_rng(7)
+    loads = random.permutation(1.0 / np.arange(1, 1025) ** skew)
+    table = canary(even_table(1024, 4), [4], wanted, loads)
+    mean = loads.mean() / loads.sum()
+    assert abs(share(table, [4], loads) - wanted) <= max(0.25 * wanted, 2 * mean)
+
+
+def test_several_new_workers_get_groups_in_turn():
+    loads = np.ones(64)
+    table = canary(even_table(64, 2), [2, 3], 0.25, loads)
+    assert np.bincount(table.groups)[2:].tolist() == [8, 8]
+
+
+def test_at_least_one_group_moves_though_each_is_more_than_the_share():
+    loads = np.array([10.0, 30.0])
+    assert canary(even_table(2, 2), [2], 0.01, loads).groups.tolist() == [2, 1]
+    assert np.count_nonzero(canary(even_table(8, 2), [2], 0.05, np.zeros(8)).groups == 2) == 1
+
+
+def test_keys_with_a_route_of_their_own_and_split_keys_stay():
+    table = RoutingTable(np.zeros(8, np.uint16), {3: 1}, {5: SplitRoute(0, (1,), "left")})
+    after = canary(table, [2], 0.9, np.ones(8))
+    assert after.keys[3] == 1
+    assert after.splits[5].workers == (0, 1)
+
+
+def test_an_emptied_worker_owns_nothing_and_shares_nothing():
+    table = RoutingTable(
+        np.array([0, 1, 2, 0], np.uint16), {9: 0, 10: 2}, {5: SplitRoute(1, (0, 2), "left"), 8: SplitRoute(0, (1,), "left")}
+    )
+    after = emptied(table, 0, 3)
+    assert 0 not in after.workers
+    assert after.splits[5].workers == (1, 2)
+    assert 8 not in after.splits
+    assert emptied(table, 0, 3).groups.tolist() == [3, 1, 2, 3]
