@@ -111,7 +111,6 @@ def snapshot() -> dict[str, Any]:
 
 PREPARED: dict[str, Callable[[], dict[str, Any]]] = {
     "concepts/migration.md": running,
-    "guarantees.md": lambda: written() | {"parse": dict, "update": lambda state, row: (state, row)},
     "how-to/cluster.md": running,
     "how-to/scaling.md": lambda: running(parallelism=1) | {"source": ef.generate()},
     "how-to/split-key.md": running,
@@ -119,6 +118,7 @@ PREPARED: dict[str, Callable[[], dict[str, Any]]] = {
     "how-to/windows.md": written,
     "nexmark.md": lambda: {"events": Events.generated(ef.Dataflow("events"), events=10)},
     "reference/errors.md": lambda: {"flow": counting()[0]},
+    "reference/refused-records.md": lambda: written() | {"parse": dict, "update": lambda state, row: (state, row)},
     "reference/scaling-snapshot.md": snapshot,
 }
 """The names that the snippets of a page use without defining them, because the page is about something else."""
