@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import RequestError
+from ..identity.identity import Identity
 from ..operators.own_time import OwnTime
 from ..operators.rows.broadcast import Broadcast
 from ..protocol.handover_step import Peer
@@ -44,12 +45,13 @@ class Rescale:
 class NewCode:
     """The code of workers that join: its version, and the operators that they run, those of their stage in the same order.
 
-    `environment`: of their processes, as Ray's `runtime_env`; None for the job's.
+    `environment`: of their processes, as Ray's `runtime_env`; None for the job's. `identities`: of the operators, by name.
     """
 
     version: CodeVersion
     chain: tuple[ChainedOperator, ...]
     environment: Mapping[str, Any] | None = None
+    identities: Mapping[str, Identity] = field(default_factory=dict)
 
 
 def rescale(plan: Plan, stage: Stage, parallelism: int, tables: Mapping[str, RoutingTable], code: NewCode | None = None) -> Rescale:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...engine.errors import FlowError, RequestError
+from ...engine.identity.identity import Identity
 from ...engine.plan.physical import Plan, Stage
 from ...engine.plan.rescale import NewCode
 from ...engine.plan.task_spec import ChainedOperator
@@ -37,10 +38,14 @@ def new_codes(
     verdicts = {change.operator: change.verdict for change in changes.operators}
     after = {stage.name: stage for stage in new.stages}
     return {
-        stage.name: NewCode(version, tuple(_chain(stage, after[stage.name], verdicts)), environment)
+        stage.name: NewCode(version, tuple(_chain(stage, after[stage.name], verdicts)), environment, _identities(new, stage))
         for stage in running.stages
         if stage.name in changes.changed_stages
     }
+
+
+def _identities(new: Plan, stage: Stage) -> dict[str, Identity]:
+    return {chained.name: new.identities[chained.name] for chained in stage.chain if chained.name in new.identities}
 
 
 def _chain(old: Stage, new: Stage, verdicts: dict[str, Verdict]) -> list[ChainedOperator]:

@@ -21,7 +21,8 @@ import numpy as np
 from ...balancer.canary import canary, emptied
 from ...balancer.evacuation import evacuated
 from ...engine.errors import JobBusyError, JobNotRunningError, RequestError, shown
-from ...engine.plan.physical import Plan, Stage
+from ...engine.plan.physical import Stage
+from ...engine.plan.recoded import describing
 from ...engine.plan.rescale import NewCode
 from ...engine.protocol.ids import FIRST_CODE, CodeVersion, WorkerId, code_of
 from ...engine.protocol.routing import RoutingTable
@@ -277,7 +278,7 @@ class Upgrading(Stepwise[Upgrade]):
         """Note that all keys get the new code; a coordinator that takes over knows it before any checkpoint of new state."""
         upgrade.work.popleft()
         upgrade.decided = True
-        self._job.plan = _with_chains(self._job.plan, upgrade)  # checkpoints describe the state of the new code from now on
+        self._job.plan = describing(self._job.plan, upgrade.codes)  # checkpoints describe the state of the new code from now on
         if upgrade.goes_on:
             self._job.emit(upgrade.remembered(new=True, over=False))
         self._job.holds_checkpoints = False
@@ -319,11 +320,3 @@ class Upgrading(Stepwise[Upgrade]):
         job.holds_checkpoints = False
         upgrade.end(state, job.now, problem)
         job.emit(upgrade.remembered(new=done, over=True))
-
-
-def _with_chains(plan: Plan, upgrade: Upgrade) -> Plan:
-    """Return the plan whose stages have the chains of the new code, which all their workers run."""
-    stages = tuple(
-        replace(stage, chain=list(upgrade.codes[stage.name].chain)) if stage.name in upgrade.codes else stage for stage in plan.stages
-    )
-    return replace(plan, stages=stages)

@@ -20,7 +20,8 @@ def plan():
 
 
 def new_code(plan, stage):
-    return NewCode(SECOND, tuple(plan.stage_of(stage).chain))
+    chain = tuple(plan.stage_of(stage).chain)
+    return NewCode(SECOND, chain, identities={chained.name: plan.identities[chained.name] for chained in chain})
 
 
 def wiring(plan):
