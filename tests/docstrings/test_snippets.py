@@ -25,6 +25,7 @@ PYTHON = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DO
 RUN_ELSEWHERE = {
     "how-to/chaos.md": "tests/cluster/views/test_pages_on_ray.py",
     "how-to/connectors.md": "tests/docstrings/test_connectors_page.py",
+    "how-to/debezium.md": "tests/unit/connectors/kafka/test_kafka_page.py",
     "how-to/kafka-avro.md": "tests/unit/connectors/kafka/test_kafka_page.py",
     "how-to/kafka-sink.md": "tests/unit/connectors/kafka/test_kafka_page.py",
     "how-to/kafka.md": "tests/unit/connectors/kafka/test_kafka_page.py",
@@ -112,6 +113,8 @@ def snapshot() -> dict[str, Any]:
 PREPARED: dict[str, Callable[[], dict[str, Any]]] = {
     "concepts/migration.md": running,
     "how-to/cluster.md": running,
+    "how-to/delta.md": written,
+    "how-to/iceberg.md": written,
     "how-to/scaling.md": lambda: running(parallelism=1) | {"source": ef.generate()},
     "how-to/split-key.md": running,
     "how-to/tables.md": written,

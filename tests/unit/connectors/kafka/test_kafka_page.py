@@ -1,4 +1,4 @@
-"""The programs of the pages on Kafka (docs/how-to/kafka*.md), run unchanged in this process, with a broker and a registry of the tests."""
+"""The programs of the pages on Kafka and Debezium, run unchanged in this process, with a broker and a registry of the tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from schema_registry import schema_registry
 import evenflow as ef
 from evenflow.job import Job
 
-PAGES = "how-to/kafka.md", "how-to/kafka-sink.md", "how-to/kafka-avro.md"
+PAGES = "how-to/kafka.md", "how-to/debezium.md", "how-to/kafka-sink.md", "how-to/kafka-avro.md"
 DOCS = Path(__file__).parents[4] / "docs"
 READ, TABLE, WRITE, UPSERT, AVRO = (
     code for page in PAGES for code in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
