@@ -8,13 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from .engine.errors import FlowError, shown
 from .state.errors import EvenflowError
-
-if TYPE_CHECKING:
-    from .dataflow import Dataflow
+from .upgrades import Flow
 
 _WANTED: ContextVar[str | None] = ContextVar("wanted", default=None)
 
@@ -22,12 +19,12 @@ _WANTED: ContextVar[str | None] = ContextVar("wanted", default=None)
 class _FoundError(BaseException):
     """Ends a program at the start of the wanted job; a program must not catch it by mistake."""
 
-    def __init__(self, flow: Dataflow) -> None:
+    def __init__(self, flow: Flow) -> None:
         super().__init__()
         self.flow = flow
 
 
-def starts(flow: Dataflow) -> None:
+def starts(flow: Flow) -> None:
     """Note that a program starts a job. Ends the program if its flow is wanted, and refuses to start any other meanwhile."""
     wanted = _WANTED.get()
     if wanted is None:
@@ -37,7 +34,7 @@ def starts(flow: Dataflow) -> None:
     raise FlowError(f"the program starts the job `{flow.name}` before `{wanted}`: only its first job can be upgraded")
 
 
-def flow_of(program: Path, job: str) -> Dataflow:
+def flow_of(program: Path, job: str) -> Flow:
     """Run a program up to `flow.run(...)` of the job of that name, and return the flow; nothing is started.
 
     Modules next to the program travel with the flow, as the program itself does: other processes may have older versions of them. Raises

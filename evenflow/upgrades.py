@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from .building.requests import checked_key, checked_list, checked_strategy
 from .engine.errors import FlowError, RequestError, UpgradeRolledBackError
+from .engine.plan.graph import Graph
 from .engine.plan.physical import Plan
 from .engine.plan.planner import plan
 from .engine.plan.upgrade.operator_verdicts import identities
@@ -19,10 +20,14 @@ from .scheduler.protocol.requests import AbortUpgrade, Responder, ShowChanges, S
 from .scheduler.protocol.upgrade_options import OnFailure, UpgradeOptions
 from .terminal.listing import Listing
 
-if TYPE_CHECKING:
-    from .dataflow import Dataflow
-
 ON_FAILURE = ("rollback", "continue")
+
+
+class Flow(Protocol):
+    """A dataflow, as an upgrade needs it; `ef.Dataflow` is one."""
+
+    name: str
+    graph: Graph
 
 
 class CodeChanges:
@@ -31,7 +36,7 @@ class CodeChanges:
     name: str
     _runtime: Responder
 
-    def plan_upgrade(self, flow: Dataflow, *, everything: bool = False) -> UpgradePlan:
+    def plan_upgrade(self, flow: Flow, *, everything: bool = False) -> UpgradePlan:
         """Return what `upgrade(flow)` would do with each operator: nothing, exchange its code, or that it needs a restart.
 
         `print` shows it as a table. `everything` takes the code of all operators as changed, for changes that can't be seen in the program,
@@ -41,7 +46,7 @@ class CodeChanges:
 
     def upgrade(
         self,
-        flow: Dataflow,
+        flow: Flow,
         *,
         canary: float = 0.05,
         canary_keys: Sequence[Hashable] = (),
@@ -57,10 +62,10 @@ class CodeChanges:
     ) -> UpgradeReport | None:
         """Exchange the code of the running job for that of `flow`, a new version of its program, and wait for the end.
 
-        Workers with the new code get the share `canary` of each changed operator's load, or the keys `canary_keys`, and run beside the old
-        ones for `watch`. The job returns to the old code if the new code raises, refuses more than `max_errors` records beyond what the old
-        code refuses, or needs more than `max_slowdown` times as long for a record. Otherwise the other keys move by `strategy` (None: the
-        job's), and the old workers leave. `canary=0` leaves the comparison out.
+        Workers with the new code get the share `canary` of each changed operator's load, or the keys `canary_keys`, and run side by
+        side with the old ones for `watch`. The job returns to the old code if the new code raises, refuses more than `max_errors` records
+        beyond what the old code refuses, or needs more than `max_slowdown` times as long for a record. Otherwise the other keys move by
+        `strategy` (None: the job's), and the old workers leave. `canary=0` leaves the comparison out.
 
         A failure of the job in the meantime, such as a lost worker, ends the upgrade: the job starts again from its newest checkpoint with
         the old code, or with the new code for `on_failure="continue"`. State that the old code can't read is written only once the new code
@@ -88,14 +93,12 @@ class CodeChanges:
         return Listing[UpgradeReport](self._runtime.ask(ShowHistory(UpgradeReport)), upgrades_table)
 
 
-def _compare(job: Responder, flow: Dataflow, *, everything: bool) -> UpgradePlan:
+def _compare(job: Responder, flow: Flow, *, everything: bool) -> UpgradePlan:
     """Return what an upgrade of the running job to `flow` would change."""
     return job.ask(ShowChanges(_planned(job, flow), everything))
 
 
-def _begin(
-    job: Responder, flow: Dataflow, options: UpgradeOptions, *, everything: bool, environment: Mapping[str, Any] | None
-) -> int | None:
+def _begin(job: Responder, flow: Flow, options: UpgradeOptions, *, everything: bool, environment: Mapping[str, Any] | None) -> int | None:
     """Begin an upgrade; return its number, None if nothing has changed. Another environment changes all code."""
     return job.ask(UpgradeCode(_planned(job, flow), options, everything or environment is not None, environment))
 
@@ -146,11 +149,9 @@ def _checked_options(
     )
 
 
-def _planned(job: Responder, flow: Dataflow) -> Plan:
+def _planned(job: Responder, flow: Flow) -> Plan:
     """Plan a flow as the job was planned."""
-    from .dataflow import Dataflow
-
-    if not isinstance(flow, Dataflow):
+    if not isinstance(getattr(flow, "graph", None), Graph):
         raise FlowError(f"upgrade({flow!r:.200}): expected a Dataflow, the new version of the job's")
     settings = job.ask(ShowPlanning())
     physical = plan(flow.graph, parallelism=settings.parallelism, combine=settings.combine, settings=settings.settings)

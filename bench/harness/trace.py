@@ -30,6 +30,9 @@ class TraceSink(MeasuringSink):
         self.name = "trace"
         self._parts: list[Trace] = []
 
+    def given_settings(self) -> dict[str, Any]:
+        return self.settings_without("_parts")
+
     def writer(self, index: int, parallelism: int) -> SinkWriter:
         return TraceWriter()
 

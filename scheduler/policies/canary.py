@@ -1,4 +1,4 @@
-"""The decision on a canary: does new code do as well as the old code beside it, by the windows of the workers that run them?
+"""The decision on a canary: does new code do as well as old code, by the windows of the workers that run them side by side?
 
 Pure. It compares what both versions do with a record, never absolute figures: the canary has only a small part of the records.
 """
@@ -23,7 +23,7 @@ NOTICEABLE = 20e-6
 
 @dataclass(frozen=True, slots=True)
 class VersionFigures:
-    """What the workers of one version did in some windows: `rows` in and `rows_out`, `errors` (records that they refused), useful
+    """The work of one version in some windows: `rows` in and `rows_out`, `errors` (records that they refused), useful
     `seconds`, the bytes of their state at the end, and the `costs` of their batches.
     """
 
@@ -65,7 +65,7 @@ class VersionFigures:
 
 @dataclass(frozen=True, slots=True)
 class StageComparison:
-    """What the old and the new code of a stage did side by side."""
+    """The work of the old and the new code of a stage, side by side."""
 
     operator: str
     old: VersionFigures

@@ -120,7 +120,7 @@ class Versions:
         self.seen = []
 
     def code(self, stage, version):
-        """Return the stage's operators, of which the first one notes its version with each row."""
+        """Return the stage's operators; the first one notes its version with each row."""
         head, *others = stage.chain
         if not isinstance(head.operator, KeyedOperator):
             return stage.chain

@@ -41,7 +41,7 @@ def with_upgrades(
     new: Callable[[Stage, CodeVersion], Chain] = the_same,
     readable: bool | None = None,
 ) -> tuple[Action, ...]:
-    """Return `actions` with at most `most` upgrades of any operators, some of which are aborted.
+    """Return `actions` with at most `most` upgrades of any operators; some are aborted.
 
     `new(stage, version)`: the operators of the new code. `readable`: the old code can read what the new code writes, None for either.
 

@@ -57,7 +57,7 @@ def test_a_dry_run_shows_what_would_change_and_changes_nothing(job, write, capsy
     assert len(job.upgrades()) == 0
 
 
-def test_an_upgrade_tells_its_steps_and_what_both_versions_did(job, write, capsys):
+def test_the_steps_of_an_upgrade_and_the_work_of_both_versions_are_shown(job, write, capsys):
     assert main(["upgrade", "shop", write(2), "--canary", "20%", "--watch", "300ms", "--max-slowdown", "1e6"]) == 0
     text = capsys.readouterr().out
     assert all(part in text for part in ("watching the new code", "old and new code side by side", "done"))

@@ -1,0 +1,1 @@
+"""Live upgrades of a running job's code, compared with a stop and a start."""
