@@ -37,8 +37,7 @@ def starts(flow: Flow) -> None:
 def flow_of(program: Path, job: str) -> Flow:
     """Run a program up to `flow.run(...)` of the job of that name, and return the flow; nothing is started.
 
-    Modules next to the program travel with the flow, as the program itself does: other processes may have older versions of them. Raises
-    FlowError if the file can't be read, the program fails, or it starts no such job.
+    Raises FlowError if the file can't be read, the program fails, or it starts no such job.
     """
     if not program.is_file():
         raise FlowError(f"the program {program} is no file")
@@ -46,23 +45,12 @@ def flow_of(program: Path, job: str) -> Flow:
         try:
             runpy.run_path(str(program), run_name="__main__")
         except _FoundError as found:
-            _send_modules_of(program.resolve().parent)
             return found.flow
         except EvenflowError:
             raise
         except (Exception, SystemExit) as error:
             raise FlowError(f"the program {program} failed before it started job `{job}`: {shown(error)}") from error
     raise FlowError(f"the program {program} starts no job `{job}`: name its flow so, Dataflow({job!r})")
-
-
-def _send_modules_of(folder: Path) -> None:
-    """Let the modules of a folder be pickled by value."""
-    from ray import cloudpickle
-
-    for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None)
-        if file is not None and Path(file).resolve().parent == folder and module.__name__ != "__main__":
-            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from .building.requests import checked_key, checked_list, checked_strategy
 from .engine.errors import FlowError, RequestError, UpgradeRolledBackError
@@ -14,11 +14,14 @@ from .engine.plan.planner import plan
 from .engine.plan.upgrade.operator_verdicts import identities
 from .engine.plan.upgrade.verdicts import UpgradePlan
 from .engine.time.duration import Duration, seconds
+from .own_modules import by_value
 from .reads import awaited
 from .scheduler.protocol.reports import UpgradeReport, UpgradeState
-from .scheduler.protocol.requests import AbortUpgrade, Responder, ShowChanges, ShowHistory, ShowPlanning, UpgradeCode
+from .scheduler.protocol.requests import AbortUpgrade, Request, Responder, ShowChanges, ShowHistory, ShowPlanning, UpgradeCode
 from .scheduler.protocol.upgrade_options import OnFailure, UpgradeOptions
 from .terminal.listing import Listing
+
+A = TypeVar("A")
 
 ON_FAILURE = ("rollback", "continue")
 
@@ -95,12 +98,22 @@ class CodeChanges:
 
 def _compare(job: Responder, flow: Flow, *, everything: bool) -> UpgradePlan:
     """Return what an upgrade of the running job to `flow` would change."""
-    return job.ask(ShowChanges(_planned(job, flow), everything))
+    return _sent(job, ShowChanges(_planned(job, flow), everything))
 
 
 def _begin(job: Responder, flow: Flow, options: UpgradeOptions, *, everything: bool, environment: Mapping[str, Any] | None) -> int | None:
     """Begin an upgrade; return its number, None if nothing has changed. Another environment changes all code."""
-    return job.ask(UpgradeCode(_planned(job, flow), options, everything or environment is not None, environment))
+    return _sent(job, UpgradeCode(_planned(job, flow), options, everything or environment is not None, environment))
+
+
+def _sent(job: Responder, request: Request[A]) -> A:
+    """Send a request with a plan. Own modules go with it, unless something in them can't be pickled: then their names do."""
+    with by_value():
+        try:
+            return job.ask(request)
+        except TypeError:
+            pass
+    return job.ask(request)
 
 
 def _watched(job: Responder, name: str, number: int, timeout: Duration | None, seen: Callable[[UpgradeReport], None]) -> UpgradeReport:
