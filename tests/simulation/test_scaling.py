@@ -13,7 +13,9 @@ from seeds import blocks, proportion
 from evenflow.scheduler.record.rescaling import RescaleState
 from evenflow.testing import check
 from evenflow.testing.actions.crashing import with_crashes
+from evenflow.testing.actions.moving import poll_slowly
 from evenflow.testing.actions.scaling import with_scaling
+from evenflow.testing.simulation.actions import poll
 
 pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a core, and a busy machine gives it only a part of one
 
@@ -117,6 +119,22 @@ def test_losses_while_workers_join_and_leave_change_no_row(make_flow, seeds):
         "there often was a checkpoint to go back to"
     )
     assert watcher.runs_with("joining", "leaving") > len(seeds) / 2
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("seeds", blocks(200, BLOCK, TIMES, QUICK))
+def test_rows_of_a_split_keep_their_order_while_other_workers_take_it(seeds):
+    hasty = [poll if action is poll_slowly else action for action in with_scaling(3)]  # much is under way when the source is scaled
+    check(flows.rows_of_partitions, seeds, parallelism=(1, 2, 3), actions=hasty)
+
+
+@pytest.mark.slow
+def test_sources_are_scaled_in_many_of_these_runs():
+    """Count over more runs than a block has."""
+    watcher, seeds = Watcher(), range(60)
+    check(flows.rows_of_partitions, seeds, parallelism=(1, 2, 3), actions=(*with_scaling(3), watcher))
+    rescales = [world.coordinator.core.record.rescales for world in watcher.worlds]
+    assert sum(any(r.state is RescaleState.DONE and r.source is not None for r in run) for run in rescales) > len(seeds) / 4
 
 
 def test_a_request_that_a_worker_leaves_unread_does_not_block_its_sender():

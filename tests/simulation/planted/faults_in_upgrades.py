@@ -9,6 +9,7 @@ import pytest
 from evenflow.engine.keyed_state.kinds.objects import StateObjects
 from evenflow.engine.task.exchange import Exchange
 from evenflow.engine.task.held_inputs import HeldInputs
+from evenflow.engine.task.task_event_time import TaskEventTime
 from evenflow.scheduler.parts import upgrading
 from evenflow.scheduler.record.job_record import JobRecord
 from evenflow.scheduler.record.rescaling import Rescaling
@@ -19,6 +20,10 @@ Patch = pytest.MonkeyPatch
 
 def rows_of_a_replaced_worker_may_come_after_its_successors(patch: Patch) -> None:
     patch.setattr(HeldInputs, "hold", lambda self, channel, behind: None)
+
+
+def rows_of_a_split_may_come_before_those_that_another_worker_has_read(patch: Patch) -> None:
+    patch.setattr(TaskEventTime, "awaited", property(lambda self: ()))
 
 
 def old_workers_retire_with_rows_unsent(patch: Patch) -> None:

@@ -10,12 +10,16 @@ from planting import Runs, assert_found
 
 from evenflow.testing.actions.crashing import with_crashes
 from evenflow.testing.actions.moving import poll_slowly, with_moves
+from evenflow.testing.actions.scaling import with_scaling
 from evenflow.testing.actions.upgrading import with_upgrades
 from evenflow.testing.simulation.actions import poll
 
 UPGRADES = with_upgrades(with_moves(), in_order=True, aborted=0.0)
 HASTY = tuple(poll if action is poll_slowly else action for action in UPGRADES)
 """Sources are read all the time, so that much is under way when code is exchanged."""
+
+SCALED = tuple(poll if action is poll_slowly else action for action in with_scaling(3))
+"""Sources are scaled instead, likewise."""
 
 VISITS = PROGRAMS["process"][0]
 MIGRATING = with_crashes(with_upgrades(with_moves(2), in_order=True, new=migrating("process"), readable=False))
@@ -24,6 +28,10 @@ DECIDED = with_crashes(with_upgrades(with_moves(2), in_order=True, new=migrating
 
 PLANTED = [
     (faults.rows_of_a_replaced_worker_may_come_after_its_successors, Runs(flows.rows_in_order, 300, HASTY, begin=150)),
+    (
+        faults.rows_of_a_split_may_come_before_those_that_another_worker_has_read,
+        Runs(flows.rows_of_partitions, 100, SCALED, parallelism=(1, 2, 3)),
+    ),
     (faults.old_workers_retire_with_rows_unsent, Runs(flows.running_updates, 100, UPGRADES)),
     (faults.a_job_ends_before_its_replaced_workers, Runs(flows.running_updates, 330, UPGRADES, parallelism=(1, 2, 3), begin=310)),
     (faults.workers_are_replaced_while_they_own_keys, Runs(flows.running_updates, 20, UPGRADES)),

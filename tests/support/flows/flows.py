@@ -78,6 +78,19 @@ def rows_in_order() -> ef.Dataflow:
     return flow
 
 
+def rows_of_partitions() -> ef.Dataflow:
+    """Return a flow whose rows have an order within each of a source's splits, whichever worker reads it."""
+
+    def numbers(partition: int, position: int | None) -> Any:
+        for n in range(position or 0, 40):
+            yield {"partition": partition, "n": n}, n + 1
+
+    flow = ef.Dataflow("partitions")
+    rows = flow.read(ef.from_generator(numbers, partitions=6))
+    rows.key_by("partition").stateful_map(in_order("n")).write(ef.to_list([]))
+    return flow
+
+
 def stateful_map_columns() -> ef.Dataflow:
     def running(state: dict[str, Any], rows: Any) -> Any:
         count, total = rows.running_count(state["n"]), rows.running_sum("price", state["total"])
