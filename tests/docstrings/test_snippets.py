@@ -128,7 +128,7 @@ PREPARED: dict[str, Callable[[], dict[str, Any]]] = {
 
 LONG = {
     "concepts/migration.md", "how-to/cluster.md", "how-to/restart.md", "how-to/savepoints.md", "how-to/scaling.md", "how-to/split-key.md",
-    "how-to/upgrade.md", "reference/errors.md",
+    "how-to/state-versions.md", "how-to/upgrade.md", "reference/errors.md",
 }  # fmt: skip
 """Pages whose snippets take seconds."""
 
