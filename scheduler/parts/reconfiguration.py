@@ -196,7 +196,7 @@ class Reconfiguration:
                 break
             if current.joined:
                 job.plan = current.rescale.plan
-            elif current.state is RescaleState.DONE:
+            if current.state is RescaleState.DONE:
                 job.plan = current.rescale.plan
                 job.emit(*(Tell(name, Shutdown(others_go_on=True)) for name in current.rescale.leaving))
                 self._retire(current.rescale.leaving)

@@ -89,6 +89,7 @@ def test_new_code_takes_over_and_both_versions_run_meanwhile(run, rows):
     assert all(one.old.rows and one.new.rows for one in report.compared)
     assert ef.UpgradeState.WATCHING in states
     assert job.status().workers == ("generate-0v2", "generate-1v2", "total-0v2", "total-1v2")
+    until(lambda: tuple(figures.worker for figures in job.metrics()) == job.status().workers)
     before = rows[2]
     until(lambda: rows[2] > before + 100)
     old = rows[1]
@@ -132,6 +133,14 @@ def test_code_that_raises_is_taken_back_and_the_job_goes_on(run, rows):
     assert job.status().state == "running"
     assert job.status().workers == ("generate-0", "generate-1", "total-0", "total-1")
     assert upgraded(job, program(3)).state is ef.UpgradeState.DONE
+
+
+def test_code_that_raises_ends_a_job_without_checkpoints(run, rows):
+    job = run(saves=False)
+    with pytest.raises((ef.UpgradeRolledBackError, ef.JobNotRunningError)):
+        upgraded(job, program(2, function=failing))
+    with pytest.raises(ef.RecordError, match="a bug"):
+        job.wait(patience(60))
 
 
 def test_code_that_refuses_records_is_taken_back_while_the_stream_goes_on(run, rows):
@@ -264,8 +273,10 @@ def test_other_changes_wait_for_the_end_of_an_upgrade(run, rows):
                 with pytest.raises(ef.JobBusyError, match="upgrade 0 is under way"):
                     change()
                 errors.append(change)
+            job.abort_upgrade()
 
-    upgraded(job, program(2), seen=see)
+    with pytest.raises(ef.UpgradeRolledBackError):
+        upgraded(job, program(2), seen=see, watch="1h")
     assert len(errors) == 4
 
 
