@@ -40,6 +40,13 @@ _GAUGES = {
     "state_bytes": "Estimated bytes of keyed state",
 }
 
+_KINDS = (
+    ("checkpoint", "Checkpoints", True),
+    ("migration", "Moves of keys", False),
+    ("scaling", "Scalings of operators", False),
+    ("upgrade", "Upgrades of the code while the job ran", True),
+)
+"""The kinds of operations that are counted; those of the last column concern the whole job, and have no operator."""
 
 NEWEST = 5
 """Windows over which the imbalance and its floor are computed."""
@@ -48,7 +55,12 @@ LOOK_EVERY = 5.0
 """Seconds after which the tally is updated without a scrape: a job remembers only its newest windows and reports."""
 
 
-NONE_YET = {("checkpoint", "", "complete"): 0, ("checkpoint", "", "failed"): 0}
+NONE_YET = {
+    ("checkpoint", "", "complete"): 0,
+    ("checkpoint", "", "failed"): 0,
+    ("upgrade", "", "done"): 0,
+    ("upgrade", "", "rolled back"): 0,
+}
 """Counters that begin at 0, so that alerts can refer to events that have not happened yet."""
 
 NO_RESTARTS = dict.fromkeys(
@@ -215,12 +227,12 @@ class JobCollector(Collector):
         yield self._histogram(
             "record_latency_seconds", "Latency of marks from the source to the end of the stream", operators, tally.latencies
         )
-        for kind, text in (("checkpoint", "Checkpoints"), ("migration", "Moves of keys"), ("scaling", "Scalings of operators")):
-            labels = ["job", *([] if kind == "checkpoint" else ["operator"]), "state"]
+        for kind, text, whole in _KINDS:
+            labels = ["job", *([] if whole else ["operator"]), "state"]
             counter = CounterMetricFamily(f"evenflow_{kind}s", f"{text} that have ended, by outcome", labels=labels)
             for (which, operator, state), count in {**NONE_YET, **tally.ended}.items():
                 if which == kind:
-                    counter.add_metric([self._job, *([] if kind == "checkpoint" else [operator]), state], count)
+                    counter.add_metric([self._job, *([] if whole else [operator]), state], count)
             yield counter
         decisions = CounterMetricFamily("evenflow_decisions", "Decisions of scaling policies", labels=["job", "policy", "outcome"])
         for (policy, outcome), count in tally.decisions.items():

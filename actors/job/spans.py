@@ -1,4 +1,4 @@
-"""Describes the operations of a job as spans of traces: one for each checkpoint, move of keys, scaling and recovery that has ended."""
+"""Describes operations of a job as spans of traces: one for each checkpoint, move of keys, scaling, upgrade and recovery that has ended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 from ...scheduler.job.view_cursor import ViewNews
 from ...scheduler.protocol.effects import JobState
 from ...scheduler.protocol.failures import Failure
-from ...scheduler.protocol.reports import CheckpointReport, MigrationReport, NodeScalingReport, OperationReport, ScalingReport
+from ...scheduler.protocol.reports import (
+    CheckpointReport,
+    MigrationReport,
+    NodeScalingReport,
+    OperationReport,
+    ScalingReport,
+    UpgradeReport,
+    UpgradeState,
+)
 from ...scheduler.protocol.view import JobView
 from .downtime import Downtime
 
@@ -54,6 +62,7 @@ class Spans:
         """Return the spans of the operations that have ended since the last view."""
         kinds: dict[str, tuple[OperationReport, ...]] = {
             "checkpoint": news.checkpoints, "move": news.migrations, "scaling": news.scalings, "node scaling": news.node_scalings,
+            "upgrade": news.upgrades,
         }  # fmt: skip
         recoveries = [self._recoveries.popleft() for _ in range(len(self._recoveries))]
         return [
@@ -71,7 +80,8 @@ def _span(kind: str, report: OperationReport) -> JobSpan:
         plan = report.plan
         expected = {"imbalance.before": plan.imbalance_before, "imbalance.after": plan.imbalance_after, "imbalance.floor": plan.floor}
         events.insert(0, SpanEvent(begin, "planned", expected))
-    return JobSpan(f"evenflow {kind}", begin, end, facts, tuple(events), report.problem)
+    problem = None if report.state is UpgradeState.DONE else report.problem  # completed in spite of a failure of the job
+    return JobSpan(f"evenflow {kind}", begin, end, facts, tuple(events), problem)
 
 
 def _facts(report: OperationReport) -> Attributes:
@@ -84,6 +94,9 @@ def _facts(report: OperationReport) -> Attributes:
         case ScalingReport():
             workers = {"workers.before": report.before, "workers.after": report.after}
             return {"operator": report.operator, "keys": report.keys_moved, "bytes": report.state_bytes, **workers}
+        case UpgradeReport():
+            moved = {"keys": report.keys_moved, "bytes": report.state_bytes}
+            return {"version": report.version, "operators": ", ".join(report.operators), "canary": report.canary, **moved}
         case NodeScalingReport():
             return {"changes": "; ".join(report.changes), "nodes": ", ".join(report.added) if report.removed is None else report.removed}
     return {}

@@ -103,6 +103,8 @@ class Tally:
             self.migration_seconds.setdefault(migration.operator, Distribution(DURATIONS)).add([migration.seconds or 0.0])
         for scaling in news.scalings:
             self.ended["scaling", scaling.operator, scaling.state.value] += 1
+        for upgrade in news.upgrades:
+            self.ended["upgrade", "", upgrade.state.value] += 1
         for decision in news.decisions:
             self.decisions[decision.policy, OUTCOMES.get(decision.done.split(maxsplit=1)[0].rstrip(":"), "other")] += 1
 

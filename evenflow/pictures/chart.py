@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..engine.protocol.ids import WorkerId, code_of, index_of
 from ..terminal.units import short_number
 from .svg import BLUE, GREY, ORANGE, RED, Picture, document, line, text
 
@@ -19,7 +20,7 @@ def job_chart(message: Mapping[str, Any], operator: str | None = None) -> Pictur
     seconds = [second for second in message["seconds"] if second["t"] <= message["until"]]
     first, last = (seconds[0]["t"], max(seconds[-1]["t"], seconds[0]["t"] + 1)) if seconds else (0, 1)
     operator = operator if operator is not None else next(iter(message["loads"]), None)
-    busy: dict[str, list[tuple[float, float]]] = {}
+    busy: dict[WorkerId, list[tuple[float, float]]] = {}
     for second in seconds:
         for worker, useful in second["stages"].get(operator, {}).get("workers", {}).items():
             busy.setdefault(worker, []).append((second["t"], useful))
@@ -29,7 +30,7 @@ def job_chart(message: Mapping[str, Any], operator: str | None = None) -> Pictur
         ("latency, ms", {name: points for name, points in latencies.items() if points}),
     ]
     if busy:
-        charts.append((f"useful share of the workers of {operator}", {worker: busy[worker] for worker in sorted(busy)}))
+        charts.append((f"useful share of the workers of {operator}", {worker: busy[worker] for worker in sorted(busy, key=_place)}))
     marks = [entry for entry in message["decisions"] if entry["answer"] == "yes" and first <= entry["begin"] <= last]
     parts = [text(LEFT, 14, message["job"], weight="bold")]
     for place, (title, lines) in enumerate(charts):
@@ -60,6 +61,10 @@ def _chart(title: str, lines: Mapping[str, Points], span: tuple[float, float], m
             parts.append(text(legend, top + 12, name, color=color))
             legend += 8 * len(name) + 14
     return parts
+
+
+def _place(worker: WorkerId) -> tuple[int, int]:
+    return index_of(worker), code_of(worker)
 
 
 def _number(value: float) -> str:

@@ -9,7 +9,6 @@ from itertools import groupby
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from ..engine.protocol.ids import index_of
 from ..scheduler.load.metrics import OperatorLoad, WorkerFigures
 from .console import DataTable, lines
 from .units import bar, event_time, milliseconds, short_bytes, short_number
@@ -102,8 +101,8 @@ def _totals_table(operator: str, workers: Sequence[WorkerFigures], newest: datet
 
 
 def _number(figures: WorkerFigures) -> str:
-    """Return a worker's index: the title has the operator's name."""
-    return str(index_of(figures.worker))
+    """Return a worker's index, with the version of its code behind it if that isn't the first: the title has the operator's name."""
+    return figures.worker.rpartition("-")[2]
 
 
 def _groups_and_keys(load: OperatorLoad) -> RenderableType:

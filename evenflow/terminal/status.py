@@ -32,6 +32,8 @@ def status_table(status: JobStatus) -> Table:
     table.row("checkpoints", str(status.completed_checkpoints))
     if status.again:
         table.row("restarts", status.again.removeprefix(", "))
+    if status.upgrade is not None:
+        table.row("upgrade", str(status.upgrade).removeprefix("upgrade "))
     table.row("workers", "\n".join(f"{worker}{_place(worker, status)}" for worker in status.workers))
     if status.spares:
         table.row("warm spares", str(status.spares))

@@ -12,9 +12,11 @@ from rich.text import Text
 from ..scheduler.load.metrics import WorkerFigures
 from ..scheduler.protocol.status import JobStatus
 from ..views.history import History
+from ..views.upgrades import upgrade_watched
 from .console import DataTable, data, lines
 from .heat import heat_table
 from .metrics import lag, latency, newest_time
+from .reports import versions_table
 from .units import bar, clock, short_bytes, short_number
 
 MOST_DECISIONS = 5
@@ -29,6 +31,8 @@ def frame(history: History) -> RenderableType:
     """Draw the newest view of a job."""
     view, message = history.view, history.whole()
     parts: list[RenderableType] = [headline(view.status), workers_table(history.snapshots.figures())]
+    if (upgrade := upgrade_watched(view)) is not None:
+        parts += ["", versions_table(upgrade.compared), ""]
     if message["graph"]["text"]:
         parts.append(data(message["graph"]["text"]))
     for stage in view.stages:
@@ -41,11 +45,12 @@ def frame(history: History) -> RenderableType:
 
 
 def headline(status: JobStatus) -> Text:
-    """Draw the job's name, state, time, checkpoints and restarts, what it waits for, and a line for each of its problems."""
+    """Draw the job's name, state, time, checkpoints and restarts, its upgrade, what it waits for, and a line for each of its problems."""
     facts = f" {status.state.value}, {status.running_seconds:.0f} s, {status.completed_checkpoints} checkpoints"
+    upgrade = [] if status.upgrade is None else [(f"\n{status.upgrade}", "cyan")]
     waits = [(f"\n{wait}", "yellow") for wait in status.other_waits]
     problems = [*status.problems, *([] if status.error is None else [f"error: {status.error}".partition("\n")[0]])]
-    return Text.assemble((status.name, "bold"), facts, status.again, *waits, *((f"\n{line}", "red") for line in problems))
+    return Text.assemble((status.name, "bold"), facts, status.again, *upgrade, *waits, *((f"\n{line}", "red") for line in problems))
 
 
 def workers_table(figures: list[WorkerFigures]) -> Table:

@@ -58,7 +58,7 @@ class PolicySnapshots:
             self.quiet_since = view.now - view.status.running_seconds
         if view.status.state is not JobState.RUNNING or (before is not None and before.status.attempt != view.status.attempt):
             self.quiet_since = view.now
-        self._note((*view.migrations, *view.scalings, *view.node_scalings), view.now)
+        self._note((*view.migrations, *view.scalings, *view.node_scalings, *view.upgrades), view.now)
         return news
 
     @property

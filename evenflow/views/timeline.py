@@ -5,6 +5,7 @@ Decisions to change nothing are entries too. Those of a minute share one entry, 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,16 +14,26 @@ from typing import Literal
 from ..balancer.verdict import Verdict
 from ..scheduler.policies.controller import DecisionRecord
 from ..scheduler.policies.nodes.placement import short
-from ..scheduler.protocol.reports import MigrationReport, NodeScalingReport, OperationReport, ScalingReport
+from ..scheduler.protocol.reports import (
+    MigrationReport,
+    NodeScalingReport,
+    OperationReport,
+    ScalingReport,
+    UpgradeReport,
+    UpgradeState,
+)
 from ..scheduler.protocol.view import BalanceObservation, JobView, StageView
 
-Who = Literal["balancer", "autoscaler", "person", "job"]
+Who = Literal["balancer", "autoscaler", "person", "job", "upgrade"]
 Answer = Literal["yes", "no", "failed"]
 
 BY_HAND = "by hand"
 
 FOR_POLICY = ", for "
 """Marks the reason of a rebalance that a scaling policy asked for."""
+
+FOR_UPGRADE = re.compile(r"upgrade \d+")
+"""The origin of a change that is a step of an upgrade."""
 
 TOGETHER = 60.0
 """Seconds for which looks that change nothing share one entry."""
@@ -97,6 +108,8 @@ class Timeline:
             self._decision(decision)
         for nodes in view.node_scalings:
             self._node_scaling(nodes)
+        for upgrade in view.upgrades:
+            self._upgrade(upgrade)
         self._measure_effects(view.now, measure)
         self.entries = dict(sorted(self.entries.items(), key=lambda item: item[1].begin)[-MOST:])
         return [e for name, e in self.entries.items() if before.get(name) != (e.end, e.answer, e.effect, e.what)]
@@ -166,6 +179,15 @@ class Timeline:
         if entry is not None:
             entry.who = "person"  # a policy's nodes are part of its decision
 
+    def _upgrade(self, report: UpgradeReport) -> None:
+        what = f"upgrades {', '.join(report.operators)} to version {report.version}"
+        what += f": {report.state.value} ({report.keys_moved:,} keys, {report.state_bytes:,} bytes moved)" if report.over else ""
+        entry = self._report("u", report, "", what)
+        if entry is not None:
+            entry.who = "person"
+            entry.expected = f"{report.canary:.0%} of the load first" if report.canary else ""
+            entry.answer = "failed" if report.over and report.state is not UpgradeState.DONE else "yes"
+
     def _decision(self, record: DecisionRecord) -> None:
         failed = record.done.startswith("refused")
         advised = record.done.startswith("advised")
@@ -184,6 +206,7 @@ class Timeline:
         known = self.entries.get(name)
         origin = report.reason.partition(":")[0]
         who: Who = "person" if BY_HAND in origin else "autoscaler" if FOR_POLICY in origin else "balancer"
+        who = "upgrade" if FOR_UPGRADE.fullmatch(origin) else who
         if known is None:
             known = Entry(name, report.began_at, None, who, "yes", stage, what, report.why)
             self._put(known)

@@ -95,7 +95,7 @@ class RequestHandler:
         self._operators, self._nodes, self._balancing, self._autoscaling = operators, nodes, balancing, autoscaling
         self._upgrading, self._settings, self._reads = upgrading, settings, reads
         self._waiting = Waiting(job, checkpointing, nodes)
-        self._viewing = Viewing(job, checkpointing, operators, nodes, balancing, autoscaling)
+        self._viewing = Viewing(job, checkpointing, operators, nodes, balancing, autoscaling, upgrading)
         self._histories: Mapping[type[Any], Callable[[], list[Any]]] = {
             CheckpointReport: checkpointing.reports,
             MigrationReport: lambda: [self._with_latency(migration) for migration in job.migrations.history],
@@ -172,7 +172,8 @@ class RequestHandler:
             case ShowProgress(seen):
                 return Progress(job.state, job.error, self._checkpointing.deliveries.after(seen))
             case ShowFigures():
-                return job.metrics.workers()
+                workers = set(job.workers)
+                return [figures for figures in job.metrics.workers() if figures.worker in workers]
             case ShowLoad(operator, windows):
                 return self._load(operator, windows)
             case ShowSnapshot(operator):
@@ -195,15 +196,17 @@ class RequestHandler:
     def _load(self, operator: str, windows: int) -> OperatorLoad:
         stage = self._job.plan.stage_of(operator)
         load = self._job.metrics.load(stage.name, windows)
+        measured: dict[str, float] = {worker: load.workers[worker] for worker in stage.workers if worker in load.workers}
         splits = self._job.migrations.tables[stage.name].splits if stage.is_keyed else {}
         split = tuple(key for key, _ in load.hot_keys if hash_of(key) in splits) if splits else ()
-        return replace(load, can_split=bool(stage.dealable), split=split)
+        return replace(load, workers=measured, can_split=bool(stage.dealable), split=split)
 
     def status(self) -> JobStatus:
         """Return the job's status, as `job.status()` shows it."""
         job = self._job
         seconds, completed = self._lifecycle.running_seconds, job.checkpoints.completed
         restarting = job.state is JobState.RESTARTING
+        upgrade = self._upgrading.operations.current
         trouble, description = job.trouble if job.trouble is not None and job.ails else (None, None)
         return JobStatus(
             job.name,
@@ -223,6 +226,7 @@ class RequestHandler:
             no_progress_seconds=0.0 if job.state.final else job.progress.still_seconds(job.now),
             waits_for=self._waiting.waits(),
             next_try=max(0.0, job.next_try - job.now) if restarting else None,
+            upgrade=None if upgrade is None else upgrade.progress(job.now),
         )
 
     def _upgrade(self, wanted: UpgradeCode) -> int | None:

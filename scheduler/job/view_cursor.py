@@ -26,7 +26,7 @@ from ...engine.protocol.ids import WorkerId
 from ..load.metrics import HISTORY
 from ..load.window import WorkerWindow
 from ..policies.controller import UNDER_WAY, DecisionRecord
-from ..protocol.reports import CheckpointReport, MigrationReport, NodeScalingReport, OperationReport, ScalingReport
+from ..protocol.reports import CheckpointReport, MigrationReport, NodeScalingReport, OperationReport, ScalingReport, UpgradeReport
 from ..protocol.view import JobView
 
 OVERLAP = 3.0
@@ -44,6 +44,7 @@ class ViewNews:
     migrations: tuple[MigrationReport, ...]
     scalings: tuple[ScalingReport, ...]
     node_scalings: tuple[NodeScalingReport, ...]
+    upgrades: tuple[UpgradeReport, ...]
     decisions: tuple[DecisionRecord, ...]
 
 
@@ -67,6 +68,7 @@ class ViewCursor:
             self._newly_ended("migration", view.migrations, before),
             self._newly_ended("scaling", view.scalings, before),
             self._newly_ended("node scaling", view.node_scalings, before),
+            self._newly_ended("upgrade", view.upgrades, before),
             tuple(one for one in view.decisions if one.done != UNDER_WAY and self._is_new(("decision", one.time), before)),
         )
 

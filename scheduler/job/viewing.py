@@ -11,6 +11,7 @@ from ..parts.autoscaling import Autoscaling
 from ..parts.checkpointing import Checkpointing
 from ..parts.node_scaling import NodeScaling
 from ..parts.operator_scaling import OperatorScaling
+from ..parts.upgrading import Upgrading
 from ..policies.controller import DecisionRecord
 from ..policies.dataflow.scaled_stage import scaled_stage
 from ..policies.nodes.placement import ClusterView
@@ -33,9 +34,10 @@ class Viewing:
         nodes: NodeScaling,
         balancing: AutomaticBalancing,
         autoscaling: Autoscaling,
+        upgrading: Upgrading,
     ) -> None:
         self._job, self._checkpointing, self._operators, self._nodes = job, checkpointing, operators, nodes
-        self._balancing, self._autoscaling = balancing, autoscaling
+        self._balancing, self._autoscaling, self._upgrading = balancing, autoscaling, upgrading
 
     def view(self, since: float, status: JobStatus, migrations: Sequence[MigrationReport], cluster: ClusterView | None) -> JobView:
         """Return the present state, and everything new since `since` (seconds since the epoch)."""
@@ -63,6 +65,7 @@ class Viewing:
             worker_cpus=job.config.worker.reserved,
             saves_state=job.config.checkpoint.saves_state,
             checkpoint_interval=job.config.checkpoint.interval_s,
+            upgrades=_recent([upgrade.report() for upgrade in self._upgrading.operations], since),
         )
 
     def _stage(self, stage: Stage) -> StageView:
@@ -83,6 +86,13 @@ class Viewing:
 
 def _new(reports: Sequence[R], since: float) -> tuple[R, ...]:
     return tuple(r for r in reports if r.seconds is None or r.began_at is None or r.began_at + r.seconds >= since)
+
+
+def _recent(reports: Sequence[R], since: float) -> tuple[R, ...]:
+    """Return the new reports, and the newest one that is over, whenever it ended."""
+    over = next((report.number for report in reversed(reports) if report.over), None)
+    shown = {over, *(report.number for report in _new(reports, since))}
+    return tuple(report for report in reports if report.number in shown)
 
 
 def _decided(decisions: Sequence[DecisionRecord], since: float) -> tuple[DecisionRecord, ...]:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...engine.functions.measures import Measured
-from ...engine.protocol.ids import WorkerId
+from ...engine.protocol.ids import WorkerId, code_of, index_of
 from ...engine.shown import Shown
 from ...engine.source import SplitFigures
 from ...engine.time.datetimes import as_datetime
@@ -164,10 +164,13 @@ class JobMetrics:
         self._rows: dict[WorkerId, list[int]] = {w: [0, 0] for w in operators}
         self._latencies: dict[WorkerId, deque[float]] = {w: deque(maxlen=1000) for w in operators}
         self._left: dict[str, float] = {}
+        self._order = {operator: place for place, operator in enumerate(dict.fromkeys(operators.values()))}
+        """The places of the operators in the plan."""
 
     def join(self, worker: WorkerId, operator: str) -> None:
         """Add a worker."""
         self._operators[worker] = operator
+        self._order.setdefault(operator, len(self._order))
         self._history[worker] = deque(maxlen=self._kept)
         self._rows[worker] = [0, 0]
         self._latencies[worker] = deque(maxlen=1000)
@@ -184,7 +187,7 @@ class JobMetrics:
         """Make these the workers, with the operator of each; the history of workers that stay is kept."""
         for worker in [name for name in self._operators if name not in operators]:
             self.leave(worker)
-        for worker in sorted(name for name in operators if name not in self._operators):
+        for worker in [name for name in operators if name not in self._operators]:
             self.join(worker, operators[worker])
 
     def add(self, window: WorkerWindow) -> None:
@@ -198,8 +201,8 @@ class JobMetrics:
         self._latencies[window.worker].extend(window.latencies)
 
     def workers(self) -> list[WorkerFigures]:
-        """Return the figures of every worker, in the plan's order."""
-        return [self._figures(worker) for worker in self._operators]
+        """Return the figures of every worker, in the plan's order; of two with the same index, the one with the older code first."""
+        return [self._figures(worker) for worker in self._ordered()]
 
     def history(self, worker: WorkerId) -> list[WorkerWindow]:
         """Return the last windows of a worker, oldest first."""
@@ -222,8 +225,8 @@ class JobMetrics:
         hot: dict[Any, int] = {}
         left: dict[Any, int] = {}
         records = 0
-        for worker, name in self._operators.items():
-            if name != operator:
+        for worker in self._ordered():
+            if self._operators[worker] != operator:
                 continue
             newest = self.history(worker)[-windows:]
             length = max(sum(window.length for window in newest), 1e-9)
@@ -250,6 +253,11 @@ class JobMetrics:
         """Return a worker's newest window, None before the first."""
         history = self._history[worker]
         return history[-1] if history else None
+
+    def _ordered(self) -> list[WorkerId]:
+        """Return the workers in the plan's order, however they have joined and left."""
+        places = {worker: (self._order[operator], index_of(worker), code_of(worker)) for worker, operator in self._operators.items()}
+        return sorted(places, key=lambda worker: places[worker])
 
     def _figures(self, worker: WorkerId) -> WorkerFigures:
         window = self.newest(worker) or WorkerWindow(worker, 0.0, 1.0)

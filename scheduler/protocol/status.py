@@ -14,6 +14,7 @@ from ..load.wait import Wait
 from ..policies.nodes.placement import WorkerPlace
 from .effects import JobState
 from .storage_answers import Delivery
+from .upgrade_progress import UpgradeProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class JobStatus(Shown):
     how often it restored its last checkpoint, `restart_causes`: by the class of the error, or `requested`; `attempt` rises each
     time. `next_try`: seconds until the next attempt, None while it doesn't restart. `places`: each worker's process and node,
     `spares`: the warm spares that have started; a local job has neither. `no_progress_seconds`: since the job last took or sent
-    rows or completed a checkpoint, 0.0 once it has ended.
+    rows or completed a checkpoint, 0.0 once it has ended. `upgrade`: the progress of the upgrade under way, None without one.
     """
 
     name: str
@@ -49,12 +50,14 @@ class JobStatus(Shown):
     restart_causes: Mapping[str, int] = field(default_factory=dict)
     no_progress_seconds: float = 0.0
     waits_for: tuple[Wait, ...] = ()
+    upgrade: UpgradeProgress | None = None
 
     def __str__(self) -> str:
         facts = f"job `{self.name}`: {self.state.value}, {self.running_seconds:.1f} s, {self.completed_checkpoints} checkpoints{self.again}"
         problem = () if self.error is None else (f"error: {self.error}", *getattr(self.error, "__notes__", ()))
         workers = f"{len(self.workers)} workers: {', '.join(self.workers)}"
-        return "\n".join((facts, workers, *map(str, self.other_waits), *self.problems, *problem))
+        upgrade = () if self.upgrade is None else (str(self.upgrade),)
+        return "\n".join((facts, workers, *upgrade, *map(str, self.other_waits), *self.problems, *problem))
 
     @property
     def other_waits(self) -> tuple[Wait, ...]:

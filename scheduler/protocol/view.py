@@ -22,7 +22,7 @@ from ..policies.dataflow.scaled_stage import ScaledStage
 from ..policies.dataflow.settings import DEFAULTS, PolicySettings
 from ..policies.nodes.placement import ClusterView
 from .failures import Failure
-from .reports import CheckpointReport, MigrationReport, NodeScalingReport, ScalingReport
+from .reports import CheckpointReport, MigrationReport, NodeScalingReport, ScalingReport, UpgradeReport
 from .status import JobStatus
 
 
@@ -61,8 +61,9 @@ class JobView:
     """The view of a job.
 
     `now`: seconds since the epoch, by the coordinator's clock. `stages` in topological order. `windows`: those that ended since
-    the requested time, each worker's oldest first; `migrations`, `scalings`, `node_scalings`, `checkpoints`: those that are not
-    over, or ended since then; `decisions` of the scaling policy since then, and the newest before. `observation`: the policy's
+    the requested time, each worker's oldest first; `migrations`, `scalings`, `node_scalings`, `checkpoints`, `upgrades`: those that
+    are not over, or ended since then, and the newest upgrade that is over; `decisions` of the scaling policy since then, and the newest
+    before. `observation`: the policy's
     newest observation. `threshold`: the load over the floor at which the job calls it uneven; `least_busy`: the busy share of the
     hottest worker from which that matters. `plan_windows`, `split_hot_keys`: settings of a plan by hand; `policy_settings`:
     common settings of the scaling policies; `own_settings`: by the name of a policy, its own settings that are not defaults.
@@ -96,6 +97,7 @@ class JobView:
     worker_cpus: float = 0.0
     saves_state: bool = False
     checkpoint_interval: float | None = None
+    upgrades: tuple[UpgradeReport, ...] = ()
 
     def __reduce__(self) -> Any:
         return _unpickled, (pickle.dumps([getattr(self, field.name) for field in fields(self)]),)

@@ -16,6 +16,7 @@ from ..policies.canary import StageComparison
 from ..protocol.effects import RememberCode
 from ..protocol.reports import UpgradeReport, UpgradeState
 from ..protocol.upgrade_options import UpgradeOptions
+from ..protocol.upgrade_progress import UpgradeProgress
 from .migrations import Migration
 from .operation import Operation
 from .rescaling import Rescaling
@@ -83,6 +84,16 @@ class Upgrade(Operation[UpgradeState]):
         """Return what a coordinator that takes over must know. `over`: the additional workers have left."""
         parallelism = {} if over else {stage: self.before.stage_of(stage).parallelism for stage in self.codes}
         return RememberCode(codes_of(self.plan_after(new=new)), parallelism)
+
+    def progress(self, now: float) -> UpgradeProgress:
+        """Return the progress of the upgrade under way at time `now`, as `job.status()` shows it."""
+        state = UpgradeState.RETURNING if self.rolls_back else self.state
+        watched = None
+        if state is UpgradeState.WATCHING:
+            watched = min(0.0 if self.watch_from is None else now - self.watch_from, self.options.watch)
+        left = len(self.work) + (self.step is not None)
+        facts = self.number, self.version, tuple(self.codes), state
+        return UpgradeProgress(*facts, watched, self.options.watch, left, self.trouble)
 
     def report(self) -> UpgradeReport:
         """Return the upgrade as `job.upgrades()` shows it."""

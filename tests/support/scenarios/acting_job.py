@@ -145,9 +145,9 @@ class ActingJob:
     def _switch(self, worker, version):
         if version not in self._switched:
             self._switched.add(version)
-            stage = self.core.migrations.current.stage
+            workers = self.core.plan.stage_of(self.core.migrations.current.stage).workers
             for move in self._steps[version].moves:
-                self.report(f"{stage}-{move.target}", Arrived(version, move.source, 1, 10))
+                self.report(workers[move.target], Arrived(version, move.source, 1, 10))
         self.report(worker, Switched(version))
 
     def _position(self, worker):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from shown_upgrades import rolled_back, upgrade_report
 
 from evenflow.actors.job.tally import Tally
 from evenflow.scheduler.job.view_cursor import ViewCursor
@@ -72,6 +73,13 @@ def test_a_report_counts_when_it_is_over():
     counted.add(view(4.0, checkpoints=(checkpoint(2, CheckpointState.FAILED, 1.5),)))
     assert tally.ended == {("checkpoint", "", "complete"): 1, ("checkpoint", "", "failed"): 1}
     assert tally.checkpoint_seconds.sum == 2.0
+
+
+def test_an_upgrade_counts_when_it_is_over_by_its_outcome():
+    counted = Counted()
+    for now, report in ((101.0, upgrade_report()), (141.0, rolled_back()), (999.0, rolled_back())):
+        counted.add(view(now, upgrades=(report,)))
+    assert counted.tally.ended == {("upgrade", "", "rolled back"): 1}
 
 
 def test_a_decision_counts_when_its_outcome_is_known():

@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 from otlp_receiver import receiving
 from patience import patience
+from shown_upgrades import PROBLEM, rolled_back
 
 from evenflow.actors.job.spans import Spans
 from evenflow.actors.job.tracing import ENDPOINTS, tracing, variables
@@ -29,6 +30,7 @@ from evenflow.scheduler.protocol.reports import (
     NodeScalingState,
     ScalingReport,
     ScalingState,
+    UpgradeState,
 )
 from evenflow.scheduler.protocol.status import JobStatus
 from evenflow.scheduler.protocol.view import JobView
@@ -72,11 +74,11 @@ def receiver(monkeypatch):
 
 def test_each_kind_of_change_comes_with_its_facts(receiver):
     traces = tracing("clicks")
-    everything = view(checkpoints=(CHECKPOINT,), migrations=(MOVE,), scalings=(SCALING,), node_scalings=(NODES,))
+    everything = view(checkpoints=(CHECKPOINT,), migrations=(MOVE,), scalings=(SCALING,), node_scalings=(NODES,), upgrades=(rolled_back(),))
     traces.add(everything, ViewCursor().advance(everything))
     traces.close()
     spans = {name: found[0] for name, found in receiver.spans.items()}
-    assert set(spans) == {"evenflow checkpoint", "evenflow move", "evenflow scaling", "evenflow node scaling"}
+    assert set(spans) == {"evenflow checkpoint", "evenflow move", "evenflow scaling", "evenflow node scaling", "evenflow upgrade"}
     checkpoint, move, scaling = (spans[f"evenflow {kind}"] for kind in ("checkpoint", "move", "scaling"))
     assert (checkpoint.begin, checkpoint.end, checkpoint.problem) == (100.0, 100.5, None)
     assert checkpoint.attributes == {
@@ -92,7 +94,18 @@ def test_each_kind_of_change_comes_with_its_facts(receiver):
     assert scaling.events == [("problem", 104.0, {"evenflow.message": "a worker was lost"})]
     assert (scaling.attributes["evenflow.workers.before"], scaling.attributes["evenflow.workers.after"]) == (2, 3)
     assert spans["evenflow node scaling"].attributes["evenflow.nodes"] == "a, b"
+    upgrade = spans["evenflow upgrade"]
+    assert (upgrade.begin, upgrade.end, upgrade.problem) == (100.0, 140.0, PROBLEM)
+    facts = {name: upgrade.attributes[f"evenflow.{name}"] for name in ("version", "operators", "canary", "keys", "bytes", "state")}
+    assert facts == {"version": 2, "operators": "price, total", "canary": 0.05, "keys": 12, "bytes": 340, "state": "rolled back"}
     assert (receiver.services, receiver.authorized) == ({"evenflow"}, {"secret"})
+
+
+def test_an_upgrade_that_was_completed_after_a_failure_is_no_error():
+    seen = view(upgrades=(rolled_back(state=UpgradeState.DONE),))
+    (span,) = Spans().add(seen, ViewCursor().advance(seen))
+    assert span.problem is None
+    assert [event.attributes for event in span.events] == [{"message": PROBLEM}]
 
 
 def test_an_operation_that_views_repeat_gives_one_span_when_it_has_ended():

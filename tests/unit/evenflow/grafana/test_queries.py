@@ -109,6 +109,7 @@ def test_an_event_is_counted_once_however_often_it_is_read(scraped):
     values = {(sample.name, *sample.labels.values()): sample.value for sample in scraped[1]}
     assert values["evenflow_checkpoints_total", "shop", "complete"] >= 1
     assert values["evenflow_scalings_total", "shop", "count", "done"] == 1
+    assert [values["evenflow_upgrades_total", "shop", state] for state in ("done", "rolled back")] == [0, 0]
     assert values["evenflow_migrations_total", "shop", "count", "done"] == values["evenflow_migration_seconds_count", "shop", "count"]
     assert values["evenflow_recovery_seconds_count", "shop"] == 1
     assert values["evenflow_restarts_total", "requested", "shop"] == 0

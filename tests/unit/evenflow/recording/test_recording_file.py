@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from recorded_jobs import BEGIN, finished_job, recorded, view_at
+from shown_upgrades import WATCHED, rolled_back, upgrade_report
 
 from evenflow.balancer.plan import BalanceMove, BalancePlan, KeySplit
 from evenflow.balancer.verdict import Verdict
@@ -24,6 +25,7 @@ from evenflow.engine.protocol.split_route import SplitRoute
 from evenflow.engine.source import SplitFigures
 from evenflow.recording.codec import Types, packed, unpacked
 from evenflow.recording.file import BEGINNING, FRAME, MAGIC, WHOLE_EVERY, Recording, RecordingWriter, _frame
+from evenflow.recording.packing import ViewPacker, ViewReader
 from evenflow.scheduler.load.dropped_records import DroppedRecordAt
 from evenflow.scheduler.policies.controller import DecisionRecord
 from evenflow.scheduler.policies.dataflow.figures import InstanceFigures, OperatorFigures
@@ -100,6 +102,7 @@ def full_view():
         dropped_records=(DroppedRecordAt(BEGIN, "count-0", DroppedRecord("count", "late", "{'n': 1}")),), worker_cpus=0.5, saves_state=True,
         own_settings={"ds2": {"min_change": 2}, "dhalion": {"blacklist": "5m"}},
         cluster=ClusterView((ClusterNode("a", 4.0, 1.5, 2), ClusterNode("b", 4.0, 4.0)), {"count-0": WorkerPlace("clicks/count-0", "a")}),
+        upgrades=(rolled_back(), upgrade_report(number=1)), status=replace(view.status, upgrade=WATCHED),
         decisions=(decision,), observation=decision, failures=(failure_of(RecordError("parse", "no", key="JFK", record={"n": 1}), BEGIN),),
     )  # fmt: skip
 
@@ -246,6 +249,18 @@ def test_another_version_may_have_more_fields_and_fewer():
     assert Types(written).of(BalanceObservation).unpack([9, 1.0, 1.5, Verdict.EVEN.value]) == BalanceObservation(1.5, 1.0, Verdict.EVEN)
     fewer = {"SplitFigures": ("split",)}
     assert Types(fewer).of(SplitFigures).unpack(["a"]) == SplitFigures("a")
+
+
+def test_a_recording_from_before_there_were_upgrades_can_be_read():
+    view, packer = full_view(), ViewPacker()
+    parts = unpacked(zlib.decompress(packer.pack(view, whole=True)))
+    names = packer.fields["JobStatus"]
+    status = dict(zip(names, unpacked(parts[""]["status"]), strict=True))
+    del parts[""]["upgrades"], status["upgrade"]
+    parts[""]["status"] = packed(list(status.values()))
+    fields = {name: listed for name, listed in packer.fields.items() if not name.startswith("Upgrade")} | {"JobStatus": tuple(status)}
+    found = ViewReader(fields).read(zlib.compress(packed(parts)))
+    assert same(found, replace(view, upgrades=(), status=replace(view.status, upgrade=None)))
 
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary()

@@ -4,10 +4,11 @@ import re
 from dataclasses import replace
 
 import pytest
+from shown_upgrades import COMPARED, LINE, WATCHED
 
 import evenflow as ef
 from evenflow.balancer.plan import BalancePlan, KeySplit
-from evenflow.scheduler.load.metrics import OperatorLoad
+from evenflow.scheduler.load.metrics import JobMetrics, OperatorLoad
 from evenflow.scheduler.load.wait import Wait, WaitKind
 from evenflow.scheduler.protocol.effects import JobState
 from evenflow.scheduler.protocol.reports import (
@@ -22,8 +23,15 @@ from evenflow.scheduler.protocol.reports import (
 )
 from evenflow.scheduler.protocol.status import JobStatus
 from evenflow.terminal.console import as_text
-from evenflow.terminal.metrics import load_table
-from evenflow.terminal.reports import checkpoints_table, migration_table, migrations_table, node_scalings_table, scalings_table
+from evenflow.terminal.metrics import load_table, metrics_tables
+from evenflow.terminal.reports import (
+    checkpoints_table,
+    migration_table,
+    migrations_table,
+    node_scalings_table,
+    scalings_table,
+    versions_table,
+)
 from evenflow.terminal.status import status_table
 from evenflow.terminal.top import headline
 from evenflow.terminal.units import bar
@@ -80,6 +88,29 @@ def test_a_job_that_stands_still_is_drawn_with_its_cause_and_the_stack_each_prob
     status = JobStatus("shop", JobState.RUNNING, None, ("a-0",), 3, 1.25, problems=(held.text,), waits_for=(call, held))
     for text in (as_text(status_table(status)), as_text(headline(status)), str(status)):
         assert [text.count(part) for part in (call.text, call.stack[0], held.text)] == [1, 1, 1]
+
+
+def test_the_upgrade_under_way_is_a_line_of_the_status_and_nothing_without_one():
+    status = JobStatus("shop", JobState.RUNNING, None, ("price-0",), 3, 1.25, upgrade=WATCHED)
+    assert LINE in str(status).splitlines()
+    assert LINE in as_text(headline(status)).splitlines()
+    assert LINE.removeprefix("upgrade ") in " ".join(as_text(status_table(status)).split())
+    for draw in (str, lambda status: as_text(headline(status)), lambda status: as_text(status_table(status))):
+        assert "upgrade" not in draw(replace(status, upgrade=None))
+
+
+def test_old_and_new_code_are_drawn_side_by_side():
+    rows = [line.split() for line in as_text(versions_table([COMPARED])).splitlines() if line.startswith("price")]
+    assert rows == [["price", "old", "9,500", "0", "0.100", "10.0", "2,000"], ["price", "new", "500", "3", "0.200", "20.0", "64"]]
+
+
+def test_workers_with_one_index_have_different_names_in_the_table_of_their_operator():
+    metrics = JobMetrics({"read-0": "read", "count-0": "count", "count-1": "count"})
+    metrics.join("read-0v2", "read")
+    metrics.join("count-0v2", "count")
+    lines = as_text(metrics_tables(metrics.workers())).splitlines()
+    assert [line.split()[0] for line in lines if line[:1].isdigit()] == ["0", "0v2", "0", "0v2", "1"]
+    assert [line.partition(":")[0] for line in lines if "workers" in line] == ["read", "count"]
 
 
 def test_a_job_that_restarts_is_drawn_with_its_error_the_count_and_the_next_try():

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from recorded_jobs import view_at
+from shown_upgrades import LINE, WATCHED, upgrade_report
 
 from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.scheduler.load.metrics import OperatorLoad
+from evenflow.scheduler.protocol.reports import UpgradeState
 from evenflow.scheduler.protocol.view import StageView
 from evenflow.terminal.console import as_text
 from evenflow.terminal.heat import heat_table, marked_bar, strip
-from evenflow.terminal.top import decision_lines
+from evenflow.terminal.top import decision_lines, frame
+from evenflow.views.history import History
 
 STAGE = StageView(
     "count", ("count",), ("count-0", "count-1"), (), False, RoutingTable(np.array([0, 0, 0, 1], np.uint16)), balancer="hotspot"
@@ -66,3 +72,28 @@ def test_changes_go_before_looks_that_changed_nothing():
         "(failed) moves 3 key groups",
     ]
     assert "look" not in decision_lines([entry(2.0), entry(4.0), *looks], 2).plain
+
+
+def picture(**parts: object) -> str:
+    """Draw a job with these parts of its view, and of its status."""
+    history, view = History("clicks"), view_at(3)
+    history.add(replace(view, status=replace(view.status, upgrade=parts.pop("upgrade", None)), **parts))
+    return as_text(frame(history))
+
+
+def test_an_upgrade_is_shown_with_both_versions_while_the_new_code_is_watched():
+    text = picture(upgrade=WATCHED, upgrades=(upgrade_report(),))
+    assert LINE in text.splitlines()
+    assert "old and new code side by side" in text
+    moving = replace(WATCHED, state=UpgradeState.ROLLING, watched=None, steps_left=3)
+    text = picture(upgrade=moving, upgrades=(upgrade_report(state=UpgradeState.ROLLING),))
+    assert "moving all keys to the new code, 3 steps left" in " ".join(text.split())
+    assert "side by side" not in text
+    assert "upgrade 0" not in picture(upgrades=(upgrade_report(state=UpgradeState.DONE, seconds=1.0),))
+
+
+def test_a_worker_that_has_replaced_another_has_the_heat_of_its_index():
+    stage = replace(STAGE, workers=("count-0v2", "count-1"))
+    load = replace(LOAD, workers={"count-0v2": 0.9, "count-1": 0.3})
+    rows = [line.split()[:3] for line in as_text(heat_table(stage, load)).splitlines() if line.startswith("count-")]
+    assert rows == [["count-0v2", "3", "█·▂"], ["count-1", "1", "▃"]]

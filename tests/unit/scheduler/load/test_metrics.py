@@ -73,6 +73,17 @@ def test_history_keeps_the_newest_windows(metrics):
     assert (history[0].start, history[-1].start) == (5.0, HISTORY + 4.0)
 
 
+def test_workers_are_in_the_plans_order_when_all_have_been_replaced(metrics):
+    for worker in ("count-1v2", "read-0v2", "count-0v2"):
+        metrics.join(worker, worker.partition("-")[0])
+    expected = ["read-0", "read-0v2", "count-0", "count-0v2", "count-1", "count-1v2"]
+    assert [figures.worker for figures in metrics.workers()] == expected
+    assert list(metrics.load("count").workers) == expected[2:]
+    for worker in ("read-0", "count-0", "count-1"):
+        metrics.leave(worker)
+    assert [figures.worker for figures in metrics.workers()] == ["read-0v2", "count-0v2", "count-1v2"]
+
+
 def test_windows_from_before_a_worker_left_do_not_count_for_the_load_of_its_keys(metrics):
     for second in range(0, 8, 2):
         metrics.add(window("count-0", float(second)))
