@@ -1,4 +1,4 @@
-"""Creates the pictures of the page in docs/images: a job whose hot keys change, and its page in a browser, light and dark.
+"""Creates the pictures of the page in docs/images: the pages of a job whose hot keys change and of one that is upgraded.
 
 The job runs in a thread of this process, and a coordinator's views reach the page in the same way as those of a job on Ray.
 """
@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +31,9 @@ from evenflow.page.server import serving
 from evenflow.recording.file import Recording, RecordingWriter
 from evenflow.scheduler.job.view_cursor import ViewCursor
 from evenflow.scheduler.protocol.requests import Cancel, MoveKeys, Scale, ShowView
+from evenflow.scheduler.protocol.upgrade_options import UpgradeOptions
+from evenflow.scheduler.protocol.view import JobView
+from evenflow.upgrades import begin
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -40,14 +43,25 @@ SECONDS = 100
 CHANGES = ((45, Scale("per_second", 3)), (70, MoveKeys("sessions", tuple(range(24)), (), 2, None)))
 """A user's requests, with the second of each."""
 
+UPGRADED, WATCHED = 45, 25
+"""Seconds of the old code alone, and then of both versions until the picture is taken."""
 
-def flow() -> ef.Dataflow:
-    """Return sessions of users, some more active than others, and counts per second. Some clicks are rejected."""
+
+def flow(*, upgraded: bool = False) -> ef.Dataflow:
+    """Return sessions of users, some more active than others, and counts per second. Some clicks are rejected.
+
+    `upgraded`: sessions tell the value of their last click too.
+    """
 
     def update(state: int | None, row: dict[str, object]) -> tuple[int, dict[str, object]]:
         for _ in range(800):
             row["value"] = -row["value"]
         return (state or 0) + 1, {"user": row["key"], "n": state or 0}
+
+    def update_with_value(state: int | None, row: dict[str, object]) -> tuple[int, dict[str, object]]:
+        for _ in range(800):
+            row["value"] = -row["value"]
+        return (state or 0) + 1, {"user": row["key"], "n": state or 0, "value": row["value"]}
 
     def checked(row: dict[str, object]) -> dict[str, object]:
         if row["seq"] % 997 == 0:
@@ -57,24 +71,21 @@ def flow() -> ef.Dataflow:
     clicks = ef.Dataflow("clicks")
     read = clicks.read(ef.generate(rate=2_000, every="20ms", keys=1_000, zipf=1.0, string_keys=True, name="read"))
     rows = read.map(checked, on_error="skip").named("checked")
-    rows.key_by("key").stateful_map(update).named("sessions").parallelism(3).write(ef.to_callback(lambda _: None, name="alerts"))
+    sessions = rows.key_by("key").stateful_map(update_with_value if upgraded else update).named("sessions").parallelism(3)
+    sessions.write(ef.to_callback(lambda _: None, name="alerts"))
     per_second = rows.key_by("key").window(ef.tumbling("1s")).aggregate(n=ef.count()).named("per_second").parallelism(2)
     per_second.write(ef.to_callback(lambda _: None, name="dashboard"))
     return clicks
 
 
-async def follow(job: LocalJob, hub: Hub, recording: RecordingWriter) -> None:
-    """Follow the job as the page's process and `evenflow record` do, and change it at the set times."""
-    begun, cursor, changes = time.monotonic(), ViewCursor(), list(CHANGES)
-    while (passed := time.monotonic() - begun) < SECONDS:
+async def follow(job: LocalJob, hub: Hub, cursor: ViewCursor, seconds: float, seen: Callable[[float, JobView], None]) -> None:
+    """Follow the job for some seconds as the page's process does; `seen` gets the time passed and each view."""
+    begun = time.monotonic()
+    while (passed := time.monotonic() - begun) < seconds:
         view = await asyncio.to_thread(job.ask, ShowView(cursor.since))
         cursor.advance(view)
         hub.receive(Viewed("clicks", view))
-        recording.add(view)
-        if changes and changes[0][0] < passed:
-            with suppress(JobBusyError):  # the balancer is moving keys just now
-                job.ask(changes[0][1])
-                changes.pop(0)
+        seen(passed, view)
         await asyncio.sleep(1)
 
 
@@ -132,8 +143,19 @@ def photograph_replay(guard: Guard) -> None:
         page.screenshot(path=IMAGES / "page-replay.png", clip={"x": 0, "y": 0, "width": 1240, "height": 760})
 
 
-async def main() -> None:
-    """Run the job, then take pictures of its page."""
+def photograph_upgrade(guard: Guard) -> None:
+    """Take a picture of the page while the new code of a job is watched: the key groups in two hues, and both versions side by side."""
+    with page_of(guard) as page:
+        page.locator("#upgrades .track").wait_for()
+        page.locator("#heat .tabs button", has_text="1 min").click()
+        page.wait_for_timeout(1_500)
+        box = page.locator("#upgrades").bounding_box()
+        assert box is not None
+        page.screenshot(path=IMAGES / "page-upgrade.png", clip={"x": 0, "y": 0, "width": 1240, "height": box["y"] + box["height"] + 12})
+
+
+async def show_changes() -> None:
+    """Run the job whose hot keys change, then take pictures of its page and its recording."""
     with tempfile.TemporaryDirectory() as folder:
         config = ef.JobConfig(
             key_groups=128,
@@ -144,12 +166,41 @@ async def main() -> None:
         hub = Hub(actions=guard.action_token)
         async with serving(Live(hub, act), 0, guard):
             with RecordingWriter(file, "clicks", time.time()) as recording:
-                await follow(job, hub, recording)
+                changes = list(CHANGES)
+
+                def seen(passed: float, view: JobView) -> None:
+                    recording.add(view)
+                    if changes and changes[0][0] < passed:
+                        with suppress(JobBusyError):  # the balancer is moving keys just now
+                            job.ask(changes[0][1])
+                            changes.pop(0)
+
+                await follow(job, hub, ViewCursor(), SECONDS, seen)
             await asyncio.to_thread(photograph, guard)
         job.ask(Cancel())
         job.close()
         async with serving(Replay(Recording(file)), 0) as guard:
             await asyncio.to_thread(photograph_replay, guard)
+
+
+async def show_upgrade() -> None:
+    """Run the job that is upgraded, then take a picture of its page while the new code is watched."""
+    config = ef.JobConfig(key_groups=64)
+    job, guard, hub, cursor = LocalJob(flow().plan(config=config), config), Guard(allow_actions=False), Hub(), ViewCursor()
+    async with serving(Live(hub), 0, guard):
+        await follow(job, hub, cursor, UPGRADED, lambda *_: None)
+        options = UpgradeOptions(canary=0.25, watch=4.0 * WATCHED)
+        await asyncio.to_thread(begin, job, flow(upgraded=True), options, everything=False)
+        await follow(job, hub, cursor, WATCHED, lambda *_: None)
+        await asyncio.to_thread(photograph_upgrade, guard)
+    job.ask(Cancel())
+    job.close()
+
+
+async def main() -> None:
+    """Take all pictures."""
+    await show_changes()
+    await show_upgrade()
 
 
 if __name__ == "__main__":

@@ -161,10 +161,10 @@ def _moved(stage: StageView, groups: tuple[int, ...], keys: tuple[Any, ...], to:
     assert stage.table is not None
     hashes = np.array([hash_of(key) for key in keys], np.uint64)
     owners = [*stage.table.groups[list(groups)].tolist(), *stage.table.owners(hashes).tolist()]
-    sources = [f"{owners.count(worker)} from {stage.name}-{worker}" for worker in sorted(set(owners) - {to})]
+    sources = [f"{owners.count(worker)} from {stage.workers[worker]}" for worker in sorted(set(owners) - {to})]
     there = f"; {owners.count(to)} are already there" if to in owners else ""
     moving = f"{len(groups)} key groups and {len(keys)} single keys"
-    return f"Of {moving}, these go to {stage.name}-{to} while the stream continues: {', '.join(sources) or 'none'}{there}."
+    return f"Of {moving}, these go to {stage.workers[to]} while the stream continues: {', '.join(sources) or 'none'}{there}."
 
 
 def _scaled(stage: StageView, workers: int) -> str:

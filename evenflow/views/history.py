@@ -22,6 +22,7 @@ from .policy_snapshots import PolicySnapshots
 from .stage_history import KEPT, OPEN, StageHistory
 from .time_bucket import WorkerUsage, parts
 from .timeline import Timeline
+from .upgrades import upgrades_of
 from .workers import nodes_of, nodes_with_workers
 
 Message = dict[str, Any]
@@ -152,6 +153,7 @@ class History:
             "seconds": [self._second(at) for at in seconds if at <= floor(view.now)],
             "decisions": entries,
             "checkpoints": checkpoints,
+            "upgrades": upgrades_of(view),
         }
 
     def _second(self, at: int) -> dict[str, Any]:

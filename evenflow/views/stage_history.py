@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.protocol.ids import WorkerId
+from ..engine.protocol.ids import FIRST_CODE, CodeVersion, WorkerId, code_of, index_of
 from ..scheduler.load.metrics import OperatorLoad
 from ..scheduler.load.window import WorkerWindow
 from ..scheduler.protocol.view import StageView
@@ -52,9 +52,10 @@ class StageHistory:
                     self._bucket(second).add(window, part, groups)
                     changed.add(second)
         if view.table is not None:
+            codes = tuple(map(code_of, view.workers))
             if first:
-                self._infer_owners(view.table.groups, windows)
-            self._note_owners(view.table.groups, now)
+                self._infer_owners(view.table.groups, codes, windows)
+            self._note_owners(view.table.groups, codes, now)
         for second in changed:
             self.columns[second] = self._column(second)
         self.columns = {at: column for at, column in sorted(self.columns.items()) if at > now - KEPT}
@@ -85,12 +86,13 @@ class StageHistory:
 
     def imbalance(self, begin: float, until: float) -> float | None:
         """Return the mean of max / mean load in these seconds, None if nothing was measured."""
-        loads: dict[str, list[float]] = {}
+        loads: dict[int, dict[int, float]] = {}
         for at, column in self.columns.items():
             if begin <= at < until:
                 for worker, busy in column["workers"].items():
-                    loads.setdefault(worker, []).append(busy)
-        means = [float(np.mean(busy)) for busy in loads.values()]
+                    seconds = loads.setdefault(index_of(worker), {})
+                    seconds[at] = seconds.get(at, 0.0) + busy  # a worker and the one that takes its place
+        means = [float(np.mean(list(seconds.values()))) for seconds in loads.values()]
         return max(means) / (sum(means) / len(means)) if sum(means) > 0 else None
 
     def _newest(self, until: int) -> list[TimeBucket]:
@@ -99,20 +101,22 @@ class StageHistory:
     def _bucket(self, at: int) -> TimeBucket:
         return self._buckets.setdefault(at, TimeBucket())
 
-    def _infer_owners(self, owners: Owners, windows: list[WorkerWindow]) -> None:
-        """Infer the owners of the seconds before the first view."""
+    def _infer_owners(self, owners: Owners, codes: tuple[CodeVersion, ...], windows: list[WorkerWindow]) -> None:
+        """Infer the owners of the seconds before the first view, as if their workers had run the same code then."""
         for at in sorted(self._buckets, reverse=True):
             owners = owners_before(owners, (w for w in windows if any(second == at for second, _ in parts(w))))
-            self._buckets[at].owners = owners
+            self._buckets[at].owners, self._buckets[at].codes = owners, codes
 
-    def _note_owners(self, owners: Owners, now: int) -> None:
-        """Note the owners at second `now`; a second without a view gets those of the second before."""
-        known = max((at for at, bucket in self._buckets.items() if bucket.owners is not None and at < now), default=None)
-        last = None if known is None else self._buckets[known].owners
+    def _note_owners(self, owners: Owners, codes: tuple[CodeVersion, ...], now: int) -> None:
+        """Note the owners at second `now` and their code; a second without a view gets those of the second before."""
+        known = max((at for at, bucket in self._buckets.items() if bucket.owners is not None and at < now), default=now)
+        last = TimeBucket(owners=owners, codes=codes) if known == now else self._buckets[known]
         for at, bucket in self._buckets.items():
             if bucket.owners is None and at < now:
-                bucket.owners = last if last is not None and known is not None and at > known else owners
-        self._bucket(now).owners = last if last is not None and np.array_equal(last, owners) else owners
+                bucket.owners, bucket.codes = (last.owners, last.codes) if at > known else (owners, codes)
+        same = last.owners is not None and np.array_equal(last.owners, owners)
+        self._bucket(now).owners = last.owners if same else owners
+        self._bucket(now).codes = codes
 
     def _column(self, at: int) -> dict[str, Any]:
         bucket = self._buckets[at]
@@ -128,7 +132,8 @@ class StageHistory:
         return column | {
             "load": packed(values),
             "groups": packed(groups),
-            "bands": bands(bucket.owners, max(len(self.view.workers), len(bucket.workers))),
+            "bands": bands(bucket.owners, max([len(self.view.workers), *(index_of(worker) + 1 for worker in bucket.workers)])),
+            **({"codes": list(bucket.codes)} if any(code != FIRST_CODE for code in bucket.codes) else {}),
             "hot": [
                 [str(key), self._group_of(key, len(bucket.owners)), round(records), worker]
                 for key, records, worker in bucket.hottest(HOT_KEYS)

@@ -11,7 +11,7 @@ from math import ceil, floor
 
 import numpy as np
 
-from ..engine.protocol.ids import WorkerId
+from ..engine.protocol.ids import CodeVersion, WorkerId
 from ..scheduler.load.window import WorkerWindow
 from .heat import Loads, Owners
 
@@ -50,7 +50,8 @@ class TimeBucket:
     """A second of a stage. `load`: useful seconds per key group; `hot`: records per hot key and the worker that counted them; `records`:
     the number of records of all keys.
 
-    `owners`: the owners of the groups at its end; None without keyed state, or while they are unknown.
+    `owners`: the owners of the groups at its end; None without keyed state, or while they are unknown. `codes`: the version of the code of
+    each owner.
     """
 
     workers: dict[WorkerId, WorkerUsage] = field(default_factory=dict)
@@ -58,6 +59,7 @@ class TimeBucket:
     hot: dict[Hashable, tuple[float, WorkerId]] = field(default_factory=dict)
     records: float = 0.0
     owners: Owners | None = None
+    codes: tuple[CodeVersion, ...] = ()
 
     def add(self, window: WorkerWindow, part: float, groups: int) -> None:
         """Add `part` of a window of a stage with `groups` key groups."""

@@ -31,12 +31,12 @@ def nodes_of(view: JobView, workers: Iterable[WorkerId]) -> list[tuple[str, int]
 
 
 def nodes_with_workers(view: JobView) -> list[dict[str, Any]] | None:
-    """List every node of the cluster, those with workers first; None without nodes."""
+    """List every node of the cluster with the workers of the plan in its order, nodes with workers first; None without nodes."""
     if view.cluster is None:
         return None
     workers: dict[str, list[WorkerId]] = {}
-    for worker, place in view.cluster.places.items():
-        workers.setdefault(place.node, []).append(worker)
+    for worker in (worker for stage in view.stages for worker in stage.workers if worker in view.cluster.places):
+        workers.setdefault(view.cluster.places[worker].node, []).append(worker)
     nodes = [
         {"name": short(node.name), "cpus": node.cpus, "free": round(node.free, 2), "workers": workers.get(node.name, [])}
         for node in view.cluster.nodes

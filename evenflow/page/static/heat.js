@@ -1,39 +1,63 @@
-// The heat map: a column per second, a row per key group in the order of owners at that time; moves are arrows.
+// The heat map: a column per second, a row per key group in the order of owners at that time; moves are arrows. Each version of the code
+// that owners run has a hue.
 
 import { html, useEffect, useRef, useState } from "/static/vendor/htm-preact.module.js";
 import { AXIS, across, axis, penOf, useDark } from "/static/canvas.js";
 import { bytes, count, duration, percent, time } from "/static/format.js";
-
-const LIGHT = ["#f1f4f5", "#fbe3b8", "#f6b04e", "#e0692a", "#a8231c", "#4f0a1c"];
-const DARK = ["#1b2429", "#3b2a5c", "#8a2a6b", "#d8475a", "#f79550", "#fdf0a8"];
+import { Ramp, palette, shade } from "/static/palettes.js";
 
 export function Heat({ store, stage, span }) {
-  const canvas = useRef(), legend = useRef(), [tip, setTip] = useState(null), dark = useDark();
+  const canvas = useRef(), [tip, setTip] = useState(null), dark = useDark();
   const picture = useRef(null);
   const columns = store.range(span).map((second) => second?.stages[stage] ?? null);
+  const known = versionsOf([...store.seconds.values()].map((second) => second.stages[stage])), seen = versionsOf(columns);
   const top = columns.reduce((most, column) => Math.max(most, ...(column?.load ?? [])), 1e-6);
   useEffect(() => {
-    picture.current = draw(canvas.current, store, stage, columns, top, dark);
-    ramp(legend.current, dark);
+    picture.current = draw(canvas.current, store, stage, columns, top, dark, known);
   });
   const workers = store.newest.loads[stage].workers;
   const point = (event) => setTip(at(event, canvas.current, picture.current, workers));
   return html`<div class="heat picture">
-    <div class="legend">useful time per key group: 0 <canvas ref=${legend} width="110" height="1"></canvas> ${percent(top)} of a second
+    <div class="legend">${seen.length > 1
+      ? html`useful time per key group, 0 to ${percent(top)} of a second, by the version of the code:
+        ${seen.map((version) => html`<span class="version"><${Ramp} dark=${dark} hue=${known.indexOf(version)} /> version ${version}</span>`)}`
+      : html`useful time per key group: 0 <${Ramp} dark=${dark} hue=${Math.max(0, known.indexOf(seen[0]))} /> ${percent(top)} of a second`}
       ${store.newest.loads[stage].groups > 256 && html`<span>· a row is the hottest of ${store.newest.loads[stage].groups / 256} neighbours</span>`}</div>
     <canvas ref=${canvas} onPointerMove=${point} onPointerDown=${point} onPointerLeave=${() => setTip(null)}></canvas>
     ${tip && html`<div class="tip" style=${tip.style}>${tip.text}</div>`}
   </div>`;
 }
 
-function draw(canvas, store, stage, columns, top, dark) {
+// The versions of the code whose workers own key groups in these columns.
+function versionsOf(columns) {
+  const found = new Set();
+  for (const column of columns) column?.bands?.forEach((groups, owner) => groups && found.add(versionOf(column, owner)));
+  return [...found].sort((a, b) => a - b);
+}
+
+const versionOf = (column, owner) => column.codes?.[owner] ?? 1;
+
+// The name of the worker with an index, at the time of a column.
+const nameOf = (column, stage, owner) => `${stage}-${owner}${versionOf(column, owner) > 1 ? `v${versionOf(column, owner)}` : ""}`;
+
+// The owner of each row of a column.
+function ownersOf(column) {
+  const rows = column.load.length, all = column.bands.reduce((sum, groups) => sum + groups, 0);
+  let owner = 0, edge = column.bands[0];
+  return Array.from({ length: rows }, (_, row) => {
+    while (edge <= ((row + 0.5) / rows) * all && owner < column.bands.length - 1) edge += column.bands[++owner];
+    return owner;
+  });
+}
+
+function draw(canvas, store, stage, columns, top, dark, versions) {
   const { pen, width, height, colour } = penOf(canvas), ink = colour("ink"), card = colour("card"), soft = colour("soft");
   const rows = Math.max(0, ...columns.map((column) => column?.load?.length ?? 0));
   const left = width < 520 ? 26 : 12 + Math.ceil(Math.max(60, ...Object.keys(columns.findLast(Boolean)?.workers ?? {}).map((name) => pen.measureText(name).width)));
   const plot = { left, width: width - left, height: height - AXIS, rows, span: columns.length, columns, until: store.newest.until, stage, labels: [] };
   if (rows) {
     pen.imageSmoothingEnabled = false;
-    pen.drawImage(cells(columns, rows, top, dark), left, 0, plot.width, plot.height);
+    pen.drawImage(cells(columns, rows, top, dark, versions), left, 0, plot.width, plot.height);
     lines(pen, plot, ink, card);
     names(pen, plot, soft, width < 520);
     arrows(pen, plot, ink, card);
@@ -44,14 +68,14 @@ function draw(canvas, store, stage, columns, top, dark) {
 }
 
 // A pixel per second and row.
-function cells(columns, rows, top, dark) {
-  const image = new ImageData(columns.length, rows), colours = palette(dark);
+function cells(columns, rows, top, dark, versions) {
+  const image = new ImageData(columns.length, rows), hues = versions.map((_, hue) => palette(dark, hue));
   columns.forEach((column, x) => {
     if (!column?.load) return;
-    const each = column.load.length;
+    const each = column.load.length, colours = ownersOf(column).map((owner) => hues[versions.indexOf(versionOf(column, owner))]);
     for (let y = 0; y < rows; y++) {
-      const shade = Math.min(255, Math.round(255 * Math.sqrt(column.load[Math.floor((y * each) / rows)] / top)));
-      image.data.set(colours[shade], 4 * (y * columns.length + x));
+      const row = Math.floor((y * each) / rows);
+      image.data.set(colours[row][shade(column.load[row] / top)], 4 * (y * columns.length + x));
     }
   });
   const canvas = document.createElement("canvas");
@@ -99,7 +123,7 @@ function names(pen, plot, soft, narrow) {
     const y = ((edge + groups / 2) / all) * plot.height;
     edge += groups;
     if (!groups || y < free) return;
-    pen.fillText(narrow ? worker : `${plot.stage}-${worker}`, 2, y);
+    pen.fillText(narrow ? worker : nameOf(column, plot.stage, worker), 2, y);
     free = y + 13;
   });
 }
@@ -177,9 +201,7 @@ function at(event, canvas, plot, workers) {
   const index = Math.floor(((x - plot.left) / plot.width) * plot.span), column = plot.columns[index];
   if (x < plot.left || y >= plot.height || !column?.load) return null;
   const row = Math.floor((y / plot.height) * column.load.length), all = column.bands.reduce((sum, groups) => sum + groups, 0);
-  let owner = 0, edge = column.bands[0];
-  while (edge <= ((row + 0.5) / column.load.length) * all && owner < column.bands.length - 1) edge += column.bands[++owner];
-  const group = column.groups[row], name = `${plot.stage}-${owner}`, state = workers.find(([worker]) => worker === name)?.[2] ?? 0;
+  const owner = ownersOf(column)[row], group = column.groups[row], name = nameOf(column, plot.stage, owner), state = workers.find(([worker]) => worker === name)?.[2] ?? 0;
   const keys = column.hot.filter(([, of]) => of === group);
   return {
     style: { left: `${x > box.width / 2 ? Math.max(0, x - 312) : x + 14}px`, top: `${Math.min(y + 12, Math.max(0, box.height - 130))}px` },
@@ -188,23 +210,4 @@ function at(event, canvas, plot, workers) {
       ${keys.length > 0 && html`hot keys: ${keys.map(([key, , records]) => `${key} (${count(records)} records)`).join(", ")}<br />`}
       <span class="soft">${name} was busy for ${percent(column.workers[name] ?? 0)}, owns ${column.bands[owner]} groups${state ? `, has ${bytes(state)} of state now` : ""}</span>`,
   };
-}
-
-function ramp(canvas, dark) {
-  const image = new ImageData(110, 1), colours = palette(dark);
-  for (let x = 0; x < 110; x++) image.data.set(colours[Math.round(255 * Math.sqrt(x / 109))], 4 * x);
-  canvas.getContext("2d").putImageData(image, 0, 0);
-}
-
-const palettes = new Map();
-
-function palette(dark) {
-  if (!palettes.has(dark)) {
-    const stops = (dark ? DARK : LIGHT).map((hex) => [1, 3, 5].map((from) => parseInt(hex.slice(from, from + 2), 16)));
-    palettes.set(dark, Array.from({ length: 256 }, (_, shade) => {
-      const place = (shade / 255) * (stops.length - 1), stop = Math.min(Math.floor(place), stops.length - 2), part = place - stop;
-      return [...stops[stop].map((value, at) => Math.round(value + part * (stops[stop + 1][at] - value))), 255];
-    }));
-  }
-  return palettes.get(dark);
 }

@@ -15,6 +15,7 @@ import { Operators } from "/static/operators.js";
 import { WhatIf } from "/static/plans.js";
 import { Slider } from "/static/replay.js";
 import { Store } from "/static/store.js";
+import { Upgrades } from "/static/upgrades.js";
 
 const SPANS = [[60, "1 min"], [180, "3 min"], [600, "10 min"]];
 
@@ -33,6 +34,7 @@ function Page() {
       ${stage ? html`<p class="note">Each row is a key group of <b>${stage}</b>, ordered by the worker that owns it at that time. Arrows are moves; the lines part the workers.</p>
         <${Heat} store=${store} stage=${stage} span=${span} />` : html`<p class="note">No operator of this job has keyed state.</p>`}
     </section>
+    <${Upgrades} store=${store} />
     ${stage && html`<section id="loads"><div class="head"><h2>Load of the workers against the floor</h2></div>
       <p class="note">Useful time, a mean of the last 5 seconds. The floor is the least load that any placement of whole keys can give the hottest worker: the mean, or the hottest key.</p>
       <${Loads} store=${store} /></section>`}

@@ -1,14 +1,16 @@
-"""`evenflow ui` shows a job on Ray in a real browser: its moves, decisions and end, a user's actions, and its recording."""
+"""`evenflow ui` shows a job on Ray in a real browser: its moves, decisions, upgrades and end, a user's actions, and its recording."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from watching import until
 
 import evenflow as ef
 from evenflow.cli import main
+from evenflow.engine.errors import UpgradeRolledBackError
 from evenflow.recording.file import Recording
 
 PICTURES = Path(__file__).parents[3] / "build"
@@ -34,17 +37,41 @@ COLOURS = """canvas => {
 }"""
 
 
-@pytest.fixture
-def job(cluster, tmp_path):
+BLUE = """canvas => {
+  const pen = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+  pen.drawImage(canvas, 0, 0);
+  const pixels = pen.getImageData(0, 0, canvas.width, canvas.height).data;
+  let found = 0;
+  for (let at = 0; at < pixels.length; at += 4) found += pixels[at + 2] > pixels[at] + 25;
+  return found / (pixels.length / 4);
+}"""
+"""The share of a canvas in the hue of the newer code, on a light page."""
+
+
+def flow_of(*, upgraded=False):
+    """Return the job's flow; `upgraded`: with the value in each row."""
+
     def slow(state, row):
         for _ in range(100):
             row["value"] = -row["value"]
         return (state or 0) + 1, {"key": row["key"], "n": state or 0}
 
+    def with_value(state, row):
+        count, result = slow(state, row)
+        return count, {**result, "value": row["value"]}
+
     flow = ef.Dataflow("shown")
     rows = flow.read(ef.generate(rate=2_000, every="20ms", keys=500, zipf=1.0, string_keys=True))
     named = rows.map(lambda row: {**row, "seventh": 1 / (row["seq"] % 7)}, on_error="skip").named("named")
-    named.key_by("key").stateful_map(slow).named("numbered").write(ef.to_callback(lambda row: None, name="nowhere"))
+    named.key_by("key").stateful_map(with_value if upgraded else slow).named("numbered").write(
+        ef.to_callback(lambda row: None, name="nowhere")
+    )
+    return flow
+
+
+@pytest.fixture
+def job(cluster, tmp_path):
+    flow = flow_of()
     checkpoints = ef.CheckpointConfig(interval="2s", dir=tmp_path)
     balance = ef.BalanceConfig("hotspot", least_busy=1.0)  # looks, and finds no worker busy enough
     job = flow.run(config=ef.JobConfig(parallelism=2, key_groups=64, checkpoint=checkpoints, balance=balance))
@@ -128,6 +155,64 @@ def test_a_browser_shows_a_job_its_moves_and_its_end(job, page_process):
         expect(page.locator("h1 .pill")).to_have_text("ended", timeout=PATIENCE)
         expect(moved).to_be_visible()
         assert said == []
+
+
+@pytest.mark.timeout(400)
+def test_a_browser_shows_an_upgrade_in_two_hues_and_its_end(job, page_process):
+    PICTURES.mkdir(exist_ok=True)
+    with browser() as chromium, ThreadPoolExecutor(1) as upgrading:
+        page = chromium.new_page(viewport={"width": 1360, "height": 900}, color_scheme="light")
+        said = complaints(page)
+        page.goto(page_process.stdout.readline().strip())
+        heat, panel, bars = page.locator(".heat > canvas"), page.locator("#upgrades .upgrade"), page.locator("#loads .bars .name")
+        expect(bars).to_have_text(["numbered-0", "numbered-1"], timeout=PATIENCE)
+        until(lambda: heat.evaluate(COLOURS) > 30, "the heat map has many shades")
+        expect(panel).to_have_count(0)
+        assert heat.evaluate(BLUE) < 0.005  # the axis is blue to a degree
+
+        first = upgrading.submit(job.upgrade, flow_of(upgraded=True), canary=0.4, watch="20m", max_slowdown=1e6)
+        expect(panel.locator(".pill")).to_have_text("watching the new code", timeout=PATIENCE)
+        expect(panel).to_contain_text("of 1200 s", timeout=PATIENCE)
+        rows = panel.locator("tbody tr")
+        expect(rows).to_have_count(2, timeout=PATIENCE)
+        expect(rows.first).to_contain_text("old")
+        expect(rows.last).to_contain_text("new, version 2")
+        expect(page.locator(".heat .version")).to_have_text([re.compile("version 1"), re.compile("version 2")], timeout=PATIENCE)
+        until(lambda: heat.evaluate(BLUE) > 0.02, "the groups of the canary have another hue")
+        expect(bars).to_have_text(["numbered-0", "numbered-1", "numbered-2v2"], timeout=PATIENCE)
+        assert "watching the new code" in str(job.status())
+        page.screenshot(path=PICTURES / "page-upgrade.png", full_page=True)
+
+        job.abort_upgrade()
+        with pytest.raises(UpgradeRolledBackError):
+            first.result(patience(90))
+        expect(panel.locator(".pill")).to_have_text("rolled back", timeout=PATIENCE)
+        expect(panel.locator(".banner")).to_have_text("it was aborted by hand")
+        expect(page.locator("#decisions .failed", has_text="person: upgrades numbered to version 2")).to_have_count(1)
+        expect(bars).to_have_text(["numbered-0", "numbered-1"], timeout=PATIENCE)
+
+        job.upgrade(flow_of(upgraded=True), canary=0.4, watch="1s", max_slowdown=1e6)
+        expect(panel.first.locator(".pill")).to_have_text("done", timeout=PATIENCE)
+        expect(page.locator("#decisions .yes", has_text="person: upgrades numbered to version 3: done")).to_have_count(1)
+        expect(bars).to_have_text(["numbered-0v3", "numbered-1v3"], timeout=PATIENCE)
+        assert {figures.worker for figures in job.metrics() if figures.operator == "numbered"} == {"numbered-0v3", "numbered-1v3"}
+        page.locator("#operators summary").click()
+        page.locator("#operators").get_by_role("button", name="numbered").click()
+        expect(page.locator("#operators tbody tr")).to_have_count(2, timeout=PATIENCE)
+        heat.scroll_into_view_if_needed()
+        until(lambda: re.search(r"of numbered-[01]v3", pointed_at(page, heat)), "a cell names its owner with the version")
+        page.mouse.move(0, 0)
+        page.emulate_media(color_scheme="dark")
+        page.screenshot(path=PICTURES / "page-upgraded-dark.png", full_page=True)
+        assert said == []
+
+
+def pointed_at(page, heat):
+    """Return what the page says of the newest second of the heat map."""
+    box = heat.bounding_box()
+    for place in (0.5, 0.99):  # the tip changes when the pointer moves
+        page.mouse.move(box["x"] + place * box["width"], box["y"] + 0.1 * box["height"])
+    return page.locator(".tip").inner_text()
 
 
 def photograph(page):
