@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -47,4 +48,26 @@ def emptied(table: RoutingTable, worker: int, to: int) -> RoutingTable:
     groups = np.where(table.groups == worker, np.uint16(to), table.groups).astype(np.uint16)
     keys = {key: to if owner == worker else owner for key, owner in table.keys.items()}
     splits = {key: split.without(worker) for key, split in table.splits.items() if split.home != worker}
+    return RoutingTable(groups, keys, splits)
+
+
+def turned(table: RoutingTable, before: RoutingTable, workers: int) -> RoutingTable:
+    """Return the table without workers `workers` and above: their keys go to the left neighbour of the owner that they had `before`.
+
+    So the load is as even as it was, once the keys of all other workers have moved to the left as well.
+
+    >>> before = RoutingTable(np.array([0, 0, 1, 1], np.uint16))
+    >>> turned(RoutingTable(np.array([2, 2, 0, 2], np.uint16)), before, 2).groups.tolist()
+    [1, 1, 0, 0]
+    """
+    left = (before.groups.astype(np.int64) - 1) % workers
+    groups = np.where(table.groups >= workers, left, table.groups).astype(np.uint16)
+    keys = dict(table.keys)
+    for key in [key for key, owner in keys.items() if owner >= workers]:
+        keys[key] = (int(before.owners(np.array([key], np.uint64))[0]) - 1) % workers
+    splits = {
+        key: replace(split, others=tuple(worker for worker in split.others if worker < workers))
+        for key, split in table.splits.items()
+        if split.home < workers
+    }
     return RoutingTable(groups, keys, splits)

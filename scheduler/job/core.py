@@ -4,7 +4,7 @@
 
 An event is a method that is called with the time, `now`; effects are taken with `effects()` and carried out in order. The
 decisions are made in parts: `attempts.py`, `checkpointing.py`, `reconfiguration.py`, `operator_scaling.py`, `node_scaling.py`,
-`automatic_balancing.py`, `autoscaling.py`, `live_settings.py` and `key_reads.py`. This module hands each event
+`automatic_balancing.py`, `autoscaling.py`, `upgrading.py`, `live_settings.py` and `key_reads.py`. This module hands each event
 to the parts, and holds the job's begin, stop and end.
 
 Invariant: whatever fails, the job resumes from its newest complete checkpoint, as if nothing had happened since.

@@ -284,7 +284,8 @@ class NodeScaling(Stepwise[NodeChange]):
             raise RequestError(f"job `{job.name}` runs in one process and has no nodes: run it on Ray")
         if count < 1:
             raise RequestError(f"job `{job.name}` can't be given {count} nodes; the least is 1")
-        busy = job.migrations.current is not None or job.rescaling is not None or self._operators.busy or self.busy
+        moving = job.migrations.current is not None or job.rescaling is not None or job.upgrades.busy
+        busy = moving or self._operators.busy or self.busy
         if job.state is not JobState.RUNNING or busy:
             doing = "scales or moves something already" if job.state is JobState.RUNNING else f"is {job.state.value}"
             raise JobBusyError(f"job `{job.name}` {doing}: nodes can come and go while it runs and nothing moves")

@@ -18,8 +18,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...balancer.canary import canary, emptied
-from ...balancer.evacuation import evacuated
+from ...balancer.canary import canary, emptied, turned
 from ...engine.errors import JobBusyError, JobNotRunningError, RequestError, shown
 from ...engine.plan.physical import Stage
 from ...engine.plan.recoded import describing
@@ -54,6 +53,7 @@ class Upgrading(Stepwise[Upgrade]):
 
     def __init__(self, job: JobRecord, lifecycle: Lifecycle, checkpointing: Checkpointing, reconfiguration: Reconfiguration) -> None:
         super().__init__(job)
+        self.operations = job.upgrades
         self._lifecycle, self._checkpointing, self._reconfiguration = lifecycle, checkpointing, reconfiguration
 
     def upgrade(self, codes: Mapping[str, NewCode], options: UpgradeOptions, reason: str, *, readable: bool = True) -> Upgrade:
@@ -242,7 +242,7 @@ class Upgrading(Stepwise[Upgrade]):
             case Task.RETURN:
                 return upgrade.tables[stage.name]
             case _:
-                return evacuated(table, usual, self._loads(stage))
+                return turned(table, upgrade.tables[stage.name], usual)
 
     def _loads(self, stage: Stage) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         loads = np.zeros(self._job.plan.key_groups)

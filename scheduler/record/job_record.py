@@ -31,6 +31,7 @@ from .migrations import Migrations
 from .newest import Newest
 from .operation import Operations
 from .rescaling import Rescaling
+from .upgrade import Upgrade
 
 STORY = 40
 """Events that are remembered."""
@@ -86,6 +87,7 @@ class JobRecord:
         self.long_calls: Mapping[WorkerId, LongCall] = {}
         """The workers whose threads have been in one call for long, as the runtime last knew."""
         self.rescales = Operations[Rescaling]()
+        self.upgrades = Operations[Upgrade]()
         self.failures = Newest[Failure](FAILURES)
         self.dropped_records = DroppedRecords()
         self.metrics = JobMetrics({task.name: task.stage for task in plan.tasks})

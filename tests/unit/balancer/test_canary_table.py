@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenflow.balancer.canary import canary, emptied
+from evenflow.balancer.canary import canary, emptied, turned
 from evenflow.engine.protocol.routing import RoutingTable, even_table
 from evenflow.engine.protocol.split_route import SplitRoute
 
@@ -51,3 +51,16 @@ def test_an_emptied_worker_owns_nothing_and_shares_nothing():
     assert after.splits[5].workers == (1, 2)
     assert 8 not in after.splits
     assert emptied(table, 0, 3).groups.tolist() == [3, 1, 2, 3]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 5])
+def test_load_is_as_even_as_before_when_all_workers_have_been_replaced_in_turn(workers):
+    random = np.random.default_rng(3)
+    before = RoutingTable(random.integers(0, workers, 64).astype(np.uint16), {5: 0, 9: workers - 1})
+    table = canary(before, [workers], 0.2, random.random(64))
+    for worker in range(workers):
+        table = emptied(table, worker, worker - 1 if worker else workers)
+    after = turned(table, before, workers)
+    assert after.groups.tolist() == [(owner - 1) % workers for owner in before.groups.tolist()]
+    hashes = np.array([5, 9], np.uint64)
+    assert after.owners(hashes).tolist() == [(owner - 1) % workers for owner in before.owners(hashes).tolist()]
