@@ -20,6 +20,7 @@ from flows import (
     timers_of_a_key,
 )
 from seeds import blocks, proportion
+from watched_worlds import Watcher
 
 from evenflow.testing import check
 from evenflow.testing.actions.crashing import with_crashes, with_damage, with_lost_manifests
@@ -40,18 +41,6 @@ QUICK = {
 }  # fmt: skip
 
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
-
-
-class Watcher:
-    """An action that never does anything, but keeps the worlds that it sees."""
-
-    def __init__(self):
-        self.worlds = []
-
-    def __call__(self, world):
-        if not self.worlds or self.worlds[-1] is not world:
-            self.worlds.append(world)
-        return iter(())
 
 
 SEEDS = {make_flow: MANY if make_flow in QUICK else FEW for make_flow in FLOWS}

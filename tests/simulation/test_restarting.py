@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 from flows import FLOWS, no_rows, rows_in_order, running_finals, running_updates, stateful_map_in_order
 from seeds import blocks, proportion
+from watched_worlds import Watcher
 
 from evenflow.testing import ACTIONS, check
 from evenflow.testing.actions.crashing import with_crashes, with_damage
@@ -22,18 +23,6 @@ pytestmark = pytest.mark.timeout(600)  # a block of seeds takes seconds of a cor
 SEEDS, BLOCK = 40, 20
 TIMES = proportion(SEEDS * (len(FLOWS) + 8))
 TOGETHER = 8
-
-
-class Watcher:
-    """An action that never does anything, but keeps the worlds that it sees."""
-
-    def __init__(self):
-        self.worlds = []
-
-    def __call__(self, world):
-        if not self.worlds or self.worlds[-1] is not world:
-            self.worlds.append(world)
-        return iter(())
 
 
 def watched(make_flows, seeds, actions):

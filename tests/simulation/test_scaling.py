@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import flows
 import pytest
-from seeds import blocks, proportion
+from seeds import blocks, blocks_of, proportion
+from watched_worlds import Watcher
 
 from evenflow.scheduler.record.rescaling import RescaleState
 from evenflow.testing import check
@@ -62,23 +63,8 @@ WITH_LOSSES = {
 TIMES = proportion(sum(SEEDS.values()) + sum(WITH_LOSSES.values()))
 
 
-def blocks_of(seeds_of):
-    """Yield flows, each with a block of seeds."""
-    for make_flow, seeds in seeds_of.items():
-        for block in blocks(seeds, BLOCK, TIMES, QUICK):
-            yield pytest.param(make_flow, block, id=f"{make_flow.__name__}-{block.start}")
-
-
-class Watcher:
-    """An action that never does anything, but keeps the worlds that it sees."""
-
-    def __init__(self):
-        self.worlds = []
-
-    def __call__(self, world):
-        if not self.worlds or self.worlds[-1] is not world:
-            self.worlds.append(world)
-        return iter(())
+class Scalings(Watcher):
+    """A watcher that counts what became of scalings."""
 
     def runs_with(self, *changes):
         """Return the number of runs in which workers were `joining`, or `leaving`, to the end."""
@@ -87,9 +73,9 @@ class Watcher:
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(("make_flow", "seeds"), list(blocks_of(SEEDS)))
+@pytest.mark.parametrize(("make_flow", "seeds"), blocks_of(SEEDS, BLOCK, TIMES, QUICK))
 def test_workers_join_and_leave_in_any_order_of_events_and_the_rows_are_those_of_the_oracle(make_flow, seeds):
-    watcher = Watcher()
+    watcher = Scalings()
     actions = with_scaling(keyed_only=make_flow in IN_ORDER)
     check(make_flow, seeds, parallelism=(1, 2, 3), actions=(*actions, watcher))
     assert len(watcher.worlds) == len(seeds)
@@ -101,16 +87,16 @@ def test_workers_join_and_leave_in_any_order_of_events_and_the_rows_are_those_of
 @pytest.mark.slow
 def test_workers_leave_in_many_runs():
     """Count over more runs than a block has: in ten it is sometimes one."""
-    watcher, seeds = Watcher(), range(60)
+    watcher, seeds = Scalings(), range(60)
     check(flows.running_updates, seeds, parallelism=(1, 2, 3), actions=(*with_scaling(), watcher))
     assert watcher.runs_with("leaving") > len(seeds) / 5
     assert watcher.runs_with("joining") > len(seeds) / 4
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(("make_flow", "seeds"), list(blocks_of(WITH_LOSSES)))
+@pytest.mark.parametrize(("make_flow", "seeds"), blocks_of(WITH_LOSSES, BLOCK, TIMES, QUICK))
 def test_losses_while_workers_join_and_leave_change_no_row(make_flow, seeds):
-    watcher = Watcher()
+    watcher = Scalings()
     actions = with_crashes(with_scaling(keyed_only=make_flow in IN_ORDER))
     check(make_flow, seeds, parallelism=(1, 2, 3), save_state=True, actions=(*actions, watcher))
     assert len(watcher.worlds) == len(seeds)
@@ -131,7 +117,7 @@ def test_rows_of_a_split_keep_their_order_while_other_workers_take_it(seeds):
 @pytest.mark.slow
 def test_sources_are_scaled_in_many_of_these_runs():
     """Count over more runs than a block has."""
-    watcher, seeds = Watcher(), range(60)
+    watcher, seeds = Scalings(), range(60)
     check(flows.rows_of_partitions, seeds, parallelism=(1, 2, 3), actions=(*with_scaling(3), watcher))
     rescales = [world.coordinator.core.record.rescales for world in watcher.worlds]
     assert sum(any(r.state is RescaleState.DONE and r.source is not None for r in run) for run in rescales) > len(seeds) / 4

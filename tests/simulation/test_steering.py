@@ -8,6 +8,7 @@ from __future__ import annotations
 import flows
 import pytest
 from seeds import blocks, proportion
+from watched_worlds import Watcher
 
 from evenflow.scheduler.protocol.reports import MigrationState, NodeScalingState, ScalingState
 from evenflow.testing import ACTIONS, check
@@ -30,22 +31,6 @@ IN_ORDER = {
     flows.poison_with_states,
 }  # fmt: skip
 """Flows that rely on the order of a source's records: a split that moves to another source worker arrives by another channel."""
-
-
-class Watcher:
-    """An action that never does anything, but keeps the worlds that it sees."""
-
-    def __init__(self):
-        self.worlds = []
-
-    def __call__(self, world):
-        if not self.worlds or self.worlds[-1] is not world:
-            self.worlds.append(world)
-        return iter(())
-
-    @property
-    def cores(self):
-        return [world.coordinator.core for world in self.worlds]
 
 
 @pytest.mark.few(1)

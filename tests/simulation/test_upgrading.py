@@ -13,7 +13,8 @@ import flows
 import flows_joins
 import pytest
 from flows_versions import PROGRAMS, migrating
-from seeds import blocks, proportion
+from seeds import blocks, blocks_of, proportion
+from watched_worlds import Watcher
 
 from evenflow.engine.operators.keyed import KeyedOperator
 from evenflow.engine.plan.task_spec import ChainedOperator
@@ -60,23 +61,8 @@ WITH_LOSSES = {
 TIMES = proportion(sum(SEEDS.values()) + sum(WITH_LOSSES.values()))
 
 
-def blocks_of(seeds_of):
-    """Yield flows, each with a block of seeds."""
-    for make_flow, seeds in seeds_of.items():
-        for block in blocks(seeds, BLOCK, TIMES, QUICK):
-            yield pytest.param(make_flow, block, id=f"{make_flow.__name__}-{block.start}")
-
-
-class Watcher:
-    """An action that never does anything, but keeps the worlds that it sees."""
-
-    def __init__(self):
-        self.worlds = []
-
-    def __call__(self, world):
-        if not self.worlds or self.worlds[-1] is not world:
-            self.worlds.append(world)
-        return iter(())
+class Upgrades(Watcher):
+    """A watcher that counts what became of upgrades."""
 
     @property
     def outcomes(self):
@@ -85,9 +71,9 @@ class Watcher:
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(("make_flow", "seeds"), list(blocks_of(SEEDS)))
+@pytest.mark.parametrize(("make_flow", "seeds"), blocks_of(SEEDS, BLOCK, TIMES, QUICK))
 def test_rows_are_those_of_the_oracle_whatever_code_is_exchanged_when(make_flow, seeds):
-    watcher, in_order = Watcher(), make_flow in IN_ORDER
+    watcher, in_order = Upgrades(), make_flow in IN_ORDER
     actions = with_upgrades(with_scaling(2, keyed_only=True) if in_order else with_moves(), in_order=in_order)
     check(make_flow, seeds, parallelism=(1, 2, 3), actions=(*actions, watcher))
     assert len(watcher.worlds) == len(seeds)
@@ -95,9 +81,9 @@ def test_rows_are_those_of_the_oracle_whatever_code_is_exchanged_when(make_flow,
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(("make_flow", "seeds"), list(blocks_of(WITH_LOSSES)))
+@pytest.mark.parametrize(("make_flow", "seeds"), blocks_of(WITH_LOSSES, BLOCK, TIMES, QUICK))
 def test_losses_while_code_is_exchanged_change_no_row(make_flow, seeds):
-    watcher, in_order = Watcher(), make_flow in IN_ORDER
+    watcher, in_order = Upgrades(), make_flow in IN_ORDER
     actions = with_crashes(with_upgrades(with_moves(), in_order=in_order))
     check(make_flow, seeds, parallelism=(1, 2, 3), save_state=True, actions=(*actions, watcher))
     assert sum(world.accidents for world in watcher.worlds) > len(seeds), "more than one was lost in a run"
@@ -107,7 +93,7 @@ def test_losses_while_code_is_exchanged_change_no_row(make_flow, seeds):
 @pytest.mark.slow
 def test_upgrades_come_to_every_end():
     """Count over more runs than a block has."""
-    watcher, seeds = Watcher(), range(60)
+    watcher, seeds = Upgrades(), range(60)
     check(flows.running_updates, seeds, parallelism=(1, 2, 3), save_state=True, actions=(*with_upgrades(with_moves()), watcher))
     assert watcher.outcomes[UpgradeState.DONE] > len(seeds) / 4
     assert watcher.outcomes[UpgradeState.ROLLED_BACK] > len(seeds) / 8
@@ -136,7 +122,7 @@ class Versions:
 @pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(40))
 def test_each_row_is_processed_by_one_version_and_those_of_a_key_by_rising_ones(seed):
-    versions, watcher = Versions(), Watcher()
+    versions, watcher = Versions(), Upgrades()
     actions = with_upgrades(with_moves(), in_order=True, aborted=0.0, new=versions.code)
     check(flows.rows_in_order, [seed], parallelism=(1, 2, 3), actions=(*actions, watcher))
     numbers = [number for _, number, _ in versions.seen]
@@ -152,7 +138,7 @@ def test_each_row_is_processed_by_one_version_and_those_of_a_key_by_rising_ones(
 @pytest.mark.parametrize("seeds", blocks(100, BLOCK, TIMES, QUICK))
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_state_is_migrated_once_wherever_it_is_when_the_code_is_exchanged(program, seeds):
-    watcher = Watcher()
+    watcher = Upgrades()
     actions = with_upgrades(with_moves(), in_order=True, new=migrating(program), readable=False)
     check(PROGRAMS[program][0], seeds, parallelism=(1, 2, 3), save_state=True, actions=(*with_crashes(actions), watcher))
     assert watcher.outcomes

@@ -8,6 +8,10 @@ Unless `EVENFLOW_SEEDS` is set, some tests run only the first few seeds of a blo
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
 
 TOLD = os.environ.get("EVENFLOW_SEEDS")
 QUICKLY = 0.06
@@ -28,3 +32,12 @@ def blocks(seeds: int, size: int, times: float, quick: int | None = None) -> lis
     """
     length = size if TOLD or quick is None else quick
     return [range(first, first + length) for first in range(0, max(1, round(seeds * times / size)) * size, size)]
+
+
+def blocks_of(seeds_of: Mapping[Callable[[], Any], int], size: int, times: float, quick: int | None = None) -> list[Any]:
+    """Return flows, each with a block of seeds, as parameters of a test."""
+    return [
+        pytest.param(make_flow, block, id=f"{make_flow.__name__}-{block.start}")
+        for make_flow, seeds in seeds_of.items()
+        for block in blocks(seeds, size, times, quick)
+    ]
