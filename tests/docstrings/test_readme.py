@@ -65,14 +65,14 @@ def test_the_first_dataflow_runs_without_files_of_the_readers(tmp_path, monkeypa
 
 def test_the_calls_that_steer_a_job_are_those_of_a_job(tmp_path, monkeypatch):
     calls = re.findall(r"^    >>> (.*)$", README.read_text(), re.MULTILINE)
-    assert len(calls) == 5
+    assert len(calls) == 6
     flow = ef.Dataflow("hot-keys")
     clicks = flow.read(ef.generate(rate=500, every="10ms", keys=50, string_keys=True)).key_by("key")
     clicks.aggregate(n=ef.count()).write(ef.to_list([]))
     job = flow.run(runtime="local", parallelism=2, config=ef.JobConfig(checkpoint=ef.CheckpointConfig(tmp_path / "saved")))
     monkeypatch.setattr(ef, "connect", {"hot-keys": job}.__getitem__)
     try:
-        exec("\n".join(calls).replace("/backup/", f"{tmp_path}/"), {"ef": ef})
+        exec("\n".join(calls).replace("/backup/", f"{tmp_path}/"), {"ef": ef, "new_flow": flow})
     finally:
         job.cancel()
         job.wait("60s")

@@ -262,6 +262,7 @@ def steer(job: ef.Job) -> ef.JobState:
     assert_type(job.plan_upgrade(ef.Dataflow("shop")), ef.UpgradePlan)
     assert_type(job.upgrade(ef.Dataflow("shop"), canary=0.1, watch="1m"), ef.UpgradeReport | None)
     assert_type(job.upgrades(), list[ef.UpgradeReport])
+    assert_type(job.upgrades()[0].state, ef.UpgradeState)
     assert_type(job.scale_in(policy="round_robin"), tuple[ef.NodeScalingReport, ...])
     job.autoscaler("ds2")
     job.autoscaler(ef.Ds2(activation_window=3), mode="advise")
@@ -300,6 +301,8 @@ def handled(job: ef.Job) -> str:
         return f"the program: {error}"
     except (ef.ConnectorError, ef.ClusterError) as error:
         return f"outside: {error}"
+    except ef.UpgradeRolledBackError as error:
+        return f"the new code: {error}"
     except (ef.JobBusyError, ef.JobNotRunningError, ef.RequestError) as error:
         return f"later: {error}"
     except (ef.JobLostError, ef.JobFailedError) as error:
