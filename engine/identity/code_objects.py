@@ -14,12 +14,15 @@ import dis
 import sys
 from collections.abc import Iterator
 from inspect import CO_NESTED
-from types import CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from .origins import Origin, origin_of, version_of
 
 _READS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
+_COMPARED = (ModuleType, FunctionType, BuiltinFunctionType, type)
+"""The values in modules of others that count: modules, functions and classes, by their version or code."""
+
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 
 
@@ -119,12 +122,17 @@ def _opcodes(code: CodeType) -> set[str]:
 
 
 def _resolved(path: tuple[str, ...], value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the value of a dotted name; a module that is used otherwise counts by its name."""
+    """Yield the value of a dotted name; a module that is used otherwise counts by its name.
+
+    So do values in modules that aren't the user's, such as `sys.modules`: they say nothing about the user's code.
+    """
     for depth, name in enumerate(path[1:], 1):
         if not isinstance(value, ModuleType):
             yield ".".join(path[:depth]), value
             return
-        if not hasattr(value, name):
+        own = origin_of(value.__name__) is Origin.OWN
+        found = getattr(value, name, value) if own else vars(value).get(name, value)
+        if found is value or not (own or isinstance(found, _COMPARED)):
             break
-        value = getattr(value, name)
+        value = found
     yield ".".join(path), value

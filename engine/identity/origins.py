@@ -33,5 +33,6 @@ def origin_of(module: str | None) -> Origin:
 
 def version_of(module: str | None) -> str:
     """Return the version that the package of a module states, empty without one."""
-    version = getattr(sys.modules.get((module or "").partition(".")[0]), "__version__", "")
+    package = sys.modules.get((module or "").partition(".")[0])
+    version = None if package is None else vars(package).get("__version__")  # without a module's own `__getattr__`, which may warn
     return version if isinstance(version, str) else ""

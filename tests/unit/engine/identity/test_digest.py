@@ -214,3 +214,12 @@ def test_nesting_without_end_is_incomparable():
         digest(nested)
     while nested:  # deallocated step by step
         nested = nested.pop()  # type: ignore[assignment]
+
+
+def test_values_in_modules_of_others_say_nothing_about_the_code(monkeypatch):
+    def modules(row):
+        return {"loaded": sorted(sys.modules)}
+
+    before = digest(modules)
+    monkeypatch.setitem(sys.modules, "a_module_that_was_not_there", types.ModuleType("a_module_that_was_not_there"))
+    assert digest(modules) == before
