@@ -327,7 +327,8 @@ class JobCore:
 
     def _stop_if_it_can(self) -> None:
         job = self._job
-        if not job.stop_wanted or job.state is not JobState.RUNNING or job.in_step or self.reconfiguration.restarting:
+        changing = job.in_step or self.reconfiguration.restarting or job.holds_checkpoints
+        if not job.stop_wanted or job.state is not JobState.RUNNING or changing:
             return
         if (job.stop_asked is not None and job.stop_asked.drain) or not job.reading:
             job.state = JobState.STOPPING

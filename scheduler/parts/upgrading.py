@@ -199,6 +199,13 @@ class Upgrading(Stepwise[Upgrade]):
         if work.task is Task.DECIDE:
             self._decide(upgrade)
             return
+        if work.task is Task.UNDO:  # now that no step is under way
+            upgrade.work = deque(self._return(upgrade))
+            return
+        if work.task is Task.GO_BACK:
+            if not self._checkpointing.saving:  # only the answer tells which checkpoint is the newest
+                self._lifecycle.go_back()
+            return
         upgrade.step = self._started(upgrade, work, self._job.plan.stage_of(work.stage))
         upgrade.work.popleft()
 
@@ -299,9 +306,9 @@ class Upgrading(Stepwise[Upgrade]):
         outcome = "goes back to the old code" if upgrade.rolls_back else "is completed"
         job.emit(Warn(f"job `{job.name}`: upgrade {upgrade.number} {outcome}: {problem}"))
         if live:
-            upgrade.work = deque(self._return(upgrade))
+            upgrade.work = deque([Work(Task.UNDO)])
         elif job.config.checkpoint.saves_state and not (job.stop_wanted and upgrade.readable):
-            self._lifecycle.go_back()
+            upgrade.work = deque([Work(Task.GO_BACK)])
         else:
             upgrade.end(UpgradeState.ENDED_EARLY, job.now, upgrade.trouble)
 

@@ -33,7 +33,9 @@ class Task(StrEnum):
     EMPTY = "move a worker's keys"
     REPLACE = "replace workers"
     CLEAR = "move keys away from the additional workers"
+    UNDO = "undo the canary"
     RETURN = "move the canary's keys back"
+    GO_BACK = "go back to the newest checkpoint"
     LEAVE = "end the additional workers"
 
 

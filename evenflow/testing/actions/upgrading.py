@@ -14,8 +14,10 @@ from ...engine.plan.rescale import NewCode
 from ...engine.plan.task_spec import ChainedOperator
 from ...engine.protocol.ids import CodeVersion
 from ...scheduler.protocol.effects import JobState
+from ...scheduler.protocol.reports import UpgradeState
 from ...scheduler.protocol.upgrade_options import UpgradeOptions
 from ..simulation.actions import COORDINATOR, Action, Choice, World
+from ..simulation.network import SimulationError
 
 LONGEST_WATCH = 0.2
 """Seconds."""
@@ -57,7 +59,18 @@ def with_upgrades(
         if world.coordinator.core.upgrading.busy and world.random.random() < aborted:
             yield Choice(COORDINATOR, "abort the upgrade", _abort, (world,))
 
-    return *actions, upgrade, abort
+    return *actions, upgrade, abort, one_version
+
+
+def one_version(world: World) -> Iterator[Choice]:
+    """Check that the workers of a stage run one version after an upgrade, and that none is left over. Raises SimulationError."""
+    core = world.coordinator.core
+    newest = core.upgrading.operations.newest
+    if newest is not None and newest.state in (UpgradeState.DONE, UpgradeState.ROLLED_BACK):
+        mixed = [stage.name for stage in core.plan.stages if len(set(stage.codes)) > 1]
+        if mixed:
+            raise SimulationError(f"workers of {', '.join(mixed)} run several versions after an upgrade that is {newest.state.value}")
+    return iter(())
 
 
 def can_be_upgraded(stage: Stage) -> bool:
