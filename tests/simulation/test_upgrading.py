@@ -142,3 +142,9 @@ def test_state_is_migrated_once_wherever_it_is_when_the_code_is_exchanged(progra
     actions = with_upgrades(with_moves(), in_order=True, new=migrating(program), readable=False)
     check(PROGRAMS[program][0], seeds, parallelism=(1, 2, 3), save_state=True, actions=(*with_crashes(actions), watcher))
     assert watcher.outcomes
+
+
+def test_going_back_waits_for_a_manifest_that_is_being_written():
+    actions = with_crashes(with_upgrades(with_moves(), in_order=True))
+    check(flows.stateful_map_in_order, [165, 1247], parallelism=(1, 2, 3), save_state=True, actions=actions)
+    check(flows.rows_in_order, [165], parallelism=(1, 2, 3), save_state=True, actions=actions)
