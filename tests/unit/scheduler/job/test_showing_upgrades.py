@@ -67,7 +67,7 @@ def test_an_upgrade_that_is_taken_back_says_why_while_it_is(job):
         job.tick(1.0)
     job.core.upgrading.abort()
     status = job.ask(ShowStatus())
-    assert str(status.upgrade) == "upgrade 0 to version 2 of `count`: taking the new code back, 2 steps left; it was aborted by hand"
+    assert str(status.upgrade) == "upgrade 0 to version 2 of `count`: taking the new code back, 1 step left; it was aborted by hand"
     assert str(status.upgrade) in str(status).splitlines()
     job.lines()
     (report,) = job.ask(ShowView(job.now + 100)).upgrades
