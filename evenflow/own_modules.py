@@ -15,10 +15,10 @@ def by_value() -> Iterator[None]:
     """Pickle functions and classes of own modules with their code, not by their names. Installed packages stay names."""
     from ray import cloudpickle
 
-    registered = []
+    registered, installed = [], _installed()
     known = cloudpickle.list_registry_pickle_by_value()  # type: ignore[no-untyped-call]
-    for module in list(sys.modules.values()):
-        if module.__name__ not in known and _is_own(module):
+    for name, module in list(sys.modules.items()):  # libraries put other objects there too
+        if isinstance(module, ModuleType) and module.__name__ == name and name not in known and _is_own(module, installed):
             cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
             registered.append(module)
     try:
@@ -28,13 +28,13 @@ def by_value() -> Iterator[None]:
             cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
-def _is_own(module: ModuleType) -> bool:
+def _is_own(module: ModuleType, installed: set[Path]) -> bool:
     file = getattr(module, "__file__", None)
     package = module.__name__.partition(".")[0]
-    if file is None or package in ("__main__", "__mp_main__", "evenflow") or sys.modules.get(module.__name__) is not module:
+    if file is None or package in ("__main__", "__mp_main__", "evenflow"):
         return False
     path = Path(file).resolve()
-    return not any(path.is_relative_to(folder) for folder in _installed())
+    return not any(path.is_relative_to(folder) for folder in installed)
 
 
 def _installed() -> set[Path]:

@@ -42,3 +42,9 @@ def test_installed_packages_stay_names():
         packed = cloudpickle.dumps((np.linalg.norm, ef.count, ef.Dataflow))
     assert len(packed) < 500
     assert pickle.loads(packed)[2] is ef.Dataflow
+
+
+def test_objects_that_libraries_put_among_the_modules_are_no_problem(monkeypatch):
+    monkeypatch.setitem(sys.modules, "no_module_at_all", object())
+    with by_value():
+        assert pickle.loads(cloudpickle.dumps(ef.count)) is ef.count
