@@ -19,9 +19,16 @@ class _Session(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         # A client that aborts sends the end of its line as urgent data.
         self.request.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
-        self.offset, self.passive = 0, None
-        self.say("220 ready")
-        with contextlib.suppress(ConnectionError, OSError):
+        self.offset = 0
+        self.passive: socket.socket | None = None
+        try:
+            self.converse()
+        finally:
+            self.close_passive()  # a client that is killed may have asked for a connection that it never makes
+
+    def converse(self) -> None:
+        with contextlib.suppress(OSError):
+            self.say("220 ready")
             while line := self.rfile.readline():
                 # fmt: off
                 command, _, argument = line.replace(b"\xff\xf4\xff\xf2", b"").decode().strip().partition(" ")
@@ -53,9 +60,16 @@ class _Session(socketserver.StreamRequestHandler):
         self.say("350 go on")
 
     def do_pasv(self, argument: str) -> None:
+        self.close_passive()
         self.passive = socket.create_server(("127.0.0.1", 0))
+        self.passive.settimeout(30)
         high, low = divmod(self.passive.getsockname()[1], 256)
         self.say(f"227 at (127,0,0,1,{high},{low})")
+
+    def close_passive(self) -> None:
+        if self.passive is not None:
+            self.passive.close()
+            self.passive = None
 
     def do_mlsd(self, argument: str) -> None:
         folder = self.path_of(argument)
