@@ -1,6 +1,6 @@
 """The cost of checkpoints: one job, in turn ten seconds without a checkpoint and ten with one.
 
-The job is a running count per key with all keys in place. At full speed the cost shows in rows per second, at half of that speed in
+The job is a running count per key with all keys in place, of which some change. At full speed the cost shows in rows per second, at half of that speed in
 latency. Both come from the rows' own clocks.
 """
 
@@ -49,11 +49,11 @@ class Pair:
     busy: float
 
 
-def measure(keys: int, rate: float | None, pairs: int) -> list[Pair]:
-    """Measure pairs of phases of a job with `keys` keys at `rate` rows a second, None for full speed."""
+def measure(keys: int, changing: int, rate: float | None, pairs: int) -> list[Pair]:
+    """Measure pairs of phases of a job with `keys` keys, of which `changing` get rows, at `rate` rows a second, None for full speed."""
     with scratch("checkpoints") as folder:
         sink, flow = LatencySink(), ef.Dataflow(f"bench-checkpoints-{keys}-{'full' if rate is None else 'half'}")
-        updates = flow.read(PreloadedSource(keys, rate)).key_by("key").aggregate(n=ef.count(), created=ef.last("created"))
+        updates = flow.read(PreloadedSource(keys, rate, changing)).key_by("key").aggregate(n=ef.count(), created=ef.last("created"))
         updates.write(sink)
         busy = machine.busy_share()
         config = ef.JobConfig(parallelism=2, checkpoint=ef.CheckpointConfig(str(folder), interval=None))

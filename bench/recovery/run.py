@@ -70,19 +70,21 @@ def kill_bytewax(_: argparse.Namespace, say: Say) -> Findings:
 
 
 def pairs_of_phases(given: argparse.Namespace, say: Say) -> Findings:
-    """Measure pairs of phases at full speed, then at half of it, by number of keys."""
+    """Measure pairs of phases at full speed, then at half of it, by number of keys. At most `--changing` of them get rows."""
     cases: list[Case] = []
     verdicts: list[Verdict] = []
     for keys in given.keys:
-        full = checkpoints.measure(keys, None, given.pairs)
+        changing = min(keys, given.changing)
+        full = checkpoints.measure(keys, changing, None, given.pairs)
         half = HALF * median(pair.without.rate for pair in full)
-        paced = checkpoints.measure(keys, half, given.pairs)
+        paced = checkpoints.measure(keys, changing, half, given.pairs)
         rate, latency = checkpoints.kept_rate(full), checkpoints.latency_ratio(paced)
-        say(f"{keys:,} keys: {rate:.3f} of the throughput, {latency:.2f} times the p99, at full speed and at {half:,.0f} rows/s")
+        say(f"{keys:,} keys, {changing:,} changing: {rate:.3f} of the throughput, {latency:.2f} times the p99, at full speed and at {half:,.0f} rows/s")
         for speed, pairs in (("full", full), ("half", paced)):
-            cases += checkpoints.phase_cases(f"{keys / 10**6:g} M keys, {speed} speed", pairs)
-        verdicts.append(Verdict(f"{keys:,} keys: throughput with a checkpoint every 10 s / without", rate, LEAST_RATE, "higher"))
-        verdicts.append(Verdict(f"{keys:,} keys: p99 with a checkpoint every 10 s / without", latency, MOST_P99, "lower"))
+            cases += checkpoints.phase_cases(f"{keys / 10**6:g} M keys, {changing / 10**6:g} M changing, {speed} speed", pairs)
+        name = f"{keys:,} keys, {changing:,} changing"
+        verdicts.append(Verdict(f"{name}: throughput with a checkpoint every 10 s / without", rate, LEAST_RATE, "higher"))
+        verdicts.append(Verdict(f"{name}: p99 with a checkpoint every 10 s / without", latency, MOST_P99, "lower"))
     return Findings(cases, verdicts)
 
 
@@ -124,6 +126,7 @@ BENCHMARK = Benchmark(
         Argument("--parts", some_of(PARTS), list(PARTS), "what to measure"),
         repeat(2, "kills of each kind"),
         Argument("--keys", numbers, [1_000_000, 10_000_000], "keys of the part checkpoints"),
+        Argument("--changing", int, 100_000, "keys that get rows in the part checkpoints, at most"),
         Argument("--pairs", int, 4, "pairs of phases, with a checkpoint and without"),
     ),
     run,
