@@ -27,6 +27,7 @@ import lmdb
 
 from ..errors import StateBackendError, StateFolderError
 from .base import SNAPSHOT_CHUNK, Chunk, Found, StateBackend
+from .page_reads import PageReads
 
 FIRST_SIZE = 4 << 30
 """The initial bytes of the map: addresses, not memory. It doubles when it is full."""
@@ -62,17 +63,17 @@ class LmdbBackend(StateBackend):
             self._env = _open_unnamed(folder, first_size)
         except (OSError, lmdb.Error) as error:
             raise StateFolderError(operator, self._folder, str(error), getattr(error, "errno", None)) from error
+        self._reads = PageReads(self._env)
         self._longest = self._env.max_key_size() - _PANE_GROUP_BYTES - 1
         self._frozen: _SnapshotOfTransaction[Any] | None = None
         self._prefixes = _Prefixes()
 
     def get_many(self, groups: Sequence[int], keys: Sequence[bytes]) -> list[bytes | None]:
-        places = self._whole(groups, keys)
+        whole = self._whole(groups, keys)
+        places = whole if whole is not None else list(map(self._place, groups, keys))
         with self._reading() as txn:
-            get = cast("Callable[[bytes], bytes | None]", txn.get)  # no views of its buffers
-            if places is not None:
-                return [get(place) for place in places]
-            return [self._value(place, get(place)) for place in map(self._place, groups, keys)]
+            values = self._reads.values(txn, places)
+        return values if whole is not None else list(map(self._value, places, values))
 
     def put_many(self, groups: Sequence[int], keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         self.note(groups, keys)
@@ -160,6 +161,7 @@ class LmdbBackend(StateBackend):
 
     def close(self) -> None:
         self._end_snapshot()
+        self._reads.close()
         self._env.close()
 
     def _whole(self, groups: Sequence[int], keys: Sequence[bytes]) -> list[bytes] | None:
@@ -224,7 +226,7 @@ def _open_unnamed(folder: str | None, size: int) -> lmdb.Environment:
     """Open an LMDB environment and unlink its files at once."""
     place = tempfile.mkdtemp(prefix="evenflow-state-", dir=folder)
     try:
-        return lmdb.open(place, map_size=size, sync=False, metasync=False, readahead=False, max_readers=8)
+        return lmdb.open(place, map_size=size, sync=False, metasync=False, readahead=False, max_readers=PageReads.READERS)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
