@@ -1,7 +1,7 @@
 """The cost of checkpoints: one job, in turn ten seconds without a checkpoint and ten with one.
 
-The job is a running count per key with all keys in place, of which some change. At full speed the cost shows in rows per second, at half of that speed in
-latency. Both come from the rows' own clocks.
+The job is a running count per key. All keys are in place, and some change. At full speed the cost shows in rows per second, at
+half of that speed in latency. Both come from the rows' own clocks.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Pair:
 
 
 def measure(keys: int, changing: int, rate: float | None, pairs: int) -> list[Pair]:
-    """Measure pairs of phases of a job with `keys` keys, of which `changing` get rows, at `rate` rows a second, None for full speed."""
+    """Measure pairs of phases of a job with `keys` keys; `changing` keys get rows, at `rate` rows a second, None for full speed."""
     with scratch("checkpoints") as folder:
         sink, flow = LatencySink(), ef.Dataflow(f"bench-checkpoints-{keys}-{'full' if rate is None else 'half'}")
         updates = flow.read(PreloadedSource(keys, rate, changing)).key_by("key").aggregate(n=ef.count(), created=ef.last("created"))

@@ -79,10 +79,10 @@ def pairs_of_phases(given: argparse.Namespace, say: Say) -> Findings:
         half = HALF * median(pair.without.rate for pair in full)
         paced = checkpoints.measure(keys, changing, half, given.pairs)
         rate, latency = checkpoints.kept_rate(full), checkpoints.latency_ratio(paced)
-        say(f"{keys:,} keys, {changing:,} changing: {rate:.3f} of the throughput, {latency:.2f} times the p99, at full speed and at {half:,.0f} rows/s")
+        name = f"{keys:,} keys, {changing:,} changing"
+        say(f"{name}: {rate:.3f} of the throughput, {latency:.2f} times the p99, at full speed and at {half:,.0f} rows/s")
         for speed, pairs in (("full", full), ("half", paced)):
             cases += checkpoints.phase_cases(f"{keys / 10**6:g} M keys, {changing / 10**6:g} M changing, {speed} speed", pairs)
-        name = f"{keys:,} keys, {changing:,} changing"
         verdicts.append(Verdict(f"{name}: throughput with a checkpoint every 10 s / without", rate, LEAST_RATE, "higher"))
         verdicts.append(Verdict(f"{name}: p99 with a checkpoint every 10 s / without", latency, MOST_P99, "lower"))
     return Findings(cases, verdicts)

@@ -7,8 +7,7 @@ process. A block of `text` right below a snippet is what it prints. Blocks of `p
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,13 @@ import pytest
 
 import evenflow as ef
 from evenflow.bench.nexmark import Events
-from evenflow.job import Job
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PYTHON = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 
 RUN_ELSEWHERE = {
+    "asked.md": "tests/docstrings/test_asked_page.py",
     "how-to/chaos.md": "tests/cluster/views/test_pages_on_ray.py",
     "how-to/connectors.md": "tests/docstrings/test_connectors_page.py",
     "how-to/debezium.md": "tests/unit/connectors/kafka/test_kafka_page.py",
@@ -34,7 +33,7 @@ RUN_ELSEWHERE = {
     "tutorial/4-on-ray.md": "tests/cluster/views/test_pages_on_ray.py",
     "tutorial/5-a-skewed-stream.md": "tests/cluster/views/test_pages_on_ray.py",
 }
-"""Pages whose snippets need Ray, Spark, a broker or a server, and the tests that run them."""
+"""Pages whose snippets need Ray, Spark, a broker or a server, or are programs of their own, and the tests that run them."""
 
 NEEDS_NODES = "job.scale_out(nodes=1)"
 """A call that needs nodes. `tests/support/cluster/several_nodes.py` has some; here calls are only checked."""
@@ -46,26 +45,6 @@ def snippets(page: str) -> list[tuple[str, str | None]]:
 
 
 PAGES = sorted(page for path in DOCS.rglob("*.md") if snippets(page := path.relative_to(DOCS).as_posix()))
-
-
-@pytest.fixture
-def jobs(monkeypatch, tmp_path) -> Iterator[list[Job]]:
-    """Run the jobs that snippets start in this process; they end with the test."""
-    started: list[Job] = []
-    run = ef.Dataflow.run
-
-    def run_here(flow: ef.Dataflow, **settings: Any) -> Job:
-        started.append(run(flow, **{**settings, "runtime": "local", "detached": False}))
-        return started[-1]
-
-    monkeypatch.setattr(ef.Dataflow, "run", run_here)
-    monkeypatch.setattr(ef, "connect", lambda name: next(job for job in started if job.name == name))
-    monkeypatch.chdir(tmp_path)
-    yield started
-    for job in started:
-        with suppress(ef.JobNotRunningError):
-            job.cancel()
-        job.wait("60s")
 
 
 def clicks(flow: ef.Dataflow, name: str = "generate") -> ef.Stream:

@@ -13,9 +13,12 @@ OUTSIDE_WORLD = frozenset({
     "_thread", "asyncio", "concurrent", "http", "multiprocessing", "pyspark", "queue", "ray", "sched", "select", "selectors", "signal",
     "socket", "socketserver", "ssl", "subprocess", "threading", "time", "zmq",
 })  # fmt: skip
-INSIDE = {("evenflow", "engine", "functions", "event_loop"): frozenset({"asyncio"})}
-"""Exceptional imports of modules below `actors/`: users' coroutines run in their worker's thread, all to their end within one
-event.
+INSIDE = {
+    ("evenflow", "engine", "functions", "event_loop"): frozenset({"asyncio"}),
+    ("evenflow", "state", "backends", "page_reads"): frozenset({"concurrent"}),
+}
+"""Exceptional imports of modules below `actors/`, which do all their work within one event: users' coroutines run in their worker's
+thread, and threads wait for the disk together.
 """
 
 ONLY_IN = {
