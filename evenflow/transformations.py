@@ -355,7 +355,7 @@ class Transformations(ABC, Generic[T_co, P_co, S_co, R]):
 
         The column `op` is "insert" for a row that is there from now on, and "delete" for one that no longer is. A row that changes is
         deleted and inserted. The inserts of a row minus its deletes tell if it is there, also if changes of a key that moved arrive in
-        another order.
+        another order. In a run from a savepoint of a flow without this changelog, the rows of before are not inserted, only deleted.
 
         Raises FlowError for append-only streams, and for updates whose replaced rows aren't known.
         """

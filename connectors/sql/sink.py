@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...engine.batch import Batch
 from ...engine.columns import Columns
-from ...engine.errors import ConnectorError, FlowError
+from ...engine.errors import ConnectorError, FlowError, RecordError
 from ...engine.secrets import is_secret
 from ...engine.sink import SinkWriter
 from ...engine.updates import Updates
+from ...engine.weights import without_weights
 from ...state.errors import StateError
 from ..staged.net_changes import net_changes
 from ..staged.staged_sink import StagedSink
@@ -45,10 +48,11 @@ def write_sql(
     `pip install 'evenflow[postgres]'`. The table must exist; columns of it that rows lack get their defaults.
 
     With `mode="upsert"` a row replaces the one with the same `key`, one or several columns of a primary key or a unique index. Of a
-    running aggregate, the table has the present row of each group, and rows of groups that are gone, or that a filter no longer passes,
-    are deleted; `key` must contain the aggregate's keys. Of other streams, the last row of a key within a checkpoint counts. A key that
-    moves to another worker meanwhile may have rows from both, whose order is unknown: give `version`, a column that never falls for a
-    key, such as a count or a time, and a row with a smaller one replaces nothing. With `version` no row is deleted.
+    running aggregate, the table has the present row of each group, and rows of groups that are gone, or that a filter no longer
+    passes, are deleted; `key` must contain the aggregate's keys. A null in a key stops the job. Of other streams, the last row of a
+    key within a checkpoint counts. A key that moves to another worker meanwhile may have rows from both, whose order is unknown: give
+    `version`, a column that never falls for a key, such as a count or a time, and a row with a smaller one replaces nothing. With
+    `version` no row is deleted.
 
     Rows are staged in the checkpoint folder, and written when the checkpoint is complete, in one transaction that also records
     the checkpoint in the table `evenflow_commits`, which the sink creates next to its own. SQLite's file must be on a disk that
@@ -101,7 +105,7 @@ class SqlSink(StagedSink):
         self._table.begin(self._identity, self.run)
 
     def writer(self, index: int, parallelism: int) -> SinkWriter:
-        return StagingWriter(_rows, self.place, self.name, self.file_rows, self.file_bytes)
+        return StagingWriter(partial(_rows, self._table.target), self.place, self.name, self.file_rows, self.file_bytes)
 
     def write_staged(self, checkpoint: int, place: StagingPlace, files: Sequence[StagedFile]) -> None:
         rows = self._read(Staging(place.staging), files)
@@ -116,5 +120,12 @@ class SqlSink(StagedSink):
             raise ConnectorError(f"operator `{self.name}`: rows that were staged for `{self._target}` can't be read: {error}") from error
 
 
-def _rows(batch: Batch) -> pa.RecordBatch:
+def _rows(target: TableTarget, batch: Batch) -> pa.RecordBatch:
+    """Return the rows to stage. Raises RecordError for a null in a key: to SQL nulls aren't equal, so nothing would replace the row."""
+    for name in target.key:
+        column = batch.rows.column(name)
+        if column.null_count:
+            lost = batch.rows.slice(pc.index(column.is_null(), True).as_py(), 1)
+            problem = f"column `{name}` of the key is null, so no row could replace this one; filter such rows out, or use fill_null"
+            raise RecordError(target.operator, problem, record=Batch(without_weights(lost)).to_rows()[0])
     return batch.rows

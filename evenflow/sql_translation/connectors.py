@@ -111,29 +111,41 @@ def _times(table: TableDefinition) -> dict[str, Any]:
 def _read_kafka(table: TableDefinition, options: Options) -> Source:
     start = options.chosen("scan.startup.mode", {"earliest-offset": "earliest", "latest-offset": "latest"}, "earliest-offset")
     until = options.chosen("scan.bounded.mode", {"unbounded": None, "latest-offset": "now"}, "unbounded")
-    kinds = {"json": "json", "avro-confluent": "avro", "raw": "string", "debezium-json": "debezium"}
-    kind = options.chosen("format", kinds)
-    columns: dict[str, Any] = {"registry": options.need("avro-confluent.url")} if kind == "avro" else {"schema": table.schema}
-    if kind == "debezium":
-        if not table.key:
-            raise FlowError(
-                f"SQL: table `{table.name}`: debezium-json needs PRIMARY KEY (...) NOT ENFORCED, the key of the database's table"
-            )
-        options.chosen("debezium-json.schema-include", {"true": True, "false": False}, "false")
-        columns["key"] = table.key
-    idle = options.take("scan.watermark.idle-timeout")
+    values, idle = _kafka_values(table, options), options.take("scan.watermark.idle-timeout")
     return read_kafka(
         options.need("topic").split(";"),
         bootstrap=options.need("properties.bootstrap.servers"),
         start=start,
         until=until,
-        format=kind,
         group_id=options.take("properties.group.id"),
         idle_after=idle and idle.replace(" ", ""),
         name=table.name,
-        **columns,
+        **values,
         **_times(table),
     )
+
+
+def _kafka_values(table: TableDefinition, options: Options) -> dict[str, Any]:
+    """Return the arguments of `read_kafka` that say what the records' values are."""
+    formats = ("json", "raw", "avro-confluent", "debezium-json", "debezium-avro-confluent")
+    name = options.chosen("format", {name: name for name in formats})
+    match name:
+        case "json":
+            return {"format": "json", "schema": table.schema}
+        case "raw":
+            kinds = {pa.string(): "text", pa.binary(): "raw"}
+            if table.schema.names != ["value"] or table.schema.types[0] not in kinds:
+                raise FlowError(f"SQL: table `{table.name}`: 'format' = 'raw' has one column, `value`, which is a STRING or BYTES")
+            return {"format": kinds[table.schema.types[0]]}
+        case "avro-confluent":
+            return {"format": "avro", "registry": options.need(f"{name}.url")}
+    if not table.key:
+        raise FlowError(f"SQL: table `{table.name}`: {name} needs PRIMARY KEY (...) NOT ENFORCED, the key of the database's table")
+    changes = {"format": "debezium", "schema": table.schema, "key": table.key}
+    if name == "debezium-json":
+        options.chosen("debezium-json.schema-include", {"true": True, "false": False}, "false")
+        return changes
+    return {**changes, "registry": options.need(f"{name}.url")}
 
 
 def _read_files(table: TableDefinition, options: Options) -> Source:

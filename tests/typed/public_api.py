@@ -106,6 +106,7 @@ def sources(spark: Any) -> Sequence[ef.Source]:
         ef.read_json("in/"),
         ef.read_kafka(["clicks", "views"], bootstrap="localhost:9092", start={("clicks", 0): 5}, until="now", columns=["key"]),
         ef.read_kafka("shop.orders", bootstrap="localhost:9092", format="debezium", key=["id"], schema={"id": "int64"}),
+        ef.read_kafka("shop.orders", bootstrap="localhost:9092", format="debezium", key="id", registry="http://localhost:8081"),
         ef.read_kafka("clicks", bootstrap="localhost:9092", format="avro", schema={"type": "string"}, registry="http://localhost:8081"),
         ef.read_delta("counts", follow=True, poll_every="2s", skip_changes=True),
         ef.read_parquet("in/"),

@@ -25,6 +25,8 @@ from ...quiet import event_time_of, idle_advice
 from ..cluster import KafkaCluster, Problems, check_installed
 from ..values.avro_values import AvroValues
 from ..values.debezium import DebeziumValues
+from ..values.debezium_avro import AvroEvents
+from ..values.debezium_json import JsonEvents
 from ..values.decoding import ArrowValues, Decoder, JsonValues, RawValues, TextValues, UndecodableError, Values
 from ..values.record_columns import TIMESTAMP, RecordColumns
 from .position import KafkaPosition, share_out_partitions
@@ -91,10 +93,12 @@ def read_kafka(
     value is read into `schema`, by default the newest one of the subject `TOPIC-value`. Without a registry `schema` must be the
     one that wrote all values.
 
-    "debezium" reads the changes of a database table, with or without the wrapper of schemas, as a stream of updates with deletions.
-    `key` names the columns of the table's primary key, by which the topic must be partitioned. `schema` gives the columns; without
-    it the events' own schemas do. Aggregates, `changelog()`, and `mode="upsert"` of `write_sql` and `write_kafka` take the rows;
-    what would not see a deletion is refused. The newest event of a key counts, so an event that comes again changes nothing.
+    "debezium" reads the changes of a database table as a stream of updates with deletions: in JSON, with or without the wrapper of
+    schemas, or with a `registry` in Avro, where the keys of records are Avro, too. `key` names the columns of the table's primary
+    key, by which the topic must be partitioned. `schema` gives the columns, as for "json"; without it the events' own schemas do,
+    in Avro the newest one of the subject `TOPIC-value`. Aggregates, `changelog()`, and `mode="upsert"` of `write_sql` and
+    `write_kafka` take the rows; what would not see a deletion is refused. The newest event of a key counts, so an event that comes
+    again changes nothing.
 
     `event_time`: a column of the values, or "timestamp" for the records' own, if the values have no such column; `unit` and
     `max_delay` are as in `read_parquet`. Event time is the minimum over all partitions, so a partition without records holds it
@@ -143,10 +147,9 @@ def _decoder(
     keys: tuple[str, ...],
     name: str,
 ) -> Decoder:
+    known = None if registry is None else _known_registry(registry, format, name)
     if format == "avro":
-        return _avro_decoder(schema, registry, topics, name)
-    if registry is not None:
-        raise FlowError(f'operator `{name}`: registry= is for format="avro", and this is format={format!r}')
+        return _avro_decoder(schema, known, topics, name)
     if isinstance(schema, str):
         raise FlowError(f"operator `{name}`: schema={schema!r:.200}: expected an Arrow schema or a dict like {{'n': 'int64'}}")
     given = arrow_schema(schema, name)
@@ -156,7 +159,8 @@ def _decoder(
         case "arrow":
             return ArrowValues(given, name)
         case "debezium":
-            return DebeziumValues(table_columns(given, keys, name), keys)
+            events = JsonEvents() if known is None else AvroEvents(known, topics.names[0])
+            return DebeziumValues(table_columns(given, keys, name), keys, events)
         case "raw" | "text":
             if given is not None:
                 raise FlowError(f'operator `{name}`: format="{format}" has one column, `value`, and takes no schema')
@@ -165,13 +169,19 @@ def _decoder(
             raise FlowError(f'operator `{name}`: format={format!r}; expected "json", "raw", "text", "arrow", "avro" or "debezium"')
 
 
-def _avro_decoder(schema: Any, registry: str | None, topics: Topics, name: str) -> Decoder:
+def _known_registry(registry: str, format: str, name: str) -> SchemaRegistry:  # noqa: A002 -- as above
+    if format not in ("avro", "debezium"):
+        raise FlowError(f'operator `{name}`: registry= is for format="avro" and format="debezium", and this is format={format!r}')
+    avro.check_installed(name)
+    return SchemaRegistry(registry, name)
+
+
+def _avro_decoder(schema: Any, registry: SchemaRegistry | None, topics: Topics, name: str) -> Decoder:
     avro.check_installed(name)
     if schema is None and registry is None:
         raise FlowError(f'operator `{name}`: format="avro" needs schema=, the Avro schema that wrote the values, or registry=')
     given = None if schema is None else avro.given_schema(schema, name)
-    known = None if registry is None else SchemaRegistry(registry, name)
-    return AvroValues(given, known, [f"{topic}-value" for topic in topics.names], name)
+    return AvroValues(given, registry, [f"{topic}-value" for topic in topics.names], name)
 
 
 def _warn(error: Any, _partitions: Sequence[Any]) -> None:

@@ -1,9 +1,10 @@
-r"""The decoder of Debezium's change events in JSON, with and without the wrapper of Kafka Connect's schemas.
+r"""The decoder of Debezium's change events to the rows of a table and its deleted keys.
 
 An event's `after` is the row from now on; `before` is only asked for the key of a deleted row. So tables that don't send `before`
 (PostgreSQL's REPLICA IDENTITY) work too. A record without a value is a deletion: compaction may have removed the event before it.
 
->>> values = DebeziumValues(pa.schema({"id": pa.int64(), "city": pa.string()}), ("id",))
+>>> from .debezium_json import JsonEvents
+>>> values = DebeziumValues(pa.schema({"id": pa.int64(), "city": pa.string()}), ("id",), JsonEvents())
 >>> created = b'{"before": null, "after": {"id": 7, "city": "Oslo"}, "op": "c"}'
 >>> values.decode([(b'{"id": 7}', created), (b'{"id": 7}', None)])[0].to_pylist()
 [{'id': 7, 'city': 'Oslo', '__deleted': False}, {'id': 7, 'city': None, '__deleted': True}]
@@ -11,6 +12,7 @@ An event's `after` is the row from now on; `before` is only asked for the key of
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,9 +21,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....engine.table_changes import DELETED
-from .decoding import Decoder, JsonValues, UndecodableError, Values
-from .envelope_schema import EventColumns, columns_of_event
+from ....engine.table_changes import DELETED, RESERVED
+from .change_events import EventReader, converted
+from .decoding import Decoder, UndecodableError, Values
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -32,27 +34,21 @@ KeyedValues: TypeAlias = Sequence[tuple[bytes | None, bytes | None]]
 UPSERTS = pa.array(["c", "u", "r"])
 """The operations that leave a row: it was created, updated, or read for a snapshot."""
 
-UNSENT = "__debezium_unavailable_value"
-"""The text that stands for a large value that has not changed, which PostgreSQL doesn't send."""
+UNSENT = b"__debezium_unavailable_value"
+"""The bytes that stand for a large value that has not changed, which PostgreSQL doesn't send."""
+
+_UNSENT_TEXTS = pa.array([UNSENT.decode(), base64.b64encode(UNSENT).decode()])
+"""The same as a text, and as bytes in JSON."""
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 class DebeziumValues(Decoder):
-    """A decoder of change events to the columns of the table and a column `__deleted`. `columns`: None until they are known.
+    """A decoder of change events to the columns of the table and a column `__deleted`. `columns`: None until they are known."""
 
-    `read`: the types in which JSON has the columns; None if these are those of `columns`.
-    """
-
-    def __init__(self, columns: pa.Schema | None, key: tuple[str, ...], read: pa.Schema | None = None) -> None:
+    def __init__(self, columns: pa.Schema | None, key: tuple[str, ...], reader: EventReader) -> None:
         self._columns, self._key = columns, key
-        if columns is None:
-            return
-        read = columns if read is None else read
-        row, own = pa.struct(list(read)), pa.struct([read.field(name) for name in key])
-        event = [pa.field("op", pa.string()), pa.field("before", own), pa.field("after", row)]
-        self._events = JsonValues(pa.schema([pa.field("payload", pa.struct(event)), *event]))
-        self._keys = JsonValues(pa.schema([pa.field("payload", own), *own]))
+        self._reader = reader if columns is None else reader.reading(columns, key)
 
     @property
     def schema(self) -> pa.Schema | None:
@@ -64,37 +60,33 @@ class DebeziumValues(Decoder):
     def decode(self, values: KeyedValues) -> tuple[pa.RecordBatch, None]:
         schema = self.schema
         assert schema is not None
-        events, _ = self._events.decode([value for _, value in values])
-        payload, tombstone = events.column("payload"), np.array([value is None for _, value in values], np.bool_)
-        op, before, after = (_either(payload, events.column(name), name) for name in ("op", "before", "after"))
+        events = self._reader.events([value for _, value in values])
+        op, after, tombstone = events.op, events.after, np.array([value is None for _, value in values], np.bool_)
         there = _bools(pc.fill_null(pc.is_in(op, value_set=UPSERTS), False))
         gone = _bools(pc.fill_null(pc.equal(op, "d"), False)) | tombstone
         self._check(op, after, there, gone)
         columns = {name: pc.struct_field(after, name) for name in self._columns.names}  # type: ignore[union-attr]  # as `schema`
         if gone.any():
             places = np.flatnonzero(gone)
-            deleted = self._deleted_keys(before.take(pa.array(places)), [values[place][0] for place in places.tolist()])
+            deleted = self._deleted_keys(events.before.take(pa.array(places)), [values[place][0] for place in places.tolist()])
             columns = {name: _replaced(column, places, deleted.get(name)) for name, column in columns.items()}
         for name in self._key:
             if columns[name].null_count:
                 raise UndecodableError(f"it has no `{name}`, which is in key=; give the columns of the table's primary key in key=")
-        arrays = [_converted(columns[field.name], field) for field in schema if field.name != DELETED]
+        arrays = [converted(columns[field.name], field) for field in schema if field.name != DELETED]
         return pa.RecordBatch.from_arrays([*arrays, pa.array(gone)], schema=schema), None
 
     def inferred(self, sample: Callable[[], Values]) -> Decoder:
         if self._columns is not None:
             return self
-        found: EventColumns | None = None
-        for value in reversed(sample()):
-            found = None if value is None else columns_of_event(value)
-            if found is not None:
-                break
-        if found is None:
-            raise UndecodableError("no event has a schema (the converter's schemas.enable)")
-        missing = next((name for name in self._key if name not in found.columns.names), None)
+        columns, reader = self._reader.inferred(sample)
+        missing = next((name for name in self._key if name not in columns.names), None)
         if missing is not None:
-            raise UndecodableError(f"the events have no column `{missing}`, which is in key=; they have {', '.join(found.columns.names)}")
-        return DebeziumValues(found.columns, self._key, found.read)
+            raise UndecodableError(f"the events have no column `{missing}`, which is in key=; they have {', '.join(columns.names)}")
+        taken = next((name for name in columns.names if name.startswith(RESERVED)), None)
+        if taken is not None:
+            raise UndecodableError(f"the events have the column `{taken}`: names that begin with {RESERVED} are taken")
+        return DebeziumValues(columns, self._key, reader)
 
     def _check(self, op: pa.Array, after: pa.Array, there: Mask, gone: Mask) -> None:
         """Raise UndecodableError for an event that is neither a row nor a deletion."""
@@ -104,7 +96,7 @@ class DebeziumValues(Decoder):
         if (there & ~_bools(after.is_valid())).any():
             raise UndecodableError("its `after` is null, and its `op` says that there is a row")
         for field in after.type:
-            if pa.types.is_string(field.type) and pc.any(pc.equal(pc.struct_field(after, field.name), UNSENT)).as_py():
+            if _unsent(pc.struct_field(after, field.name)):
                 raise UndecodableError(
                     f"PostgreSQL didn't send `{field.name}`, a large value that has not changed: say ALTER TABLE ... REPLICA IDENTITY "
                     "FULL, or name the columns that you need in schema= without it"
@@ -120,19 +112,17 @@ class DebeziumValues(Decoder):
         if any(keys[place] is None for place in places.tolist()):
             raise UndecodableError("it deletes a row, and has neither a key nor a `before` that says which one")
         try:
-            rows, _ = self._keys.decode([keys[place] for place in places.tolist()])
+            own = self._reader.keys([keys[place] for place in places.tolist()])
         except (UndecodableError, pa.ArrowException) as error:
             raise UndecodableError(f"it deletes a row, and its key can't be decoded: {error}") from error
-        payload = rows.column("payload")
-        return {name: _replaced(column, places, _either(payload, rows.column(name), name)) for name, column in found.items()}
+        return {name: _replaced(column, places, pc.struct_field(own, name)) for name, column in found.items()}
 
 
-def _either(payload: pa.Array, outside: pa.Array, name: str) -> pa.Array:
-    """Return a field of the payload of events that have the wrapper, and of the others themselves."""
-    if payload.null_count == len(payload):
-        return outside
-    inside = pc.struct_field(payload, name)
-    return pc.if_else(payload.is_valid(), inside, outside) if payload.null_count else inside
+def _unsent(column: pa.Array) -> bool:
+    """Return True if PostgreSQL didn't send one of these values."""
+    if pa.types.is_string(column.type):
+        return bool(pc.any(pc.is_in(column, value_set=_UNSENT_TEXTS)).as_py())
+    return pa.types.is_binary(column.type) and bool(pc.any(pc.equal(column, UNSENT)).as_py())
 
 
 def _replaced(column: pa.Array, places: npt.NDArray[np.intp], values: pa.Array | None) -> pa.Array:
@@ -141,13 +131,6 @@ def _replaced(column: pa.Array, places: npt.NDArray[np.intp], values: pa.Array |
     order = np.arange(len(column))
     order[places] = len(column) + np.arange(len(places))
     return pa.concat_arrays([column, values]).take(pa.array(order))
-
-
-def _converted(column: pa.Array, field: pa.Field) -> pa.Array:
-    try:
-        return column if column.type == field.type else column.cast(field.type)
-    except pa.ArrowInvalid as error:
-        raise UndecodableError(f"column `{field.name}`: {error}; name its type in schema=") from error
 
 
 def _bools(array: Any) -> Mask:

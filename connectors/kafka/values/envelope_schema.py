@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from .decoding import UndecodableError
 
-_PLAIN = {
+PLAIN = {
     "boolean": pa.bool_(),
     "int8": pa.int8(),
     "int16": pa.int16(),
@@ -22,8 +22,9 @@ _PLAIN = {
     "float64": pa.float64(),
     "string": pa.string(),
 }
+"""The types of values without a meaning of their own, by their names in Kafka Connect."""
 
-_NAMED = {
+NAMED = {
     "io.debezium.time.Date": pa.date32(),
     "io.debezium.time.Timestamp": pa.timestamp("ms"),
     "io.debezium.time.MicroTimestamp": pa.timestamp("us"),
@@ -33,7 +34,7 @@ _NAMED = {
 }
 """The types of numbers that are times."""
 
-_ZONED = "io.debezium.time.ZonedTimestamp"
+ZONED = "io.debezium.time.ZonedTimestamp"
 """The name of texts that are times with a zone."""
 
 
@@ -61,10 +62,10 @@ def columns_of_event(value: bytes) -> EventColumns | None:
 
 def _kinds(name: str, kind: Any, meaning: Any) -> tuple[pa.DataType, pa.DataType]:
     """Return the type of a column, and the type in which JSON has it."""
-    if not isinstance(kind, str) or kind not in _PLAIN:
+    if not isinstance(kind, str) or kind not in PLAIN:
         decimal = " (decimal.handling.mode=string makes texts of decimals)" if kind == "bytes" else ""
         raise UndecodableError(f"column `{name}` is {kind!r:.100} in the events, which has no type of column{decimal}")
-    read = _PLAIN[kind]
-    if meaning == _ZONED:
+    read = PLAIN[kind]
+    if meaning == ZONED:
         return pa.timestamp("us", "UTC"), pa.timestamp("us", "UTC")
-    return _NAMED.get(str(meaning), read), read
+    return NAMED.get(str(meaning), read), read

@@ -50,7 +50,8 @@ class TableRows(Operator):
         else:
             return UNKNOWN
         own = {name: known.type_of(name) for name in self.keys}
-        return Columns({**own, **{name: kind for name, kind in types.items() if name not in _ADDED}}, complete=True)
+        weight = {WEIGHT: known.types[WEIGHT]} if WEIGHT in known.types else {}
+        return Columns({**own, **{name: kind for name, kind in types.items() if name not in _ADDED}, **weight}, complete=True)
 
     def open(self, context: Context) -> TableRowsInstance:
         return TableRowsInstance(self, context)

@@ -36,6 +36,13 @@ def test_functions_of_rows_pass_on_which_rows_are_gone():
     assert rows_of(stream.key_by("place").aggregate(n=ef.count(), ids=ef.sum("id"), emit="final")) == [{"place": "b", "n": 1, "ids": 1}]
 
 
+@pytest.mark.parametrize(
+    "narrow", [lambda rows: rows.select("city"), lambda rows: rows.drop("id"), lambda rows: rows.select(city=ef.col("city"))]
+)
+def test_rows_with_fewer_columns_are_still_taken_back(narrow):
+    assert rows_of(narrow(table()).key_by("city").aggregate(n=ef.count(), emit="final")) == [{"city": "b", "n": 1}]
+
+
 def test_plan_shows_the_kind_of_the_stream_and_its_operators():
     stream = table()
     stream.changelog().write(ef.to_list([]))

@@ -9,11 +9,12 @@ import pyarrow as pa
 import pytest
 
 from evenflow.connectors.kafka.values.debezium import DebeziumValues
+from evenflow.connectors.kafka.values.debezium_json import JsonEvents
 from evenflow.connectors.kafka.values.decoding import UndecodableError, decoded
 
 SOURCE = {"version": "2.7.0.Final", "connector": "postgresql", "name": "shop", "ts_ms": 1559033904863, "snapshot": "false", "lsn": 24023128}
 COLUMNS = pa.schema({"id": pa.int64(), "email": pa.string(), "score": pa.float32()})
-VALUES = DebeziumValues(COLUMNS, ("id",))
+VALUES = DebeziumValues(COLUMNS, ("id",), JsonEvents())
 FIELDS = [
     {"type": "int32", "optional": False, "field": "id"},
     {"type": "string", "optional": True, "field": "email"},
@@ -83,6 +84,7 @@ def test_columns_that_the_schema_does_not_name_are_ignored():
         ((key(1), event("u", {"email": "a@x"})), "it has no `id`, which is in key="),
         ((key(1), event("c", {"id": 1, "score": 1e300})), "too large for float"),
         ((key(1), event("u", {"id": 1, "email": "__debezium_unavailable_value"})), "REPLICA IDENTITY FULL"),
+        ((key(1), event("u", {"id": 1, "email": "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="})), "REPLICA IDENTITY FULL"),
         ((None, event("d")), "neither a key nor a `before`"),
         ((None, None), "neither a key nor a `before`"),
         ((b"Struct{id=1}", None), "its key can't be decoded"),
@@ -103,7 +105,7 @@ def test_event_that_is_no_change_of_a_row_is_refused_and_the_others_are_read(rec
 def test_columns_come_from_the_schema_of_the_events():
     after = {"id": 1, "email": "a", "born": 3, "seen": 1_500_000, "paid": "2024-01-01T12:00:00.5Z"}
     made = event("c", after, schema=envelope_schema(FIELDS))
-    values = DebeziumValues(None, ("id",)).inferred(lambda: [None, made, None])
+    values = DebeziumValues(None, ("id",), JsonEvents()).inferred(lambda: [None, made, None])
     assert values.schema is not None
     assert values.schema.names == ["id", "email", "born", "seen", "paid", "__deleted"]
     kinds = [str(kind) for kind in values.schema.types]
@@ -117,6 +119,7 @@ def test_columns_come_from_the_schema_of_the_events():
     [
         ([*FIELDS, {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "field": "price"}], "decimal.handling.mode"),
         ([*FIELDS, {"type": "array", "items": {"type": "int32"}, "field": "tags"}], "`tags` is 'array'"),
+        ([*FIELDS, {"type": "int32", "field": "__op"}], "column `__op`: names that begin with __ are taken"),
         (FIELDS[1:], "no column `id`, which is in key="),
         (None, "schemas.enable"),
     ],
@@ -124,4 +127,4 @@ def test_columns_come_from_the_schema_of_the_events():
 def test_schema_of_the_events_that_makes_no_columns_is_refused(fields, problem):
     value = event("c", {"id": 1}, schema=None if fields is None else envelope_schema(fields))
     with pytest.raises(UndecodableError, match=problem):
-        DebeziumValues(None, ("id",)).inferred(lambda: [value])
+        DebeziumValues(None, ("id",), JsonEvents()).inferred(lambda: [value])

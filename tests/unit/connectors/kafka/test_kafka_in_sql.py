@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 
+import pyarrow.parquet as pq
 import pytest
 from kafka_broker import fill, make_topic
 
@@ -66,6 +67,22 @@ def test_changes_of_a_table_are_counted_by_a_query_as_the_rows_that_remain(boots
     with sqlite3.connect(database) as connection:
         assert connection.execute("SELECT city, n FROM cities").fetchall() == [("Oslo", 1)]
     connection.close()
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("kind", "values"), [("STRING", ["a", "b"]), ("VARBINARY", [b"a", b"b"])])
+def test_raw_values_are_texts_or_bytes(bootstrap, tmp_path, kind, values):
+    lines = make_topic(bootstrap)
+    fill(bootstrap, lines, {0: [(None, b"a"), (None, b"b")]})
+    text = f"""
+    CREATE TABLE lines (value {kind}) WITH (
+        'connector' = 'kafka', 'topic' = '{lines}', 'properties.bootstrap.servers' = '{bootstrap}', 'format' = 'raw',
+        'scan.bounded.mode' = 'latest-offset');
+    CREATE TABLE files (value {kind}) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/out', 'format' = 'parquet');
+    INSERT INTO files SELECT value FROM lines;
+    """
+    flow_of(text, "lines").run(runtime="local").wait("60s")
+    assert pq.read_table(tmp_path / "out").to_pydict() == {"value": values}
 
 
 def test_changes_of_a_table_without_a_primary_key_are_refused():

@@ -97,6 +97,14 @@ def test_rows_that_a_filter_no_longer_passes_are_deleted_from_postgres(postgres,
         assert database.execute(f"SELECT city, n FROM {table} ORDER BY 1").fetchall() == [("Bern", 1), ("Rome", 1), ("Turin", 7)]
 
 
+def test_row_whose_key_is_null_is_refused_because_nothing_could_replace_it(shop):
+    users = ef.Dataflow("f").read(ef.from_items([{"user": "a"}, {"user": None}]))
+    users.key_by("user").aggregate(n=ef.count()).write(ef.write_sql(url_of(shop), "counts", mode="upsert", key="user", name="totals"))
+    with pytest.raises(ef.RecordError, match=r"operator `totals`: column `user` of the key is null.*fill_null"):
+        users.flow.run(runtime="local").wait("30s")
+    assert rows_of(shop) == []
+
+
 @pytest.mark.parametrize(("key", "version"), [("n", None), (["user"], None), (["user", "city", "n"], "n")])
 def test_key_that_is_not_the_aggregates_is_refused_when_the_flow_is_written(shop, key, version):
     flow = ef.Dataflow("counting")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -166,6 +167,18 @@ def test_rows_of_before_a_savepoint_are_taken_back_after_it(tmp_path):
     path = saved(tmp_path, counted)
     started(counted, rest, tmp_path, out, from_savepoint=path).wait("30s")
     assert {row["place"]: (row["users"], row["cents"]) for row in out} == {"x": (0, None), "y": (3, 16)}
+
+
+def test_a_changelog_that_is_new_at_a_savepoint_has_the_changes_from_then_on(tmp_path):
+    changes: list[dict[str, Any]] = []
+    path = saved(tmp_path, counted)
+    started(lambda users: counted(users).changelog(), rest, tmp_path, changes, from_savepoint=path).wait("30s")
+    net = Counter[tuple[str, int]]()
+    for change in changes:
+        net[change["place"], change["users"]] += {"insert": 1, "delete": -1}[change["op"]]
+    rows_of_before, rows_of_now = {("x", 1): 1, ("y", 1): 1}, {("y", 3): 1}
+    net.update(rows_of_before)
+    assert {row: count for row, count in net.items() if count} == rows_of_now
 
 
 def test_a_reader_that_has_not_seen_the_saved_rows_is_refused(tmp_path):

@@ -138,6 +138,13 @@ def upserts(columns, options):
             "needs the option 'properties.bootstrap.servers'",
         ),
         (
+            (
+                "CREATE TABLE a (x STRING) WITH ('connector' = 'kafka', 'format' = 'raw', 'topic' = 't');"
+                f"{PRINT} INSERT INTO out SELECT x FROM a"
+            ),
+            "'format' = 'raw' has one column, `value`",
+        ),
+        (
             BIDS.replace("'events'", "'foo'") + f"{PRINT} INSERT INTO out SELECT price FROM bid",
             "the options 'foo' aren't supported",
         ),
