@@ -52,6 +52,7 @@ from ...scheduler.record.restoring.run_claim import LifeSign, RunClaim, RunEnd
 from ...scheduler.record.restoring.terms import first_attempt
 from ...state.errors import EvenflowError
 from ...state.redacted_output import cleared
+from ..attempt_log import note_step
 from ..task.saved_state import SavedState, SupersededError
 from .first_manifest import FirstManifest, Savepoint
 from .retraction import retract
@@ -203,6 +204,7 @@ class JobStorage:
     def _restore_sinks(self, wanted: RestoreSinks) -> SinksRestored:
         deliveries: list[Delivery] = []
         at = wanted.manifest.checkpoint if wanted.manifest is not None else NO_CHECKPOINT
+        note_step(self._plan.name, wanted.attempt, "begun")
         try:
             self._saved.stay_in_charge()
             self._saved.settle()

@@ -33,6 +33,7 @@ from ...scheduler.protocol.status import JobOutcome, JobStatus, Progress
 from ...scheduler.protocol.storage_answers import StorageFailed
 from ...scheduler.record.restoring.run_claim import RunClaim
 from ...state.errors import EvenflowError
+from ..attempt_log import note_step
 from ..channels.security import Security
 from ..channels.socket_folder import SocketFolder
 from ..clocks import JobClock
@@ -126,6 +127,8 @@ class Coordinator:
         return self._take_over
 
     def _come_back(self, claim: RunClaim, savepoint: Savepoint | None, me: Any) -> None:
+        set_log_level(self._config.log_level)
+        note_step(self._plan.name, None, "coordinator there")
         self._make(claim, savepoint, again=True)
         self._start(me)
 
@@ -331,7 +334,8 @@ class Coordinator:
                 self._interpreter.ask(Fail(JobFailedError(f"job `{self._plan.name}`: its coordinator failed: {shown(error)}")))
             if self._metrics is not None:
                 self._optional(self._metrics.collector.update, self._clock())
-            time.sleep(TICK)
+            restarting = self._interpreter.core.state is JobState.RESTARTING  # the delay before the next attempt may end any moment
+            self._workers.wait(TICK / 5 if restarting else TICK)
         self._close()
         if self._detached:
             self._leave(self._me)

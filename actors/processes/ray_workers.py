@@ -30,6 +30,7 @@ from ...scheduler.policies.nodes.placement import ClusterNode, ClusterView
 from ...scheduler.protocol.effects import Deploy, JobState, Spawn
 from ...scheduler.protocol.messages import LAST_ELEMENTS_SECONDS, Attach, Command, InOrder, Report
 from ...state.errors import EvenflowError
+from ..attempt_log import note_step
 from ..job.job_interpreter import JobInterpreter
 from ..job.job_storage import JobStorage
 from .deployment import Deployment
@@ -57,6 +58,8 @@ class RayWorkers:
         self._tasks: Any = None
         self._nodes: tuple[ClusterNode, ...] = ()
         self._seen_at, self._attended = -math.inf, False
+        self._halted = 0
+        """The attempt for which the runs of earlier ones have been ended."""
         self._wanted: SimpleQueue[Deploy | None] = SimpleQueue()
         self.not_started: EvenflowError | None = None
         """The reason why the first attempt could not be deployed."""
@@ -68,7 +71,8 @@ class RayWorkers:
         processes.
         """
         self._interpreter, self._token = interpreter, service.token
-        self.pool = WorkerPool(service, self._config, self._plan.resources, interpreter.lock, lent, self._warm)
+        usual = [task for task in self._plan.tasks if task.stage not in self._plan.resources and task.environment is None]
+        self.pool = WorkerPool(service, self._config, len(usual), self._plan.resources, interpreter.lock, lent, self._warm)
         self._deployment = Deployment(service, self._config, self.pool)
         self._attended = True
         threading.Thread(target=self._deploy_wanted, name=f"{self._plan.name}/deploy", daemon=True).start()
@@ -157,10 +161,25 @@ class RayWorkers:
             if core.state is JobState.RUNNING:
                 self.pool.tick()
             for name, why in self._lost().items():
+                note_step(self._plan.name, Attempt(core.attempt), f"worker `{name}` lost")
                 self._interpreter.lost(name, why)
                 self._forget([name])
                 for process in self.pool.let_go([name]):
                     process.end()
+            if core.state is JobState.RESTARTING and core.attempt > self._halted:
+                self._halted = core.attempt
+                for process in self.pool.processes.values():
+                    process.handle.halt.options(num_returns=0).remote(self._token, core.attempt)
+
+    def wait(self, seconds: float) -> None:
+        """Wait that long, or until a worker's process has ended. Ray tells of that within about 10 ms."""
+        with self._interpreter.lock:
+            core = self._interpreter.core
+            joins = [] if core.deploying or core.state.final else list(self._joins)
+        if joins:
+            ray.wait(joins, timeout=seconds)
+        else:
+            time.sleep(seconds)
 
     def close(self) -> None:
         """Wait until the workers have left, and end those that don't."""
@@ -207,21 +226,30 @@ class RayWorkers:
             if core.attempt != attempt or core.state in (JobState.FAILED, JobState.CANCELLED):
                 raise core.error or JobFailedError(f"job `{self._plan.name}`: attempt {attempt} ended before it began")
 
+        def done(step: str) -> None:
+            note_step(self._plan.name, attempt, step)
+
         check()
+        done("sinks restored")
         deadline = deployment.deadline()
         names = [task.name for task in wanted.plan.tasks]
         restored = self._storage.restored(wanted.manifest, wanted.plan)
+        done("manifest read")
         self.pool.environments = _environments(wanted.plan)
         deployment.begin_attempt(names, check)
         ended = self.pool.end_unusable(frozenset(names))
         with self._interpreter.lock:
             self._forget(ended)
+        done("processes checked")
         deployment.acquire(names, deadline, check)
+        done("processes acquired")
         deployment.bring_up(attempt, wanted.plan, names, restored, deadline, check)
+        done("channels connected")
         with self._interpreter.lock:
             check()
             self._numbers, self._inboxes = {}, {}
         deployment.start(attempt, names, deadline, check)
+        done("tasks started")
         self._begun(names, attempt)
 
     def _spawn(self, wanted: Spawn) -> None:

@@ -1,7 +1,7 @@
 """Warm spares: started processes without a task, kept ready so that a new worker doesn't wait for a process.
 
 Invariant: `count` are ready or starting whenever the cluster has room; a spare that is taken has started, and is replaced a
-little later.
+little later. Those that the user didn't ask for start late, so that a job of a few seconds has none, and nothing waits for them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from typing import Generic, Protocol, TypeVar
 
 ROOM_INTERVAL = 1.0
 """Seconds after which a spare for which there was no room is tried again."""
+
+UNASKED_AFTER = 10.0
+"""Seconds that a job runs before it starts spares that the user didn't ask for."""
 
 REPLACE_AFTER = 3.0
 """Seconds from taking a spare to its replacement, whose start would take the CPU from workers that restore their checkpoint."""
@@ -32,10 +35,14 @@ P = TypeVar("P", bound=SpareProcess)
 
 
 class Spares(Generic[P]):
-    """The spares of one job. `start(label)` starts a process, or returns None without room. Used under the coordinator's lock."""
+    """The spares of one job. `start(label)` starts a process, or returns None without room. Used under the coordinator's lock.
 
-    def __init__(self, count: int, start: Callable[[str], P | None]) -> None:
-        self._count, self._start = count, start
+    `after`: seconds from the first tick to the start of the first `count`, for which nothing waits; 0: at once.
+    """
+
+    def __init__(self, count: int, start: Callable[[str], P | None], after: float = 0.0) -> None:
+        self._count, self._start, self._after = count, start, after
+        self._begun: float | None = None
         self._extra = 0
         self._next = 0
         self._again = 0.0
@@ -52,15 +59,15 @@ class Spares(Generic[P]):
 
     @property
     def complete(self) -> bool:
-        """True if all wanted spares have started."""
-        return self.ready >= self._count + self._extra
+        """True if all spares have started that were asked for."""
+        return self.ready >= self._extra + (0 if self._after else self._count)
 
     def take(self, allowed: Callable[[str], bool]) -> P | None:
         """Remove and return a started spare on an allowed node."""
         for process in self.processes:
             if process.look() and not process.lost and allowed(process.node):
                 self.processes.remove(process)
-                self._again = time.monotonic() + REPLACE_AFTER
+                self._again = time.monotonic() + max(REPLACE_AFTER, self._after)
                 return process
         return None
 
@@ -69,12 +76,15 @@ class Spares(Generic[P]):
         for process in [p for p in self.processes if p.lost or not allowed(p.node)]:
             self.processes.remove(process)
             process.end()
-        for process in self.processes[self._count + self._extra :]:
+        now = time.monotonic()
+        self._begun = now if self._begun is None else self._begun
+        wanted = self._extra + (self._count if now >= self._begun + self._after else 0)
+        for process in self.processes[wanted:]:
             self.processes.remove(process)
             process.end()
-        if time.monotonic() < self._again:
+        if now < self._again:
             return
-        while len(self.processes) < self._count + self._extra:
+        while len(self.processes) < wanted:
             started = self._begin()
             if started is None:
                 self._again = time.monotonic() + ROOM_INTERVAL

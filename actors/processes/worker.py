@@ -23,6 +23,7 @@ from ...scheduler.load.long_call import LongCall
 from ...scheduler.protocol.messages import Command, Report
 from ...scheduler.record.restoring.restored_task import RestoredTask
 from ...state.redacted_output import clears_errors, guard_credentials
+from ..attempt_log import note_step
 from ..channels.address import Address
 from ..channels.security import Security
 from ..channels.stale_folders import sweep_stale_folders
@@ -117,7 +118,7 @@ class Worker:
             for other, over in self._over.items():
                 if other != token:
                     over.set()
-        self._end_run(self._job)
+        self._end_run()
 
     def warm(self, tasks: Sequence[TaskSpec]) -> None:
         """Load the modules of tasks in a spare: receiving the tasks has loaded them."""
@@ -137,16 +138,26 @@ class Worker:
             if self._newest is not None and attempt < self._newest:
                 raise JobFailedError(f"worker {spec.name}: attempt {attempt} is over, attempt {self._newest} has begun")
             self._newest = attempt
-            self._end_run(spec.name)
+            set_log_level(config.log_level)
+            note_step(self._job, attempt, "process there", spec.name)
+            self._end_run()
+            note_step(self._job, attempt, "earlier run ended", spec.name)
             entitle(self, self._job, spec.name)
             host = ray.util.get_node_ip_address() if across_nodes else "127.0.0.1"  # type: ignore[no-untyped-call]
 
             def report(attempt: Attempt, number: int, report: Report) -> None:
                 service.coordinator.report.options(num_returns=0).remote(pack_call(spec.name, attempt, number, report))
 
-            set_log_level(config.log_level)
             self._current = self._task_run.TaskRun(self._job, attempt, spec, config, restored, service.security, report, host)
             return self._current.address
+
+    def halt(self, token: str, attempt: Attempt) -> None:
+        """End the run of an attempt before this one, whose `deploy` then finds no run to end. Raises JobTimeoutError if it doesn't end."""
+        with self._deploying:
+            service = self._service
+            if service is not None and service.token == token and self._newest is not None and self._newest < attempt:
+                self._newest = attempt
+                self._end_run()
 
     def listen(self) -> Address:
         """Let workers on other nodes connect, and return the new address. Raises JobError if the worker is too busy to, or can't."""
@@ -196,14 +207,18 @@ class Worker:
                 raise JobFailedError(f"job `{self._job}`: this process doesn't work for the calling coordinator")
             return self._service
 
-    def _end_run(self, name: str) -> None:
-        """End the present run, and free its state before another takes as much. Raises JobTimeoutError if it doesn't end."""
+    def _end_run(self) -> None:
+        """End the present run, and free its state before another takes as much. Raises JobTimeoutError if it or an earlier one doesn't
+        end.
+        """
+        if self._stuck:
+            raise JobTimeoutError(f"job `{self._job}`: a run of a finished attempt is still active in this process")
         run, self._current = self._current, None
         if run is None:
             return
         if not run.end(END_PATIENCE):
             self._stuck = True
-            raise JobTimeoutError(f"worker {name}: attempt {run.attempt} did not end within {END_PATIENCE:g} s")
+            raise JobTimeoutError(f"worker {run.spec.name}: attempt {run.attempt} did not end within {END_PATIENCE:g} s")
         del run
         # A run is a cycle of objects that was frozen at its start: the collector would never find it.
         gc.unfreeze()

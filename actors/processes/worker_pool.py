@@ -19,9 +19,9 @@ from ...scheduler.configs.job import JobConfig
 from ...scheduler.policies.nodes.placement import ClusterNode, Need, NoRoomError, WorkerPlace, place
 from ..job.fair_lock import FairLock
 from .cluster_watch import NodesInChange
-from .placement import RoomPatience, RoomRequest, cluster_nodes
+from .placement import RoomPatience, RoomRequest, cluster_nodes, lack_of_memory
 from .process import WorkerActor, WorkerProcess, engage, start_process
-from .spares import Spares
+from .spares import UNASKED_AFTER, Spares
 from .worker import END_PATIENCE, Service
 
 PING_PATIENCE = 2.0
@@ -37,14 +37,15 @@ _AGAIN = 0.1
 class WorkerPool:
     """The processes for the coordinator of `service`.
 
-    `resources`: of the stages whose workers need others than the job's other workers; spares are for those only that don't. `lent`:
-    started by the driver. `warm(process)` lets a new spare get ready.
+    `workers`: how many it begins with that a spare can replace. `resources`: of the stages whose workers need others than the job's
+    other workers; spares are for those only that don't. `lent`: started by the driver. `warm(process)` lets a new spare get ready.
     """
 
     def __init__(
         self,
         service: Service,
         config: JobConfig,
+        workers: int,
         resources: Mapping[str, Resources],
         lock: FairLock,
         lent: Mapping[WorkerId, WorkerActor],
@@ -64,7 +65,9 @@ class WorkerPool:
         self._room = RoomRequest(service.job)
         if self._reserves:
             self._room.withdraw_earlier()
-        self.spares = Spares[WorkerProcess](config.worker.warm_spares, self._start_spare)
+        spares = config.worker.spares_of(workers, restarts=config.checkpoint.saves_state)
+        self._asked = config.worker.warm_spares is not None
+        self.spares = Spares[WorkerProcess](spares, self._start_spare, 0.0 if self._asked else UNASKED_AFTER)
 
     @property
     def processes(self) -> Mapping[WorkerId, WorkerProcess]:
@@ -267,6 +270,8 @@ class WorkerPool:
         return engage(start_process(self._service.job, label, need, node, environment), self._service, lent=False)
 
     def _start_spare(self, label: str) -> WorkerProcess | None:
+        if not self._asked and lack_of_memory(0) is not None:
+            return None
         try:
             (node,) = self._plan([self._usual])
         except NoRoomError:

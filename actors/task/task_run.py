@@ -24,6 +24,7 @@ from ...scheduler.configs.run import RunConfig
 from ...scheduler.load.long_call import LongCall
 from ...scheduler.protocol.messages import LAST_ELEMENTS_SECONDS, ApplySettings, Attach, Command, Detach, InOrder, Report, Shutdown
 from ...scheduler.record.restoring.restored_task import RestoredTask
+from ..attempt_log import note_step
 from ..channels.address import Address
 from ..channels.credit import ChannelLimits
 from ..channels.security import Security
@@ -99,6 +100,7 @@ class TaskRun:
         """Reports to send once the run has started."""
         self._over: Callable[[], None] = lambda: None
         self._linger = 0.0
+        note_step(job, attempt, "task created", spec.name)
         if restored is not None:
             self._begin()
 
@@ -174,6 +176,7 @@ class TaskRun:
         # The tables of keyed state exist now, still empty: kept out of the garbage collector's rounds, they don't stop the stream for a
         # visit of a million keys that hold nothing to collect.
         gc.freeze()
+        note_step(self._job, self.attempt, "state restored", self.spec.name)
         self._go.wait()  # for `start` or `end`; if the coordinator calls neither, it is lost and this process ends
         held, self._held = self._held or [], None
         for report in held:

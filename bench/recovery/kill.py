@@ -1,19 +1,24 @@
-"""The time from the SIGKILL of one of two workers to new output, with a million keys of state in the last checkpoint."""
+"""The time from a SIGKILL to new output, with a million keys of state in the last checkpoint: of one of two workers, or the coordinator."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
+from dataclasses import dataclass
 from typing import Any
+
+import ray
 
 import evenflow as ef
 
+from ...actors.processes.process import NAMESPACE
 from ...testing.settings import changed
 from ..harness.conditions import scratch
 from ..harness.jobs import cancelled, until
 from .live_stream import LiveSource, OutputSink, count
 from .output_log import KEYS, Resumed, outputs, processes, resumed, writers
+from .timeline import Phase, Step, phases, steps_of
 
 INTERVAL = 10.0
 """Seconds between two checkpoints, of every system."""
@@ -21,28 +26,56 @@ INTERVAL = 10.0
 WAIT = 180.0
 
 
-def measure(name: str, settings: dict[str, Any]) -> Resumed:
-    """Kill a worker half an interval after a checkpoint, in a job of its own. `settings`: additional ones of its JobConfig."""
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """A kind of kill: of a worker or the coordinator, of a job that keeps so many warm spares."""
+
+    spares: int
+    coordinator: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """A recovery: the time until output, and its phases."""
+
+    resumed: Resumed
+    phases: tuple[Phase, ...]
+
+
+def measure(name: str, kill: Kill) -> Recovery:
+    """Kill a process half an interval after a checkpoint, in a job of its own."""
     with scratch("recovery") as folder:
-        log = folder / "outputs"
+        log, inputs = folder / "outputs", folder / "inputs"
         log.mkdir()
+        inputs.mkdir()
         flow = ef.Dataflow(f"bench-recovery-{name}")
-        flow.read(LiveSource()).key_by("key").stateful_map(count).write(OutputSink(str(log)))
-        config = ef.JobConfig(parallelism=2, checkpoint=ef.CheckpointConfig(f"{folder}/checkpoints", interval=None))
-        with cancelled(flow.run(config=changed(config, **settings)), WAIT) as job:
-            return _kill_one(job, str(log))
+        flow.read(LiveSource(str(inputs))).key_by("key").stateful_map(count).write(OutputSink(str(log)))
+        config = ef.JobConfig(parallelism=2, log_level="info", checkpoint=ef.CheckpointConfig(f"{folder}/checkpoints", interval=None))
+        with cancelled(flow.run(config=changed(config, worker={"warm_spares": kill.spares})), WAIT) as job:
+            return _kill_one(job, kill, str(log), str(inputs))
 
 
-def _kill_one(job: ef.Job, log: str) -> Resumed:
+def _kill_one(job: ef.Job, kill: Kill, log: str, inputs: str) -> Recovery:
     until(lambda: rows_written(log) >= KEYS, f"{KEYS:,} keys are written", WAIT)
+    until(lambda: job.status().spares == kill.spares, "the spares are there", WAIT)
     job.checkpoint(WAIT)
     time.sleep(INTERVAL / 2)
-    old, victim = writers(log), processes(log)[-1]
+    old, victim = writers(log), _coordinator(job) if kill.coordinator else processes(log)[-1]
     killed = time.time_ns()
     os.kill(victim, signal.SIGKILL)
     until(lambda: resumed(outputs(log), killed, old), "new output is written after the kill", WAIT)
     time.sleep(1.0)  # to check the counts of one more second
-    return until(lambda: resumed(outputs(log), killed, old), "the output is read", WAIT)
+    found = until(lambda: resumed(outputs(log), killed, old), "the output is read", WAIT)
+    at = killed / 1e9
+    taken = [Step(first.at / 1e9, "first input") for first in outputs(inputs)]
+    taken += [Step(at + found.first, "first output"), Step(at + found.new, "first new output")]
+    return Recovery(found, phases(at, [*steps_of(job), *taken]))
+
+
+def _coordinator(job: ef.Job) -> int:
+    actor: Any = ray.get_actor(f"{job.name}/coordinator", namespace=NAMESPACE)
+    pid: int = ray.get(actor.__ray_call__.remote(lambda _: os.getpid()), timeout=WAIT)
+    return pid
 
 
 def rows_written(log: str) -> int:

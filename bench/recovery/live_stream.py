@@ -21,23 +21,26 @@ LEAST = RATE // 1000
 
 
 class LiveSource(Source):
-    """Rows of `key` and `seq`. A row's due time doesn't move when the source seeks back, so missed rows come at once."""
+    """Rows of `key` and `seq`. A row's due time doesn't move when the source seeks back, so missed rows come at once.
+
+    The first batch of each reader is logged in the folder `inputs`.
+    """
 
     parallelism = 1
     guarantee = "exactly once (rows are a function of seq; seeks to the checkpointed row)"
 
-    def __init__(self) -> None:
-        self.name = "live"
+    def __init__(self, inputs: str) -> None:
+        self.name, self._inputs = "live", inputs
 
     def reader(self, index: int, parallelism: int) -> SourceReader:
-        return LiveReader()
+        return LiveReader(OutputLog(self._inputs))
 
 
 class LiveReader(SourceReader):
     """The reader of `LiveSource`; it never ends."""
 
-    def __init__(self) -> None:
-        self._next, self._begun = 0, 0
+    def __init__(self, log: OutputLog | None = None) -> None:
+        self._next, self._begun, self._log = 0, 0, log
 
     def poll(self, max_rows: int) -> Batch | None:
         count = min(self._due() - self._next, ROWS, max_rows)
@@ -45,6 +48,10 @@ class LiveReader(SourceReader):
             return None
         seq = np.arange(self._next, self._next + count)
         self._next += count
+        if self._log is not None:
+            self._log.note(self._next - 1, count, 0)
+            self._log.close()
+            self._log = None
         if self._next >= KEYS and not self._begun:
             self._begun = time.time_ns()
         return Batch(pa.record_batch({"key": key_of(seq), "seq": seq}))

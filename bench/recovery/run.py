@@ -13,10 +13,10 @@ from typing import Any
 from ..harness import machine
 from ..harness.benchmark import Argument, Benchmark, Say, numbers, repeat, some_of
 from ..harness.record import Case, Findings, Run, Verdict
-from . import bytewax, checkpoints, kill, spark
+from . import bytewax, checkpoints, kill, spark, timeline
 from .output_log import KEYS, RATE, STATE_BYTES, Resumed
 
-KINDS: dict[str, dict[str, Any]] = {"new process": {}, "warm spare": {"worker": {"warm_spares": 1}}}
+KINDS = {"new process": kill.Kill(spares=0), "warm spare": kill.Kill(spares=1), "new coordinator": kill.Kill(spares=0, coordinator=True)}
 MOST_SECONDS = {"new process": 2.0, "warm spare": 1.0}
 LEAST_RATE, MOST_P99 = 0.97, 1.5
 HALF = 0.5
@@ -32,19 +32,24 @@ def run(given: argparse.Namespace, say: Say) -> Findings:
 
 
 def kills(given: argparse.Namespace, say: Say) -> Findings:
-    """Kill a worker, with and without a warm spare in turn."""
-    measured: dict[str, list[Resumed]] = {kind: [] for kind in KINDS}
+    """Kill a worker, without and with a warm spare, and the coordinator in turn."""
+    measured: dict[str, list[kill.Recovery]] = {kind: [] for kind in KINDS}
     details: list[dict[str, Any]] = []
     for number in range(given.repeat):
-        for kind, settings in KINDS.items():
+        for kind, wanted in KINDS.items():
             details.append({"busy_before": machine.busy_share()})
-            measured[kind].append(found := kill.measure(f"{kind.replace(' ', '-')}-{number}", settings))
-            say(f"evenflow, {kind}: first output after {found.first:.2f} s, new output after {found.new:.2f} s")
+            measured[kind].append(found := kill.measure(f"{kind.replace(' ', '-')}-{number}", wanted))
+            resumed = found.resumed
+            say(f"evenflow, {kind}: first output after {resumed.first:.2f} s, new output after {resumed.new:.2f} s")
+            say(f"  milliseconds: {timeline.line(found.phases)}")
     found_all = Findings([])
-    for kind, times in measured.items():
+    for kind, recoveries in measured.items():
+        times = [recovery.resumed for recovery in recoveries]
         found_all += resumed_findings(f"evenflow, {kind}", times, details)
-        new = median(found.new for found in times)
-        found_all += Findings([], [Verdict(f"seconds from the kill to new output, {kind}", new, MOST_SECONDS[kind], "lower")])
+        found_all += Findings(timeline.cases(f"evenflow, {kind}", [recovery.phases for recovery in recoveries]))
+        if kind in MOST_SECONDS:
+            new = median(found.new for found in times)
+            found_all += Findings([], [Verdict(f"seconds from the kill to new output, {kind}", new, MOST_SECONDS[kind], "lower")])
     return found_all
 
 
@@ -103,11 +108,12 @@ def resumed_findings(name: str, times: Sequence[Resumed], details: Sequence[dict
 
 
 def draw(run: Run, figure: Any) -> None:
-    """Draw the seconds from the kill to the first output and to the first new one, system by system."""
+    """Draw the seconds from the kill to the first output and to the first new one, system by system, and evenflow's phases."""
     names = list(run.series)[::-1]
     if not names:
         return
-    axes = figure.subplots()
+    phases = timeline.medians_of(run)
+    axes, below = figure.subplots(2, height_ratios=(1, 1.4)) if phases else (figure.subplots(), None)
     firsts, news = ([run.series[name][i] for name in names] for i in (0, 1))
     axes.barh(names, news, color="tab:blue", label="new output")
     axes.barh(names, firsts, color="tab:cyan", height=0.4, label="first output")
@@ -117,6 +123,8 @@ def draw(run: Run, figure: Any) -> None:
     axes.set_xlabel(f"seconds from the kill, {KEYS:,} keys (logarithmic)")
     axes.margins(x=0.15)
     axes.legend(loc="upper right")
+    if below is not None:
+        timeline.draw(phases, below)
 
 
 BENCHMARK = Benchmark(

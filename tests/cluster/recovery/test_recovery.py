@@ -136,6 +136,18 @@ def test_lost_workers_do_not_change_the_output(tmp_path):
     stop_and_check(job, results, tmp_path)
 
 
+def test_lost_worker_is_replaced_by_a_spare_that_the_job_keeps_without_being_asked(tmp_path):
+    job, results = endless("careful", tmp_path, ("numbered",))
+    until(lambda: job.status().spares == 1, "a spare is there")
+    send(job, signal.SIGKILL, "numbered-0")
+    until(
+        lambda: "careful/spare-0" in {place.process for place in job.status().places.values()},
+        "the spare takes the place of the lost worker",
+    )
+    goes_on(job, results)
+    stop_and_check(job, results, tmp_path)
+
+
 def test_worker_lost_during_a_migration_and_the_strategy_restart_do_not_change_the_output(tmp_path):
     job, results = endless("moving", tmp_path, ("numbered", "windows"))
     goes_on(job, results)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenflow.actors.processes.spares import REPLACE_AFTER, ROOM_INTERVAL, Spares
+from evenflow.actors.processes.spares import REPLACE_AFTER, ROOM_INTERVAL, UNASKED_AFTER, Spares
 
 
 class Process:
@@ -24,9 +24,9 @@ class Process:
 class Pool:
     """A pool with two spares; `made` are all processes so far."""
 
-    def __init__(self, count=2):
+    def __init__(self, count=2, after=0.0):
         self.made, self.room = [], True
-        self.spares = Spares(count, self.start)
+        self.spares = Spares(count, self.start, after)
 
     def start(self, label):
         if not self.room:
@@ -105,6 +105,30 @@ def test_more_spares_are_kept_for_a_while_and_then_ended(pool):
     pool.tick()
     assert len(pool.labels) == 2
     assert [process.ended for process in pool.made] == [False, False, True]
+
+
+def test_spares_that_no_one_asked_for_start_late_and_nothing_waits_for_them():
+    pool = Pool(1, UNASKED_AFTER)
+    pool.tick()
+    assert pool.labels == []
+    assert pool.spares.complete
+    pool.spares.want(1)
+    pool.tick()
+    assert pool.labels == ["spare-0"], "a scaling has its own at once"
+    assert not pool.spares.complete
+    pool.spares.want(0)
+    pool.tick()
+    pool.spares._begun -= UNASKED_AFTER
+    pool.tick()
+    assert pool.labels == ["spare-1"]
+    pool.made[1].started = True
+    assert pool.spares.take(anywhere) is pool.made[1]
+    pool.spares._again -= REPLACE_AFTER
+    pool.tick()
+    assert pool.labels == [], "the start of another takes the processors from the rows that are read again"
+    pool.spares._again -= UNASKED_AFTER - REPLACE_AFTER
+    pool.tick()
+    assert pool.labels == ["spare-2"]
 
 
 def test_all_spares_end_with_the_job(pool):

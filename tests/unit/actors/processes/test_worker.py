@@ -50,6 +50,42 @@ def test_requests_of_an_attempt_that_is_over_are_refused_however_late_they_arriv
         worker._current.end(1)
 
 
+def test_halted_worker_has_no_run_to_end_when_the_next_attempt_is_deployed():
+    flow = ef.Dataflow("halted")
+    flow.read(ef.from_items([1])).write(ef.to_list([]))
+    (task,) = flow.plan().tasks
+    worker = serving("halted", None)
+    worker.deploy("token", 1, task, SETTINGS, None, across_nodes=False)
+    run = worker._current
+    worker.halt("another", 2)
+    worker.halt("token", 1)
+    assert worker._current is run, "only its own coordinator ends a run, and only that of an earlier attempt"
+    worker.halt("token", 2)
+    assert worker._current is None
+    with pytest.raises(JobError, match="attempt 1 is over, attempt 2 has begun"):
+        worker.deploy("token", 1, task, SETTINGS, None, across_nodes=False)
+    worker.deploy("token", 2, task, SETTINGS, None, across_nodes=False)
+    run = worker._current
+    worker.halt("token", 2)
+    assert worker._current is run, "a halt that arrives late ends nothing"
+    worker.rest()
+
+
+def test_worker_whose_run_does_not_end_takes_no_other_though_it_was_halted_before():
+    flow = ef.Dataflow("stuck")
+    flow.read(ef.from_items([1])).write(ef.to_list([]))
+    (task,) = flow.plan().tasks
+    worker = serving("stuck", None)
+    worker.deploy("token", 1, task, SETTINGS, None, across_nodes=False)
+    run = worker._current
+    end, run.end = run.end, lambda patience: False
+    with pytest.raises(JobError, match="worker from_items-0: attempt 1 did not end within"):
+        worker.halt("token", 2)
+    with pytest.raises(JobError, match="a run of a finished attempt is still active"):
+        worker.deploy("token", 2, task, SETTINGS, None, across_nodes=False)
+    end(1)
+
+
 def test_requests_of_a_replaced_coordinator_are_refused_and_its_run_is_over():
     flow = ef.Dataflow("served")
     flow.read(ef.from_items([1])).write(ef.to_list([]))

@@ -4,7 +4,7 @@ import pyarrow as pa
 
 from evenflow.bench.harness.sinks import LatencyWriter
 from evenflow.bench.recovery.live_stream import LiveReader, OutputWriter, count
-from evenflow.bench.recovery.output_log import KEYS, STATE_BYTES, outputs
+from evenflow.bench.recovery.output_log import KEYS, STATE_BYTES, OutputLog, outputs
 from evenflow.engine.batch import Batch
 
 
@@ -28,6 +28,13 @@ def test_a_reader_that_seeks_back_emits_missed_rows_at_once():
     assert again.poll(1000).rows["seq"].to_pylist() == list(range(KEYS, KEYS + 1000))
     assert again.position() == [KEYS + 1000, 1]
     assert reader.position() == [0, 0]
+
+
+def test_the_first_batch_of_a_reader_is_logged(tmp_path):
+    reader = LiveReader(OutputLog(str(tmp_path)))
+    reader.poll(10)
+    reader.poll(10)
+    assert [(first.newest, first.rows) for first in outputs(str(tmp_path))] == [(9, 10)]
 
 
 def test_state_has_64_bytes_whatever_the_count():

@@ -5,9 +5,11 @@ import pytest
 
 from evenflow.bench.harness.plots import save_plot
 from evenflow.bench.harness.record import Run
-from evenflow.bench.recovery.checkpoints import Pair, Phase, kept_rate, latency_ratio, phase_cases
+from evenflow.bench.recovery import checkpoints
+from evenflow.bench.recovery.checkpoints import Pair, kept_rate, latency_ratio, phase_cases
 from evenflow.bench.recovery.output_log import KEYS, OutputLog, key_of, outputs, processes, resumed, writers, wrong_counts
 from evenflow.bench.recovery.run import draw, resumed_findings
+from evenflow.bench.recovery.timeline import Phase, Step, cases, line, medians_of, phases
 
 
 @pytest.fixture
@@ -47,7 +49,7 @@ def test_repeated_output_is_not_new(folder, tmp_path):
 
 
 def pair(rate, p99):
-    return Pair(Phase(100.0, 4.0), Phase(rate, p99, 2.5, 1000), 0.0)
+    return Pair(checkpoints.Phase(100.0, 4.0), checkpoints.Phase(rate, p99, 2.5, 1000), 0.0)
 
 
 def test_checkpoints_are_judged_by_the_median_of_the_pairs():
@@ -55,6 +57,21 @@ def test_checkpoints_are_judged_by_the_median_of_the_pairs():
     assert kept_rate(pairs) == 0.98
     assert latency_ratio(pairs) == 1.5
     assert {case.name: case.median for case in phase_cases("1 M keys", pairs)}["1 M keys/checkpoint takes"] == 2.5
+
+
+def test_a_phase_ends_when_the_last_process_has_taken_its_step():
+    taken = [Step(9.0, "begun"), Step(10.2, "noticed"), Step(10.3, "begun"), Step(10.9, "state restored"), Step(10.5, "state restored")]
+    found = phases(10.0, [*taken, Step(10.8, "channels connected")])
+    assert line(found) == "noticed 200, begun 100, state restored 600, channels connected 0"
+    assert sum(phase.seconds for phase in found) == pytest.approx(0.9)
+
+
+def test_phases_are_cases_and_drawn_below_the_kills(tmp_path):
+    found = cases("evenflow, warm spare", [[Phase("noticed", 0.1), Phase("begun", 0.2)], [Phase("noticed", 0.3)]])
+    assert [(case.name, case.values) for case in found] == [("evenflow, warm spare/until noticed", (0.1, 0.3))]
+    run = Run("recovery", "2026-01-01T00:00:00+00:00", {}, {}, "abc", {}, tuple(found), series={"evenflow, warm spare": [1.5, 2.5]})
+    assert medians_of(run) == {"evenflow, warm spare": {"noticed": 0.2}}
+    assert save_plot(run, tmp_path / "recovery.png", draw)
 
 
 @pytest.mark.parametrize(("series", "drawn"), [({"evenflow": [1.5, 2.5], "Spark": [12.0, 20.0]}, True), ({}, False)])
