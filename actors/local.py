@@ -130,7 +130,7 @@ class LocalJob:
     def use_nodes(self, avoid: frozenset[str], prefer: frozenset[str]) -> None:
         """Do nothing: there is one process."""
 
-    def reserve(self, workers: Sequence[WorkerId]) -> None:
+    def reserve(self, workers: Sequence[WorkerId], *, hurry: bool) -> None:
         """Do nothing: there is one process."""
 
     def ask_for_room(self, nodes: int) -> None:

@@ -67,8 +67,8 @@ class CodeChanges:
 
         Workers with the new code get the share `canary` of each changed operator's load, or the keys `canary_keys`, and run side by
         side with the old ones for `watch`. The job returns to the old code if the new code raises, refuses more than `max_errors` records
-        beyond what the old code refuses, or needs more than `max_slowdown` times as long for a record. Otherwise the other keys move by
-        `strategy` (None: the job's), and the old workers leave. `canary=0` leaves the comparison out.
+        beyond what the old code refuses, needs more than `max_slowdown` times as long for a record, or gets no rows in twice the time.
+        Otherwise the other keys move by `strategy` (None: the job's), and the old workers leave. `canary=0` leaves the comparison out.
 
         A failure of the job in the meantime, such as a lost worker, ends the upgrade: the job starts again from its newest checkpoint with
         the old code, or with the new code for `on_failure="continue"`. State that the old code can't read is written only once the new code
@@ -107,13 +107,21 @@ def _begin(job: Responder, flow: Flow, options: UpgradeOptions, *, everything: b
 
 
 def _sent(job: Responder, request: Request[A]) -> A:
-    """Send a request with a plan. Own modules go with it, unless something in them can't be pickled: then their names do."""
+    """Send a request with a plan, once. Own modules go with it, unless something in them can't be pickled: then their names do."""
     with by_value():
-        try:
+        if _can_be_pickled(request):
             return job.ask(request)
-        except TypeError:
-            pass
     return job.ask(request)
+
+
+def _can_be_pickled(request: Request[Any]) -> bool:
+    from ray import cloudpickle
+
+    try:
+        cloudpickle.dumps(request)  # type: ignore[no-untyped-call]
+    except Exception:  # noqa: BLE001 -- whatever the user's objects raise
+        return False
+    return True
 
 
 def _watched(job: Responder, name: str, number: int, timeout: Duration | None, seen: Callable[[UpgradeReport], None]) -> UpgradeReport:

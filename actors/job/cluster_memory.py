@@ -31,6 +31,8 @@ class ClusterMemory(RunMemory):
         self.record = replace(self._kept(), code=self._kept_code())
 
     def keep(self, record: RunRecord) -> None:
+        if record == self.record and record.code is self.record.code:
+            return
         kept = self._kept()  # a later coordinator's record, if this one was considered lost: its commits stay recorded
         if record != self.record:
             newest = record if record.term >= kept.term else kept

@@ -160,7 +160,7 @@ class JobInterpreter:
                 self._workers.use_nodes(effect.avoid, effect.prefer)
             case Reserve():
                 try:
-                    self._workers.reserve(effect.workers)
+                    self._workers.reserve(effect.workers, hurry=effect.hurry)
                 except ClusterError as error:
                     self.core.not_reserved(str(error), self._clock())
             case AskForRoom():

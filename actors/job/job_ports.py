@@ -32,8 +32,11 @@ class Workers(Protocol):
     def use_nodes(self, avoid: frozenset[str], prefer: frozenset[str]) -> None:
         """Start new processes on no node in `avoid`, and on a node in `prefer` if possible."""
 
-    def reserve(self, workers: Sequence[WorkerId]) -> None:
-        """Keep more spare processes ready, with which these workers are to go on. Raises NoRoomError if there is no room for them."""
+    def reserve(self, workers: Sequence[WorkerId], *, hurry: bool) -> None:
+        """Keep more spare processes ready, with which these workers are to go on; started one after the other unless in a `hurry`.
+
+        Raises NoRoomError if there is no room for them.
+        """
 
     def ask_for_room(self, nodes: int) -> None:
         """Ask the cluster's autoscaler for nodes; 0 withdraws the request."""

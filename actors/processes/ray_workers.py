@@ -108,8 +108,8 @@ class RayWorkers:
         self.pool.avoid(avoid)
         self.pool.prefer(prefer)
 
-    def reserve(self, workers: Sequence[WorkerId]) -> None:
-        self.pool.reserve(workers)
+    def reserve(self, workers: Sequence[WorkerId], *, hurry: bool) -> None:
+        self.pool.reserve(workers, hurry=hurry)
 
     def ask_for_room(self, nodes: int) -> None:
         self.pool.ask(nodes)

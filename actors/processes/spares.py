@@ -1,7 +1,8 @@
 """Warm spares: started processes without a task, kept ready so that a new worker doesn't wait for a process.
 
-Invariant: `count` are ready or starting whenever the cluster has room; a spare that is taken has started, and is replaced a
-little later. Those that the user didn't ask for start late, so that a job of a few seconds has none, and nothing waits for them.
+Invariant: `count` are ready or starting whenever the cluster has room; a spare that is taken has started. It is replaced a little later,
+unless it was one of the extra ones, which are meant for the workers that take them. Spares that the user didn't ask for start late, so
+that a job of a few seconds has none, and nothing waits for them.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ class Spares(Generic[P]):
     def __init__(self, count: int, start: Callable[[str], P | None], after: float = 0.0) -> None:
         self._count, self._start, self._after = count, start, after
         self._begun: float | None = None
-        self._extra = 0
+        self._extra, self._together = 0, True
         self._next = 0
         self._again = 0.0
         self.processes: list[P] = []
 
-    def want(self, extra: int) -> None:
-        """Keep `extra` spares beyond `count` for a while."""
-        self._extra, self._again = extra, 0.0
+    def want(self, extra: int, *, together: bool = True) -> None:
+        """Keep `extra` spares beyond `count` until they are taken. `together`: start them at once, otherwise one after the other."""
+        self._extra, self._together, self._again = extra, together, 0.0
 
     @property
     def ready(self) -> int:
@@ -67,6 +68,7 @@ class Spares(Generic[P]):
         for process in self.processes:
             if process.look() and not process.lost and allowed(process.node):
                 self.processes.remove(process)
+                self._extra = max(0, self._extra - 1)
                 self._again = time.monotonic() + max(REPLACE_AFTER, self._after)
                 return process
         return None
@@ -84,7 +86,7 @@ class Spares(Generic[P]):
             process.end()
         if now < self._again:
             return
-        while len(self.processes) < wanted:
+        while len(self.processes) < wanted and (self._together or self.ready == len(self.processes)):
             started = self._begin()
             if started is None:
                 self._again = time.monotonic() + ROOM_INTERVAL

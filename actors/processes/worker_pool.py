@@ -177,20 +177,21 @@ class WorkerPool:
         """Return True while Ray's autoscaler is asked for room."""
         return self._room.waits
 
-    def reserve(self, workers: Sequence[WorkerId]) -> None:
+    def reserve(self, workers: Sequence[WorkerId], *, hurry: bool) -> None:
         """Start spares beyond the configured ones for these workers to go on with, and end others. Those with resources of their own
-        start later.
+        start later. `hurry`: start them together, otherwise one after the other.
 
-        Raises NoRoomError if there is no room for all; Ray's autoscaler, if there is one, has then been asked for it.
+        Raises NoRoomError if there is no room for all. In a hurry Ray's autoscaler, if there is one, has then been asked for it.
         """
         with self._lock:
             needs = [self._need(worker) for worker in workers]
             try:
                 self._plan(needs)
             except NoRoomError:
-                self._room.ask(needs)
+                if hurry:
+                    self._room.ask(needs)
                 raise
-            self.spares.want(sum(map(self._is_usual, workers)))
+            self.spares.want(sum(map(self._is_usual, workers)), together=hurry)
 
     def reserved(self) -> bool:
         """Return True if all spares have started."""

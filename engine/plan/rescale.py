@@ -57,9 +57,10 @@ class NewCode:
 def rescale(plan: Plan, stage: Stage, parallelism: int, tables: Mapping[str, RoutingTable], code: NewCode | None = None) -> Rescale:
     """Return the change of a stage to another number of workers. `tables`: the current routing tables.
 
-    `code`: of the workers that join, by default that of the stage's first worker. Raises RequestError for an impossible number.
+    `code`: of the workers that join, by default that of the stage's first worker; with it, there may be more workers than key groups,
+    since old ones leave. Raises RequestError for an impossible number.
     """
-    check_parallelism(plan, stage, parallelism)
+    check_parallelism(plan, stage, parallelism, upgrading=code is not None)
     if parallelism >= stage.parallelism:
         return _grown(plan.with_tables(tables), stage, parallelism, code)
     return _shrunk(plan.with_tables(tables), stage, parallelism)
@@ -86,11 +87,11 @@ def replaced(plan: Plan, stage: Stage, indexes: Collection[int], tables: Mapping
     return replace(change, replaces={new: old for old, new in ids.items()})
 
 
-def check_parallelism(plan: Plan, stage: Stage, parallelism: int) -> None:
-    """Raise RequestError unless the stage can have `parallelism` workers."""
+def check_parallelism(plan: Plan, stage: Stage, parallelism: int, *, upgrading: bool = False) -> None:
+    """Raise RequestError unless the stage can have `parallelism` workers. `upgrading`: also for a while more than key groups."""
     if not isinstance(parallelism, int) or isinstance(parallelism, bool) or parallelism < 1:
         raise RequestError(f"operator `{stage.name}` can't have {parallelism!r} workers; the least is 1")
-    if stage.is_keyed and parallelism > plan.key_groups:
+    if stage.is_keyed and parallelism > plan.key_groups and not upgrading:
         raise RequestError(f"operator `{stage.name}` can't have {parallelism} workers: it has {plan.key_groups} key groups")
     fixed = stage.fixed_parallelism
     if parallelism != fixed and isinstance(stage.chain[0].operator, Broadcast):

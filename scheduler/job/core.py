@@ -261,6 +261,7 @@ class JobCore:
         """Note that there is no room for the requested spare processes."""
         self._job.happens(f"no spares: {problem}", now)
         self.node_scaling.not_reserved(problem)
+        self.upgrading.not_reserved()
 
     def stored(self, answer: StorageAnswer, now: float) -> None:
         """Handle an answer of the storage."""

@@ -13,7 +13,7 @@ new code has passed its watch; so going back to the old code is an ordinary reco
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -23,13 +23,14 @@ from ...engine.errors import JobBusyError, JobNotRunningError, RequestError, sho
 from ...engine.plan.physical import Stage
 from ...engine.plan.recoded import describing
 from ...engine.plan.rescale import NewCode
-from ...engine.protocol.ids import FIRST_CODE, CodeVersion, WorkerId, code_of
+from ...engine.protocol.ids import FIRST_CODE, CodeVersion, code_of
 from ...engine.protocol.routing import RoutingTable
+from ...engine.time.duration import seconds
 from ...state.errors import EvenflowError
 from ..load.load_snapshot import hash_of
-from ..policies.canary import StageComparison, VersionFigures, objection
+from ..policies.canary import StageComparison, VersionFigures, longest_watch, objection, unwatched
 from ..policies.nodes.placement import ClusterView
-from ..protocol.effects import JobState, Warn
+from ..protocol.effects import JobState, Reserve, Warn
 from ..protocol.reports import CheckpointState, UpgradeState
 from ..protocol.upgrade_options import UpgradeOptions
 from ..record.job_record import JobRecord
@@ -40,8 +41,15 @@ from .checkpointing import Checkpointing, Lifecycle
 from .reconfiguration import Reconfiguration
 from .stepwise import Stepwise
 
+MOST_AHEAD = 16
+"""Processes that start before the first move, so that none starts during moves. Those of larger jobs start when they are needed."""
+
+PREPARE_PATIENCE = 60.0
+"""Seconds for which an upgrade waits for them."""
+
 _STATES = {
     Task.SAVE: UpgradeState.SAVING,
+    Task.PREPARE: UpgradeState.JOINING,
     Task.JOIN: UpgradeState.JOINING,
     Task.CANARY: UpgradeState.JOINING,
     Task.WATCH: UpgradeState.WATCHING,
@@ -150,7 +158,7 @@ class Upgrading(Stepwise[Upgrade]):
                 self._take_back(operation, step.problem or "the stream ended, or the job is being stopped")
                 return
         if operation.work:
-            self._begin(operation, operation.work[0])
+            self._begin(operation, operation.work[0], cluster)
         else:
             self._over(operation, UpgradeState.ROLLED_BACK if operation.rolls_back else UpgradeState.DONE, operation.trouble)
 
@@ -161,6 +169,7 @@ class Upgrading(Stepwise[Upgrade]):
     def _canary(self, upgrade: Upgrade) -> list[Work]:
         """Return the steps up to the decision on the new code."""
         work = [Work(Task.SAVE)] if self._job.config.checkpoint.saves_state else []
+        work.append(Work(Task.PREPARE))
         if not upgrade.options.canary and not upgrade.options.keys:
             return [*work, Work(Task.DECIDE)]
         for name in upgrade.codes:
@@ -186,11 +195,15 @@ class Upgrading(Stepwise[Upgrade]):
             work += [Work(Task.CLEAR, name), Work(Task.LEAVE, name)]
         return work
 
-    def _begin(self, upgrade: Upgrade, work: Work) -> None:
+    def _begin(self, upgrade: Upgrade, work: Work, cluster: ClusterView | None) -> None:
         """Begin the next step, and remove it from those that are left once it has begun or needs nothing."""
         upgrade.state = self._state(upgrade, work.task)
         if work.task is Task.SAVE:
             if self._saved(upgrade):
+                upgrade.work.popleft()
+            return
+        if work.task is Task.PREPARE:
+            if self._prepared(upgrade, cluster):
                 upgrade.work.popleft()
             return
         if work.task is Task.WATCH:
@@ -219,9 +232,8 @@ class Upgrading(Stepwise[Upgrade]):
         usual = upgrade.before.stage_of(stage.name).parallelism
         match work.task:
             case Task.JOIN:
-                more = max(1, round(upgrade.options.canary * usual))
                 self._job.holds_checkpoints |= not upgrade.readable and not upgrade.decided
-                return changes.change_workers(stage, usual + more, why, code)
+                return changes.change_workers(stage, usual + upgrade.additional(stage.name), why, code)
             case Task.REPLACE:
                 return changes.replace_workers(stage, work.indexes, code, why)
             case Task.LEAVE:
@@ -269,17 +281,45 @@ class Upgrading(Stepwise[Upgrade]):
             raise RequestError(f"checkpoint {found.number}, to which the job could go back, has failed: {found.problem}")
         return True
 
+    def _prepared(self, upgrade: Upgrade, cluster: ClusterView | None) -> bool:
+        """Return True once the processes for the workers that join have started, or can't; request them first."""
+        if cluster is None or not upgrade.joining:
+            return True
+        if upgrade.prepares_until is None:
+            upgrade.prepares_until = self._job.now + PREPARE_PATIENCE
+            self._job.emit(Reserve(upgrade.joining[:MOST_AHEAD], hurry=False))
+            return False
+        return cluster.reserved or self._job.now >= upgrade.prepares_until
+
+    def not_reserved(self) -> None:
+        """Go on without processes that start ahead, since there is no room for them."""
+        if (current := self.operations.current) is not None:
+            current.prepares_until = self._job.now
+
+    def _release(self, upgrade: Upgrade) -> None:
+        """Give processes back that have started ahead, and are not needed any more."""
+        if upgrade.prepares_until is not None:
+            upgrade.prepares_until = None
+            self._job.emit(Reserve())
+
     def _watch(self, upgrade: Upgrade) -> None:
         """Compare both versions; decide at the end of the watch, or when the new code does badly."""
         job, options = self._job, upgrade.options
         if upgrade.watch_from is None:
             upgrade.watch_from = job.now
+            upgrade.quiet = {name for name in upgrade.codes if upgrade.before.stage_of(name).can_be_scaled}
         upgrade.compared = tuple(self._compared(job.plan.stage_of(name), upgrade) for name in upgrade.codes)
+        upgrade.quiet -= {one.operator for one in upgrade.compared if one.new.rows}
         bad = next(filter(None, (objection(one, options.max_errors, options.max_slowdown) for one in upgrade.compared)), None)
+        watched = job.now - upgrade.watch_from
         if bad is not None:
             self._take_back(upgrade, bad)
-        elif job.now - upgrade.watch_from >= options.watch:
+        elif watched >= options.watch and not upgrade.quiet:
             upgrade.work.popleft()
+        elif watched >= longest_watch(options.watch, seconds(job.config.metrics.window)):
+            one = next(one for one in upgrade.compared if one.operator in upgrade.quiet)
+            stage = job.plan.stage_of(one.operator)
+            self._take_back(upgrade, unwatched(one, watched, is_source=stage.is_source, is_keyed=stage.is_keyed))
 
     def _decide(self, upgrade: Upgrade) -> None:
         """Note that all keys get the new code; a coordinator that takes over knows it before any checkpoint of new state."""
@@ -293,10 +333,8 @@ class Upgrading(Stepwise[Upgrade]):
     def _compared(self, stage: Stage, upgrade: Upgrade) -> StageComparison:
         new = [worker for worker in stage.workers if code_of(worker) == upgrade.version]
         old = [worker for worker in stage.workers if code_of(worker) != upgrade.version]
-        return StageComparison(stage.name, *(self._figures(workers, upgrade.watch_from or 0.0) for workers in (old, new)))
-
-    def _figures(self, workers: Sequence[WorkerId], since: float) -> VersionFigures:
-        return VersionFigures.of(map(self._job.metrics.history, workers), since)
+        since, sends, history = upgrade.watch_from or 0.0, bool(stage.outputs), self._job.metrics.history
+        return StageComparison(stage.name, *(VersionFigures.of(map(history, workers), since, sends=sends) for workers in (old, new)))
 
     def _take_back(self, upgrade: Upgrade, problem: str) -> None:
         """Begin to return to the old code: while the stream goes on if only the canary has the new code, else from the checkpoint."""
@@ -305,11 +343,14 @@ class Upgrading(Stepwise[Upgrade]):
         upgrade.trouble, upgrade.rolls_back = upgrade.trouble or problem, not upgrade.goes_on
         outcome = "goes back to the old code" if upgrade.rolls_back else "is completed"
         job.emit(Warn(f"job `{job.name}`: upgrade {upgrade.number} {outcome}: {problem}"))
+        if upgrade.rolls_back:
+            self._release(upgrade)
         if live:
             upgrade.work = deque([Work(Task.UNDO)])
         elif job.config.checkpoint.saves_state and not (job.stop_wanted and upgrade.readable):
             upgrade.work = deque([Work(Task.GO_BACK)])
         else:
+            self._release(upgrade)
             upgrade.end(UpgradeState.ENDED_EARLY, job.now, upgrade.trouble)
 
     def _return(self, upgrade: Upgrade) -> list[Work]:
@@ -325,5 +366,6 @@ class Upgrading(Stepwise[Upgrade]):
     def _over(self, upgrade: Upgrade, state: UpgradeState, problem: str | None) -> None:
         job, done = self._job, state is UpgradeState.DONE
         job.holds_checkpoints = False
+        self._release(upgrade)
         upgrade.end(state, job.now, problem)
         job.emit(upgrade.remembered(new=done, over=True))

@@ -194,9 +194,13 @@ class UseNodes(Caused):
 
 @dataclass(frozen=True, slots=True)
 class Reserve(Caused):
-    """Keep more spare processes ready, with which these workers are to go on, and no others. A failure is an event `not_reserved`."""
+    """Keep more spare processes ready, with which these workers are to go on, and no others. A failure is an event `not_reserved`.
+
+    `hurry`: the job waits for them: start them together, and ask the cluster's autoscaler for room. Otherwise one after the other.
+    """
 
     workers: tuple[WorkerId, ...] = ()
+    hurry: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ class UpgradeProgress(Shown):
     """An upgrade under way: `number` and `version`, and the `operators` whose workers get the new code.
 
     `watched`: seconds for which both versions have run side by side, of `watch`; None outside of the watch. `steps_left`: steps that are
-    not over. `problem`: why the new code is being taken back.
+    not over. `problem`: why the new code is being taken back. `quiet`: the operators for whose first rows in the new code the watch is
+    extended.
     """
 
     number: int
@@ -31,6 +32,7 @@ class UpgradeProgress(Shown):
     watch: float = 0.0
     steps_left: int = 0
     problem: str | None = None
+    quiet: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         what = f"upgrade {self.number} to version {self.version} of {', '.join(f'`{name}`' for name in self.operators)}"
@@ -41,4 +43,6 @@ class UpgradeProgress(Shown):
         """The time watched or the number of steps left, and the problem if there is one."""
         left = f"{self.steps_left} step{'' if self.steps_left == 1 else 's'} left"
         facts = left if self.watched is None else f"{self.watched:.0f} s of {self.watch:.0f} s"
+        if self.quiet:
+            facts += f", extended until there are rows for {', '.join(f'`{name}`' for name in self.quiet)}"
         return facts if self.problem is None else f"{facts}; {self.problem}"

@@ -13,17 +13,24 @@ from ...engine.plan.physical import Stage
 from ...engine.plan.rescale import NewCode
 from ...engine.plan.task_spec import ChainedOperator
 from ...engine.protocol.ids import CodeVersion
+from ...scheduler.load.window import WorkerWindow
 from ...scheduler.protocol.effects import JobState
 from ...scheduler.protocol.reports import UpgradeState
 from ...scheduler.protocol.upgrade_options import UpgradeOptions
 from ..simulation.actions import COORDINATOR, Action, Choice, World
 from ..simulation.network import SimulationError
 
-LONGEST_WATCH = 0.2
-"""Seconds."""
+LONGEST_WATCH, WINDOW = 0.2, 0.05
+"""Seconds: of a watch, and of a worker's report (`MetricsConfig(window="50ms")`)."""
 
 
 Chain = Sequence[ChainedOperator]
+
+USUAL, QUIET = "drawn at random", "drawn at random, without rows for the new code"
+"""The reasons of upgrades."""
+
+STARTED = 0.1
+"""The probability at each step with which processes that start ahead are there."""
 
 ABORTED = 0.005
 """The probability at each step with which an upgrade under way is aborted."""
@@ -59,7 +66,45 @@ def with_upgrades(
         if world.coordinator.core.upgrading.busy and world.random.random() < aborted:
             yield Choice(COORDINATOR, "abort the upgrade", _abort, (world,))
 
-    return *actions, upgrade, abort, one_version
+    return *actions, upgrade, abort, prepare, watch, one_version, seen, given_back
+
+
+def prepare(world: World) -> Iterator[Choice]:
+    """Let the processes that an upgrade starts ahead be there at last; for some there is no room."""
+    coordinator = world.coordinator
+    if not coordinator.reserved and world.random.random() < STARTED:
+        yield Choice(COORDINATOR, "spares have started", setattr, (coordinator, "reserved", True))
+        if coordinator.core.upgrading.busy:
+            yield Choice(COORDINATOR, "no room for spares", _refuse, (world,))
+
+
+def given_back(world: World) -> Iterator[Choice]:
+    """Check that no key moves before processes that start ahead are there, and that none are kept. Raises SimulationError."""
+    core, reserved_for = world.coordinator.core, world.coordinator.reserved_for
+    upgrade = core.upgrading.operations.current
+    if upgrade is None and reserved_for and core.state is JobState.RUNNING and not core.node_scaling.busy:
+        raise SimulationError(f"spares for {', '.join(reserved_for)} are kept after an upgrade")
+    waits = upgrade is not None and (upgrade.prepares_until or 0.0) > core.record.now
+    if waits and not world.coordinator.reserved and core.reconfiguration.busy:
+        raise SimulationError("keys or workers move while processes for an upgrade start")
+    return iter(())
+
+
+def watch(world: World) -> Iterator[Choice]:
+    """Let workers with new code report rows while they are watched, unless the upgrade has none."""
+    upgrade = world.coordinator.core.upgrading.operations.current
+    if upgrade is not None and upgrade.watch_from is not None and not upgrade.decided and upgrade.reason != QUIET:
+        yield Choice(COORDINATOR, "report rows", _report_rows, (world, upgrade.version))
+
+
+def seen(world: World) -> Iterator[Choice]:
+    """Check that new code has passed no watch in which it had no rows. Raises SimulationError."""
+    upgrade = world.coordinator.core.upgrading.operations.newest
+    if upgrade is not None and upgrade.decided and upgrade.watch_from is not None:
+        blind = [one.operator for one in upgrade.compared if not one.new.rows and upgrade.before.stage_of(one.operator).can_be_scaled]
+        if blind:
+            raise SimulationError(f"upgrade {upgrade.number} has passed its watch without rows for {', '.join(blind)}")
+    return iter(())
 
 
 def one_version(world: World) -> Iterator[Choice]:
@@ -96,8 +141,21 @@ def _upgrade(world: World, in_order: bool, new: Callable[[Stage, CodeVersion], C
     )
     if readable is None:
         readable = not core.record.config.checkpoint.saves_state or random.random() < 0.7
+    reason = QUIET if random.random() < 0.2 else USUAL
     with suppress(RequestError):  # something else has begun
-        world.coordinator.do(lambda: core.upgrading.upgrade(codes, options, "drawn at random", readable=readable))
+        world.coordinator.do(lambda: core.upgrading.upgrade(codes, options, reason, readable=readable))
+
+
+def _report_rows(world: World, version: CodeVersion) -> None:
+    for worker in list(world.workers.values()):
+        if worker.spec.code == version and worker.started and not worker.dead:
+            window = WorkerWindow(worker.name, world.now, WINDOW, rows_in=1)
+            world.coordinator.interpreter.report(worker.name, worker.attempt, window)
+
+
+def _refuse(world: World) -> None:
+    coordinator = world.coordinator
+    coordinator.do(lambda: coordinator.core.not_reserved("no room for spares", world.now))
 
 
 def _abort(world: World) -> None:

@@ -88,6 +88,9 @@ class SimulatedCoordinator:
         """The time up to which it has let time pass."""
         self._seen = 0
         self._alone = False
+        self.reserved_for: tuple[WorkerId, ...] = ()
+        """The workers for which spares start; `reserved`: all have."""
+        self.reserved = True
 
     def begin(self) -> None:
         """Start the job, or resume it."""
@@ -241,8 +244,9 @@ class SimulatedCoordinator:
         if not self._alone:
             self._around.nodes.use(avoid, prefer)
 
-    def reserve(self, workers: Sequence[WorkerId]) -> None:
-        """Do nothing: spares need no time."""
+    def reserve(self, workers: Sequence[WorkerId], *, hurry: bool) -> None:
+        """Note the workers for which spares start. In a hurry they need no time, which a simulation could not shorten."""
+        self.reserved_for, self.reserved = tuple(workers), hurry or not workers
 
     def ask_for_room(self, nodes: int) -> None:
         """Do nothing: there is room."""
@@ -255,4 +259,5 @@ class SimulatedCoordinator:
         return {name: worker.long_call for name, worker in self.workers.items() if worker.long_call is not None}
 
     def view(self, *, oldest: float | None) -> ClusterView:
-        return self._around.nodes.view()
+        view = self._around.nodes.view()
+        return view if self.reserved else replace(view, reserved=False)

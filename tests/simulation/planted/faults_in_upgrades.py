@@ -85,6 +85,26 @@ def state_is_not_migrated_on_its_way_to_new_code(patch: Patch) -> None:
     patch.setattr(StateObjects, "current", lambda self, keys, packed: list(packed))
 
 
+def new_code_without_rows_passes_its_watch(patch: Patch) -> None:
+    patch.setattr(upgrading, "longest_watch", lambda watch, window: float("inf"))
+    watch = upgrading.Upgrading._watch
+
+    def careless(self: Any, upgrade: Any) -> None:
+        watch(self, upgrade)
+        upgrade.quiet.clear()
+
+    patch.setattr(upgrading.Upgrading, "_watch", careless)
+
+
+def an_upgrade_moves_before_its_processes_have_started(patch: Patch) -> None:
+    prepared = upgrading.Upgrading._prepared
+    patch.setattr(upgrading.Upgrading, "_prepared", lambda self, upgrade, cluster: prepared(self, upgrade, cluster) or True)
+
+
+def processes_that_started_ahead_are_kept(patch: Patch) -> None:
+    patch.setattr(upgrading.Upgrading, "_release", lambda self, upgrade: None)
+
+
 REALLY_FORGET = Rescaling.forget
 
 

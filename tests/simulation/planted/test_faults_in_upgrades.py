@@ -40,6 +40,9 @@ PLANTED = [
     (faults.a_source_is_shared_out_when_its_workers_are_replaced, Runs(flows.rows_in_order, 50, UPGRADES)),
     (faults.checkpoints_hold_state_that_the_old_code_cannot_read, Runs(VISITS, 100, MIGRATING, save_state=True)),
     (faults.a_new_coordinator_forgets_the_new_code, Runs(VISITS, 100, DECIDED, save_state=True)),
+    (faults.new_code_without_rows_passes_its_watch, Runs(flows.running_updates, 60, UPGRADES)),
+    (faults.an_upgrade_moves_before_its_processes_have_started, Runs(flows.running_updates, 20, UPGRADES)),
+    (faults.processes_that_started_ahead_are_kept, Runs(flows.running_updates, 30, UPGRADES)),
     (faults.state_is_not_migrated_on_its_way_to_new_code, Runs(VISITS, 20, MIGRATING, save_state=True)),
 ]
 

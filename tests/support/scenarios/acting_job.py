@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evenflow.engine.protocol.effects import Finished, Prepared, Rewound, Switched
 from evenflow.engine.protocol.handover_step import Arrived
+from evenflow.engine.protocol.ids import index_of, stage_of
 from evenflow.scheduler.job.core import JobCore
 from evenflow.scheduler.protocol.effects import (
     AskForRoom,
@@ -151,12 +152,12 @@ class ActingJob:
         self.report(worker, Switched(version))
 
     def _position(self, worker):
-        stage, _, index = worker.rpartition("-")
+        stage, index = stage_of(worker), index_of(worker)
         readers = sum(task.stage == stage for task in self.core.rescaling.before.tasks)
-        return self.core.plan.stage_of(stage).chain[0].operator.source.reader(int(index), readers).position()
+        return self.core.plan.stage_of(stage).chain[0].operator.source.reader(index, readers).position()
 
     def _share(self, worker, share):
-        if worker.endswith("-0"):
+        if index_of(worker) == 0:
             for name in self.core.rescaling.rewinding.copy():
                 self.report(name, Rewound())
         if share.position is None:

@@ -40,3 +40,12 @@ def test_coordinator_that_was_declared_lost_adds_commits_and_changes_no_settings
     keep(lost, committed=7)
     record = ClusterMemory("run").record
     assert (record.term, record.committed, record.settings) == (1, 7, {"values": {"linger": "3ms"}})
+
+
+def test_nothing_new_is_neither_read_nor_written(store, monkeypatch):
+    memory = ClusterMemory("run")
+    keep(memory, committed=3)
+    monkeypatch.delattr(cluster_memory.internal_kv, "_internal_kv_get")
+    monkeypatch.delattr(cluster_memory.internal_kv, "_internal_kv_put")
+    keep(memory, committed=3)
+    assert memory.record.committed == 3

@@ -81,8 +81,8 @@ class Ports:
     def use_nodes(self, avoid, prefer):
         self._called("use nodes", avoid, prefer)
 
-    def reserve(self, workers):
-        self._called("reserve", workers)
+    def reserve(self, workers, *, hurry):
+        self._called("reserve", workers, hurry)
 
     def ask_for_room(self, workers):
         self._called("ask for room", workers)
@@ -137,7 +137,7 @@ def test_an_observer_sees_every_state_however_short(tmp_path):
         (Tell("from_items-0", BeginCheckpoint(1)), ("tell", "from_items-0", BeginCheckpoint(1))),
         (Retire(("from_items-0",)), ("retire", ("from_items-0",))),
         (UseNodes(frozenset("a"), frozenset("b")), ("use nodes", frozenset("a"), frozenset("b"))),
-        (Reserve(("out-0",)), ("reserve", ("out-0",))),
+        (Reserve(("out-0",)), ("reserve", ("out-0",), True)),
         (AskForRoom(3), ("ask for room", 3)),
     ],
     ids=lambda each: type(each).__name__,

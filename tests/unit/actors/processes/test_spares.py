@@ -136,3 +136,30 @@ def test_all_spares_end_with_the_job(pool):
     pool.tick()
     assert all(process.ended for process in pool.made)
     assert pool.labels == []
+
+
+def test_extra_spares_start_one_after_the_other_unless_they_are_urgent(pool):
+    pool.spares.want(2, together=False)
+    pool.tick()
+    assert len(pool.labels) == 2, "the usual ones have not started"
+    for count in (3, 4, 4):
+        for process in pool.made:
+            process.started = True
+        pool.tick()
+        pool.tick()
+        assert len(pool.labels) == count
+    assert pool.spares.complete
+
+
+def test_an_extra_spare_that_is_taken_is_not_replaced(pool):
+    pool.spares.want(1)
+    pool.tick()
+    for process in pool.made:
+        process.started = True
+    pool.spares.take(anywhere)
+    pool.spares._again -= REPLACE_AFTER
+    pool.tick()
+    assert pool.labels == ["spare-1", "spare-2"]
+    assert pool.spares.complete
+    pool.spares.take(anywhere)
+    assert not pool.spares.complete

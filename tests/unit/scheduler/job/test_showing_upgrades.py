@@ -9,6 +9,7 @@ from acting_job import ActingJob
 
 import evenflow as ef
 from evenflow.engine.plan.rescale import NewCode
+from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.scheduler.protocol.reports import UpgradeState
 from evenflow.scheduler.protocol.requests import ShowFigures, ShowLoad, ShowStatus, ShowView
 from evenflow.scheduler.protocol.upgrade_options import UpgradeOptions
@@ -35,6 +36,8 @@ class Job(ActingJob):
         while (progress := self.ask(ShowStatus()).upgrade) is not None:
             said.append(str(progress))
             self.settle()
+            for worker in self.core.workers:
+                self.report(worker, WorkerWindow(worker, self.now, 1.0, rows_in=1))
             self.tick(1.0)
         return [line for line, _ in groupby(said)]
 
@@ -95,4 +98,6 @@ def test_replaced_workers_and_those_that_still_start_are_in_no_view_figures_or_l
         assert [figures.worker for figures in job.ask(ShowFigures()) if figures.operator == "count"] == list(planned)
         assert list(job.ask(ShowLoad("count", 5)).workers) == list(planned)
         job.settle()
+        for worker in planned:
+            job.report(worker, WorkerWindow(worker, job.now, 1.0, rows_in=1))
     assert job.core.plan.stage_of("count").workers == ("count-0v2", "count-1v2")

@@ -16,7 +16,7 @@ def window(start, rows, seconds_per_row, *, batches=10, fixed=0.0, skipped=0, ou
 
 
 def figures(*windows, since=0.0):
-    return VersionFigures.of([list(windows)], since)
+    return VersionFigures.of([list(windows)], since, sends=True)
 
 
 def compared(old, new, max_errors=0, max_slowdown=2.0):
@@ -33,7 +33,7 @@ def test_new_workers_without_windows_before_the_watch_have_all_their_errors():
 
 
 def test_workers_without_windows_count_nothing():
-    assert VersionFigures.of([[], []], 0.0) == VersionFigures()
+    assert VersionFigures.of([[], []], 0.0, sends=False) == VersionFigures()
     assert VersionFigures().microseconds is None
     assert VersionFigures().selectivity is None
 
