@@ -1,9 +1,11 @@
 """The decision when to balance: a state machine over the windows of one operator, without a clock.
 
-Invariants: a plan needs `windows` uneven windows in a row, and `cooldown` windows since the previous plan. Groups and keys that
+Invariants: a plan needs `windows` uneven windows in a row, more than chance explains with the records in them, and `cooldown` windows
+since the previous plan. Groups and keys that
 moved count with their old load at their new worker until they work there, so that the trigger doesn't react twice to one hotspot.
 They stay there for `rest` windows unless their load shifts. A split key stays split until that has been needless for `rest`
-windows in a row; then it is gathered, even if the load is even.
+windows in a row; then it is gathered, even if the load is even. After a plan that hardly had its expected effect, because noise or
+a passing load led to it, the next one needs twice as many uneven windows in a row.
 
 >>> from .snapshot import GroupLoad
 >>> trigger = Trigger(Hotspot(), TriggerSettings(windows=2))
@@ -16,7 +18,7 @@ True
 
 from __future__ import annotations
 
-from collections import deque
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
@@ -31,15 +33,25 @@ from .plan import BalancePlan
 from .snapshot import LoadSnapshot, SplitKey
 from .verdict import Verdict
 
+CHANCE = 5.0
+"""Standard errors by which a load must exceed the threshold: with thousands of looks at many workers, 3 happen by chance."""
+
+MOST_WINDOWS = 20
+"""The longest row of uneven windows that is needed and averaged to tell a skew from chance, if `windows` is less."""
+
+KEPT = 0.75
+"""The part of the expected effect that a plan must have had, to count as a good one."""
+
 
 @dataclass(frozen=True, slots=True)
 class TriggerSettings:
     """The conditions for acting, and the limits of a plan.
 
     `threshold`: uneven is max / mean load over `threshold * floor`. `windows`: the number of uneven windows in a row that lead to
-    a plan, made from their mean. `cooldown`: windows from one plan to the next. `rest`: windows in which a moved group or key
-    doesn't move again, unless its load changed by the factor `shift`. `least_gain`: a plan that lowers max / mean by less is not
-    worth its moves. `tolerance`, `max_bytes`, `split_keys`: as in `Limits`, for each plan. Raises FlowError for invalid values.
+    a plan, made from their mean; more if they have few records. `cooldown`: windows from one plan to the next. `rest`: windows in
+    which a moved group or key doesn't move again, unless its load changed by the factor `shift`. `least_gain`: a plan that lowers
+    max / mean by less is not worth its moves. `tolerance`, `max_bytes`, `split_keys`: as in `Limits`, for each plan. Raises
+    FlowError for invalid values.
     """
 
     threshold: float = 1.2
@@ -47,7 +59,7 @@ class TriggerSettings:
     cooldown: int = 3
     rest: int = 10
     shift: float = 1.5
-    least_gain: float = 0.02
+    least_gain: float = 0.15
     tolerance: float = 1.05
     max_bytes: int | None = None
     split_keys: bool = True
@@ -85,54 +97,77 @@ _Route = tuple[Hashable, tuple[int, ...], Dealt]
 """A split key, the workers that share it, its home first, and its dealt side."""
 
 
+@dataclass(slots=True)
+class _Promise:
+    """The expected effect of the last plan: max / mean of at most `most`; `seen`: the windows since the plan took effect."""
+
+    most: float
+    seen: list[LoadSnapshot] = field(default_factory=list)
+
+
 class Trigger:
     """The trigger of one operator. `observe` takes one snapshot per window; `verdict` is its judgement of the newest."""
 
     def __init__(self, balancer: Balancer | None = None, settings: TriggerSettings = TriggerSettings()) -> None:
         self.verdict = Verdict.EVEN
         self._balancer, self._settings = balancer or Hotspot(), settings
-        self._recent: deque[LoadSnapshot] = deque(maxlen=settings.windows)
+        self._recent: list[LoadSnapshot] = []
+        self._records: list[float] = []
         self._window = 0
         self._uneven = 0
         self._acted: int | None = None
         self._moved = _Memory()
         self._awaited: frozenset[_Route] | None = None
         self._needless: dict[Hashable, int] = {}
+        self._promise: _Promise | None = None
+        self._needed = settings.windows
+        """The number of uneven windows in a row that the next plan needs."""
 
-    def observe(self, snapshot: LoadSnapshot) -> BalancePlan | None:
-        """Take the load of the next window; return a plan if it is time to act.
+    def observe(self, snapshot: LoadSnapshot, records: float = math.inf) -> BalancePlan | None:
+        """Take the load of the next window, and the number of records behind it; return a plan if it is time to act.
 
         The caller carries the plan out; otherwise the windows after the cool-down show that. A change in the number of workers
         restarts the count of uneven windows.
         """
-        self.verdict, plan = self._judged(snapshot)
+        self.verdict, plan = self._judged(snapshot, records)
         return plan
 
-    def _judged(self, snapshot: LoadSnapshot) -> tuple[Verdict, BalancePlan | None]:
+    def interrupt(self) -> None:
+        """Begin a new row of windows: the next one doesn't follow the last."""
+        self._recent.clear()
+        self._records.clear()
+        self._uneven = 0
+
+    def _judged(self, snapshot: LoadSnapshot, records: float) -> tuple[Verdict, BalancePlan | None]:
         settings = self._settings
         self._window += 1
         if self._awaits_splits(snapshot):
             return Verdict.SETTLING, None
         if self._recent and self._recent[-1].workers != snapshot.workers:
-            self._recent.clear()
-            self._uneven, self._moved = 0, _Memory()
+            self.interrupt()
+            self._moved, self._promise = _Memory(), None
         if self._recent and _routes(self._recent[-1]) != _routes(snapshot):
-            self._recent.clear()
-            self._uneven = 0
+            self.interrupt()
         seen = self._expected(snapshot)
-        self._recent.append(seen)
         ripe = self._ripe(seen)
         self._uneven = self._uneven + 1 if self._is_uneven(seen, self._limits(seen, ripe)) else 0
-        if (self._uneven < settings.windows and not ripe) or self._cooling:
+        self._keep(seen, records)
+        self._judge_last_plan(seen)
+        if (self._uneven < self._needed and not ripe) or self._cooling:
             return self._waiting(snapshot, seen), None
-        mean = mean_of(self._recent)
+        mean = mean_of(self._recent[-self._needed :])
         limits = self._limits(mean, ripe)
         if not (ripe or self._is_uneven(mean, limits)):
             return self._calm(mean), None
+        if not (ripe or self._is_certain(mean, sum(self._records[-self._needed :]), limits)):
+            mean = mean_of(self._recent)
+            limits = self._limits(mean, ripe)
+            if not self._is_certain(mean, sum(self._records), limits):
+                return Verdict.CHANCE, None
         plan = self._balancer.plan(mean, limits)
         if not plan.changes or not (plan.gathers or self._gain(mean, plan, limits) >= settings.least_gain):
             return Verdict.NO_GAIN, None
-        self._remember(mean, plan)
+        self._remember(mean, plan, limits)
         return Verdict.PLANNED, plan
 
     def _awaits_splits(self, snapshot: LoadSnapshot) -> bool:
@@ -168,6 +203,21 @@ class Trigger:
     def _is_uneven(self, snapshot: LoadSnapshot, limits: Limits) -> bool:
         return snapshot.imbalance > self._settings.threshold * self._balancer.floor(snapshot, limits)
 
+    def _is_certain(self, mean: LoadSnapshot, records: float, limits: Limits) -> bool:
+        """Return True if a load is more uneven than chance explains, with that many records behind it.
+
+        The count of n records that arrive independently has the standard error sqrt(n). A worker with `floor` times the mean of n
+        records has sqrt(floor / n) of the mean.
+        """
+        floor, each = self._balancer.floor(mean, limits), records / mean.workers
+        chance = CHANCE * math.sqrt(floor / each) if each else math.inf
+        return mean.imbalance > self._settings.threshold * floor + chance
+
+    def _keep(self, seen: LoadSnapshot, records: float) -> None:
+        """Add a window to those that a plan is made of: the newest ones, or all of a longer row of uneven ones."""
+        most = max(self._needed, min(self._uneven, MOST_WINDOWS))
+        self._recent, self._records = [*self._recent, seen][-most:], [*self._records, records][-most:]
+
     def _waiting(self, snapshot: LoadSnapshot, seen: LoadSnapshot) -> Verdict:
         """Return why nothing is planned for a window, which counts as `seen`."""
         if self._uneven:
@@ -182,7 +232,26 @@ class Trigger:
         after = self._balancer.floor(snapshot, limits) if plan.splits else plan.imbalance_after
         return plan.imbalance_before - after
 
-    def _remember(self, snapshot: LoadSnapshot, plan: BalancePlan) -> None:
+    def _judge_last_plan(self, seen: LoadSnapshot) -> None:
+        """Compare the load since the last plan took effect with the load that it promised, for at most `windows`."""
+        promise = self._promise
+        if promise is None or (self._moved.under_way and self._cooling):
+            return
+        promise.seen.append(seen)
+        if self._moved.under_way or _routes(seen) != _routes(promise.seen[0]):
+            self._promise = None
+        elif (good := mean_of(promise.seen).imbalance <= promise.most) or len(promise.seen) >= self._settings.windows:
+            self._promise = None
+            self._note_effect(good=good)
+
+    def _note_effect(self, *, good: bool) -> None:
+        windows = self._settings.windows
+        self._needed = windows if good else min(2 * self._needed, max(windows, MOST_WINDOWS))
+
+    def _remember(self, snapshot: LoadSnapshot, plan: BalancePlan, limits: Limits) -> None:
+        if self._promise is not None:
+            self._note_effect(good=False)
+        self._promise = _Promise(snapshot.imbalance - KEPT * self._gain(snapshot, plan, limits)) if not plan.gathers else None
         self._acted, self._uneven, self._moved.under_way = self._window, 0, True
         group_loads = {group.group: group.load for group in snapshot.key_groups}
         gathered = {split.key: split for split in snapshot.split_keys if split.key in plan.gathers}

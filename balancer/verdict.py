@@ -14,6 +14,7 @@ class Verdict(StrEnum):
     MOVING = "keys or workers are being moved, so this window belongs to two placements"
     SETTLING = "these figures don't fully show the last plan's moves yet"
     BRIEF = "the load is uneven, but not for long enough"
+    CHANCE = "the load is uneven, and with so few records that may be chance"
     COOLING = "the load is uneven, and the last plan is too recent"
     NO_GAIN = "the load is uneven, and no placement is better by enough"
     PLANNED = "a plan was made"

@@ -37,7 +37,7 @@ class WorkerLoad:
 
     `load` in useful seconds, or any unit that all workers share. `state_bytes` may be empty if unknown. `key_hashes` (hash64),
     `key_loads` and `key_bytes` (may be empty): the hottest keys; their load is part of `load`. `key_left` (may be empty): the
-    part of each one's load that records from the left side of a join cause.
+    part of each one's load that records from the left side of a join cause. `records`: the number behind the load.
     """
 
     worker: int
@@ -49,15 +49,18 @@ class WorkerLoad:
     key_loads: Floats = field(default_factory=lambda: np.zeros(0))
     key_bytes: npt.NDArray[np.int64] = field(default_factory=_none)
     key_left: Floats = field(default_factory=lambda: np.zeros(0))
+    records: int = 0
 
 
 class OperatorWindows:
     """The windows of an operator's workers, which become a snapshot per window, in order.
 
-    `length`: seconds of a window; `dealable`: the sides of the operator whose rows may be dealt.
+    `length`: seconds of a window; `dealable`: the sides of the operator whose rows may be dealt. `records`: the number behind the
+    last snapshot.
     """
 
     def __init__(self, length: float, patience: int = 3, dealable: tuple[Dealt, ...] = ()) -> None:
+        self.records = 0
         self._length, self._patience, self._dealable = length, patience, dealable
         self._newest: dict[int, int] = {}
         self._taken: int | None = None
@@ -92,7 +95,9 @@ class OperatorWindows:
         self._last.update(self._waiting.pop(index))
         if any(worker not in self._last for worker in range(workers)):
             return None
-        return snapshot_of([self._last[worker] for worker in range(workers)], table, workers, self._dealable)
+        loads = [self._last[worker] for worker in range(workers)]
+        self.records = sum(load.records for load in loads)
+        return snapshot_of(loads, table, workers, self._dealable)
 
 
 def snapshot_of(loads: list[WorkerLoad], table: RoutingTable, workers: int, dealable: tuple[Dealt, ...] = ()) -> LoadSnapshot:

@@ -152,15 +152,16 @@ class Steering:
 
         return Listing[ScalingReport](self._runtime.ask(ShowHistory(ScalingReport)), scalings_table)
 
-    def autoscaler(self, policy: str | ScalingPolicy[Any], *, mode: Mode = "act") -> None:
-        """Let a scaling policy choose every operator's number of workers from now on; `off` ends it.
+    def autoscaler(self, policy: str | ScalingPolicy[Any], *, mode: Mode = "advise") -> None:
+        """Let a scaling policy decide every operator's number of workers from now on; `off` ends it.
 
         `policy` is one such as `ef.Ds2(min_change=2)`, or a name (ds2, dhalion, threshold, ...): that of the policy in
         `JobConfig(autoscale=...)`, which then has the settings given there, or of another one, with its defaults.
 
-        With `mode="advise"` its decisions are only recorded. `JobConfig(autoscale=...)` sets how often it decides and within which
-        bounds; an operator's own bounds (`stream.parallelism(2, between=(1, 4))`, `fixed=True`) have priority. Raises RequestError
-        for an unknown policy or mode, or one that the settings don't allow, JobNotRunningError if the job has ended.
+        With `mode="advise"` its decisions are only recorded and shown, with `mode="act"` carried out. `JobConfig(autoscale=...)` sets
+        how often it decides and within which bounds; an operator's own bounds (`stream.parallelism(2, between=(1, 4))`, `fixed=True`)
+        have priority. Raises RequestError for an unknown policy or mode, or one that the settings don't allow, JobNotRunningError if
+        the job has ended.
         """
         self._runtime.ask(Autoscale(policy if isinstance(policy, ScalingPolicy) else checked_text(policy, "policy"), mode))
 

@@ -48,8 +48,7 @@ def settings(parallelism: int) -> ef.JobConfig:
     return ef.JobConfig(
         parallelism=parallelism,
         checkpoint=ef.CheckpointConfig(interval="1s"),  # results are shown as checkpoints complete
-        balance=ef.BalanceConfig("hotspot"),
-        autoscale=ef.AutoscaleConfig("ds2", interval="5s", max_parallelism=4),
+        autoscale=ef.AutoscaleConfig(mode="act", interval="5s", max_parallelism=4),
     )
 
 

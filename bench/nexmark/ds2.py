@@ -93,7 +93,7 @@ def measure(query: str, workers: int) -> tuple[Course, tuple[str, ...]]:
     config = ef.JobConfig(
         parallelism=workers,
         combine=False,
-        autoscale=ef.AutoscaleConfig("ds2", interval=INTERVAL, max_parallelism=MOST_WORKERS),
+        autoscale=ef.AutoscaleConfig("ds2", mode="act", interval=INTERVAL, max_parallelism=MOST_WORKERS),
         metrics=ef.MetricsConfig(window="500ms"),
         checkpoint=ef.CheckpointConfig(interval=None),
     )

@@ -116,8 +116,8 @@ def config_of(folder: Path) -> ef.JobConfig:
         parallelism=1,
         key_groups=64,
         metrics=ef.MetricsConfig(window="200ms"),
-        balance=ef.BalanceConfig("hotspot", after="1s", cooldown="1s", rest="2s"),
-        autoscale=ef.AutoscaleConfig("ds2", interval="5s", max_parallelism=MOST_WORKERS),
+        balance=ef.BalanceConfig("hotspot", after="1s", cooldown="1s", rest="2s", least_busy=0.05),
+        autoscale=ef.AutoscaleConfig("ds2", mode="act", interval="5s", max_parallelism=MOST_WORKERS),
     )
 
 

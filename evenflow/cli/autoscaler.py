@@ -26,7 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     if name == "autoscaler":
         parser.add_argument("policy", choices=POLICIES, metavar="POLICY", help="%(choices)s")
         parser.add_argument(
-            "--mode", choices=MODES, metavar="MODE", default="act", help="act, or advise (only record decisions); default: %(default)s"
+            "--mode",
+            choices=MODES,
+            metavar="MODE",
+            default="advise",
+            help="act, or advise (only record and show decisions); default: %(default)s",
         )
 
 
@@ -62,5 +66,9 @@ def set_autoscaler(job: Job, arguments: argparse.Namespace) -> None:
     from ..terminal.console import console
 
     job.autoscaler(arguments.policy, mode=arguments.mode)
-    by = f"scaled by {arguments.policy}" if arguments.mode == "act" else f"watched by {arguments.policy}, which only advises,"
+    by = (
+        f"scaled by {arguments.policy}"
+        if arguments.mode == "act"
+        else f"watched by {arguments.policy}, which only advises (--mode act carries it out),"
+    )
     console().print(f"{arguments.job} is no longer scaled" if arguments.policy == "off" else f"{arguments.job} is {by} from now on")

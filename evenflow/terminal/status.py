@@ -40,6 +40,8 @@ def status_table(status: JobStatus) -> Table:
     table.row("metrics", status.metrics_url or "-")
     if status.other_waits:
         table.row("waits for", "\n".join(map(str, status.other_waits)))
+    if status.advice is not None:
+        table.row("advice", status.advice)
     if status.problems:
         table.row("problems", "\n".join(status.problems))
     if status.error is not None:

@@ -45,12 +45,14 @@ def frame(history: History) -> RenderableType:
 
 
 def headline(status: JobStatus) -> Text:
-    """Draw the job's name, state, time, checkpoints and restarts, its upgrade, what it waits for, and a line for each of its problems."""
+    """Draw the job's name, state, time, checkpoints and restarts, its upgrade, advice, waits, and a line for each of its problems."""
     facts = f" {status.state.value}, {status.running_seconds:.0f} s, {status.completed_checkpoints} checkpoints"
     upgrade = [] if status.upgrade is None else [(f"\n{status.upgrade}", "cyan")]
+    advice = [] if status.advice is None else [(f"\n{status.advice}", "cyan")]
     waits = [(f"\n{wait}", "yellow") for wait in status.other_waits]
     problems = [*status.problems, *([] if status.error is None else [f"error: {status.error}".partition("\n")[0]])]
-    return Text.assemble((status.name, "bold"), facts, status.again, *upgrade, *waits, *((f"\n{line}", "red") for line in problems))
+    lines = *upgrade, *advice, *waits, *((f"\n{line}", "red") for line in problems)
+    return Text.assemble((status.name, "bold"), facts, status.again, *lines)
 
 
 def workers_table(figures: list[WorkerFigures]) -> Table:

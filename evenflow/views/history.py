@@ -173,6 +173,7 @@ class History:
             "again": status.again.removeprefix(", "),
             "error": None if status.error is None else str(status.error),
             "problems": list(status.problems),
+            "advice": status.advice,
             "waits": [[wait.text, list(wait.stack)] for wait in status.other_waits],
             "failures": [asdict(failure) for failure in view.failures],
             "late": sum(w.late_records for stage in self._stages.values() for w in stage.newest.values()),

@@ -50,8 +50,8 @@ SETTINGS = ef.JobConfig(
     parallelism=2,
     checkpoint=ef.CheckpointConfig(interval="1s"),
     metrics=ef.MetricsConfig(window="500ms"),
-    balance=ef.BalanceConfig("hotspot", after="2s"),
-    autoscale=ef.AutoscaleConfig(ef.ThresholdPolicy(utilisation_band=0.15), interval="2s", max_parallelism=4),
+    balance=ef.BalanceConfig(after="2s"),
+    autoscale=ef.AutoscaleConfig(ef.ThresholdPolicy(utilisation_band=0.15), mode="act", interval="2s", max_parallelism=4),
 )
 
 

@@ -13,19 +13,21 @@ from ..policies.base import ScalingPolicy
 from ..policies.controller import MODES, Mode
 from ..policies.dataflow.settings import PolicySettings
 from ..policies.registry import POLICIES, named
-from .balance import OFF
+from .balance import OFF, Preset
+
+DEFAULT_POLICY = Preset("ds2")
 
 
 @dataclass(frozen=True, slots=True)
 class AutoscaleConfig:
-    """Automatic scaling of a job's operators, off until a policy is named.
+    """Automatic scaling of a job's operators: advice, carried out with `mode="act"`.
 
-    `policy`: decides how many workers every operator has, `off` for none. It is a name (ds2, dhalion, threshold, queueing, pid,
-    latency, stela), or a policy with settings of its own, such as `ef.Ds2(min_change=2)`. The other settings have no effect
-    alone: they hold for this policy, or for one that `job.autoscaler` switches on. It observes the job every `interval`, once
-    nothing has moved for twice as long, and gives an operator `min_parallelism` to `max_parallelism` workers, at most
-    `max_change` more or fewer at a time (None: any number). `mode`: "act", or "advise" to only record its decisions
-    (`job.decisions()`). `catch_up`: the time in which ds2 and threshold work a backlog off (None: a backlog is not part of the
+    `mode`: "advise" only records the policy's decisions (`job.decisions()`) and shows them (`job.status()`), "act" carries them
+    out. `policy`: decides how many workers every operator has, `off` for none. It is a name (ds2, dhalion, threshold, queueing,
+    pid, latency, stela), or a policy with settings of its own, such as `ef.Ds2(min_change=2)`. The other settings hold for this
+    policy, and for one that `job.autoscaler` switches on. It observes the job every `interval`, once nothing has moved for twice
+    as long, and gives an operator `min_parallelism` to `max_parallelism` workers, at most `max_change` more or fewer at a time
+    (None: any number). `catch_up`: the time in which ds2 and threshold work a backlog off (None: a backlog is not part of the
     demand). `latency_target`: source to sink, for the policies that need it (queueing, pid, latency). Set an operator's own
     bounds in the flow: `stream.parallelism(2, between=(1, 4))`, `stream.parallelism(fixed=True)`.
 
@@ -34,8 +36,8 @@ class AutoscaleConfig:
     2
     """
 
-    policy: str | ScalingPolicy[Any] = OFF
-    mode: Mode = "act"
+    policy: str | ScalingPolicy[Any] = DEFAULT_POLICY
+    mode: Mode = "advise"
     interval: Duration = "10s"
     min_parallelism: int = 1
     max_parallelism: int = 16

@@ -16,28 +16,37 @@ LEAST_THRESHOLD = 1.05
 """The smallest `threshold`: below it, the remainder of a plan would trigger the next one."""
 
 
+class Preset(str):
+    """A policy's name that is a default: a job that can't use it does without, where a name that the user chose is refused."""
+
+    __slots__ = ()
+
+
+DEFAULT_BALANCER = Preset("hotspot")
+
+
 @dataclass(frozen=True, slots=True)
 class BalanceConfig:
-    """Automatic balancing of every operator with keyed state, off until a balancer is named.
+    """Automatic balancing of every operator with keyed state and more than one worker.
 
-    `policy`: the balancer that plans, `off` for none. The other settings have no effect alone: they hold for this balancer, or
-    for one that `job.balancer` switches on for an operator, and `windows` and `split_hot_keys` also for `job.rebalance`. It acts
-    when the hottest worker has had `threshold` times the least possible load for `after`, then not for `cooldown`; moved keys
-    stay for `rest` unless their load shifts. `least_busy`: the busy share of the hottest worker from which keys are moved.
+    `policy`: the balancer that plans, `off` for none. The other settings hold for this balancer and for one that `job.balancer`
+    switches on for an operator, and `windows` and `split_hot_keys` also for `job.rebalance`. It acts when the hottest worker has
+    had `threshold` times the least possible load for `after`, then not for `cooldown`; moved keys stay for `rest` unless their
+    load shifts. `least_busy`: the busy share of the hottest worker from which keys are moved; below it, no worker limits the job.
     `max_bytes`: most state that one plan moves. `windows`: the newest windows that a plan on request (`job.rebalance`) uses.
     `split_hot_keys`: True if `hotspot` may split a key of a join over several workers when that key alone exceeds a worker's mean
     load; the split ends when the key has cooled.
 
-    >>> BalanceConfig("hotspot", threshold=1.5).policy
+    >>> BalanceConfig(threshold=1.5).policy
     'hotspot'
     """
 
-    policy: str = OFF
+    policy: str = DEFAULT_BALANCER
     threshold: float = 1.2
     after: Duration = "3s"
     cooldown: Duration = "3s"
     rest: Duration = "10s"
-    least_busy: float = 0.05
+    least_busy: float = 0.2
     max_bytes: int | None = None
     windows: int = 5
     split_hot_keys: bool = True

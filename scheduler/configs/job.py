@@ -6,14 +6,16 @@ Invariant: a `JobConfig` that exists can run; wrong settings are rejected by nam
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from ...balancer.strategies import STRATEGIES
 from ...engine.errors import FlowError
 from ...engine.plan.task_spec import TaskSettings
 from ...engine.time.duration import seconds
 from ..checks import choice, flag, given, refusal, whole
+from ..policies.base import ScalingPolicy
 from .autoscale import AutoscaleConfig
-from .balance import BalanceConfig
+from .balance import OFF, BalanceConfig, Preset
 from .checkpoint import CheckpointConfig
 from .restart import RestartConfig
 from .run import MetricsConfig, NetworkConfig, RunConfig, StateConfig
@@ -42,8 +44,8 @@ class JobConfig:
     ...     checkpoint=ef.CheckpointConfig("/shared/checkpoints", interval="30s"),
     ...     state=ef.StateConfig("lmdb"),
     ...     restart=ef.RestartConfig("fixed", delay="1s"),
-    ...     balance=ef.BalanceConfig("hotspot"),
-    ...     autoscale=ef.AutoscaleConfig("ds2", max_parallelism=8),
+    ...     balance=ef.BalanceConfig(threshold=1.5),
+    ...     autoscale=ef.AutoscaleConfig("ds2", mode="act", max_parallelism=8),
     ...     metrics=ef.MetricsConfig(window="500ms"),
     ...     network=ef.NetworkConfig(linger="1ms"),
     ...     worker=ef.WorkerConfig(cpus=0.5),
@@ -81,9 +83,27 @@ class JobConfig:
         if self.migration_strategy not in LIVE and self.checkpoint.dir is None:
             missing = "goes through a savepoint: it needs CheckpointConfig(dir=...)"
             raise FlowError(f"JobConfig: migration_strategy {self.migration_strategy!r} {missing}")
-        if (scaling := self.autoscale.chosen(self.autoscale.policy)) is not None and not self.metrics.enabled:
-            needed = "decides by what the workers measure: leave MetricsConfig(enabled=True)"
-            raise FlowError(f"JobConfig: the scaling policy {scaling.name} {needed}")
+        if not self.metrics.enabled:
+            self._refuse_unmeasured()
+
+    @property
+    def balancer(self) -> str:
+        """The policy that balances the job's operators; `off` if the load isn't measured."""
+        return self.balance.policy if self.metrics.enabled else OFF
+
+    @property
+    def scaling_policy(self) -> ScalingPolicy[Any] | None:
+        """The policy that scales the job's operators; None if that is `off`, or the load isn't measured."""
+        return self.autoscale.chosen(self.autoscale.policy) if self.metrics.enabled else None
+
+    def _refuse_unmeasured(self) -> None:
+        """Raise FlowError for a policy that the user has chosen: there are no measurements to decide by."""
+        needed = "decides by what the workers measure: leave MetricsConfig(enabled=True)"
+        scaling, balancer = self.autoscale.policy, self.balance.policy
+        if (policy := self.autoscale.chosen(scaling)) is not None and (self.autoscale.mode == "act" or not isinstance(scaling, Preset)):
+            raise FlowError(f"JobConfig: the scaling policy {policy.name} {needed}")
+        if balancer != OFF and not isinstance(balancer, Preset):
+            raise FlowError(f"JobConfig: the balancer {balancer} {needed}")
 
     def task_settings(self) -> TaskSettings:
         """Return the settings for the workers' tasks."""

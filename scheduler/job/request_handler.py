@@ -227,6 +227,7 @@ class RequestHandler:
             waits_for=self._waiting.waits(),
             next_try=max(0.0, job.next_try - job.now) if restarting else None,
             upgrade=None if upgrade is None else upgrade.progress(job.now),
+            advice=self._autoscaling.advice,
         )
 
     def _upgrade(self, wanted: UpgradeCode) -> int | None:

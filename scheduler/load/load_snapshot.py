@@ -77,6 +77,7 @@ def worker_load(
         np.array([hashed(key) for key in keys], np.uint64),
         np.array([load for load, _ in keys.values()], np.float64),
         key_left=np.array([left for _, left in keys.values()], np.float64),
+        records=sum(window.keyed_records for window in history),
     )
 
 

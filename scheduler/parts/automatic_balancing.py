@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ...engine.errors import RequestError
 from ...engine.protocol.ids import WorkerId, stage_of
 from ..configs.balance import OFF
 from ..load.window import WorkerWindow
@@ -33,7 +34,7 @@ class AutomaticBalancing:
 
     def begin_again(self, *, choose: bool) -> None:
         """Continue with the job's present settings; if `choose`, all operators get their policy."""
-        policy = self._job.config.balance.policy
+        policy = self._job.config.balancer
         if choose:
             self.chosen = {}
             policies = {stage.name: policy for stage in self._job.plan.stages if stage.is_keyed and policy != OFF}
@@ -43,10 +44,12 @@ class AutomaticBalancing:
 
     def choose(self, operator: str, policy: str) -> None:
         """Balance an operator by `policy` from now on; `off` ends that. Raises RequestError for an operator or policy that can't
-        be used.
+        be used, and if the job measures nothing.
         """
         stage = self._job.keyed_stage(operator)
-        if check_balancer(policy) == OFF:
+        if check_balancer(policy) != OFF and not self._job.config.metrics.enabled:
+            raise RequestError(f"the balancer {policy} decides by what the workers measure, and MetricsConfig(enabled=False) says not to")
+        if policy == OFF:
             self._balancings.pop(stage.name, None)
         else:
             self._balancings[stage.name] = self._begun(policy, stage.name)
@@ -58,9 +61,12 @@ class AutomaticBalancing:
         return (OFF, None) if balancing is None else (balancing.policy, balancing.observation)
 
     def add(self, window: WorkerWindow) -> None:
-        """Add a worker's window; the last window of a worker that has left is dropped."""
+        """Add a worker's window, unless it has all keys; the last window of a worker that has left is dropped."""
         stage = stage_of(window.worker)
-        if stage in self._balancings and window.worker in (balancing := self._balancing(stage)).workers:
+        if stage not in self._balancings:
+            return
+        balancing = self._balancing(stage)
+        if len(balancing.workers) > 1 and window.worker in balancing.workers:
             balancing.add(window, self._job.migrations.tables[stage])
 
     def advance(self) -> None:

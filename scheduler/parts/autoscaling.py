@@ -18,7 +18,7 @@ from ...state.errors import EvenflowError
 from ..configs.balance import OFF
 from ..load.window import WorkerWindow
 from ..policies.base import ScalingPolicy
-from ..policies.controller import Controller, DecisionRecord, Mode
+from ..policies.controller import ADVISED, Controller, DecisionRecord, Mode
 from ..policies.dataflow.observed import observed
 from ..policies.dataflow.scaled_stage import scaled_stages
 from ..policies.dataflow.snapshot import DataflowSnapshot
@@ -97,8 +97,7 @@ class Autoscaling:
     @property
     def own_settings(self) -> dict[str, Mapping[str, Any]]:
         """The own settings of the policy that the job began with and of the one that scales now, by the policy's name."""
-        autoscale = self._job.begun_with.autoscale
-        policies = (autoscale.chosen(autoscale.policy), self._policy)
+        policies = (self._job.begun_with.scaling_policy, self._policy)
         return {policy.name: own_settings(policy) for policy in policies if policy is not None}
 
     def begin_again(self, cluster: ClusterView | None = None) -> None:
@@ -107,7 +106,7 @@ class Autoscaling:
         """
         autoscale = self._job.config.autoscale
         self._settings = autoscale.policy_settings()
-        self._switch(autoscale.chosen(autoscale.policy), autoscale.mode, cluster)
+        self._switch(self._job.config.scaling_policy, autoscale.mode, cluster)
 
     def _switch(self, chosen: ScalingPolicy[Any] | None, mode: Mode, cluster: ClusterView | None) -> None:
         if self._controller is not None:
@@ -121,6 +120,14 @@ class Autoscaling:
         """Return all decisions, oldest first; `time` in seconds since the epoch."""
         newest = self._controller.history if self._controller is not None else ()
         return [*self._past, *newest][-KEPT:]
+
+    @property
+    def advice(self) -> str | None:
+        """The newest decision of a policy that only advises, in a sentence; None if it would change nothing."""
+        look, controller = self.last_observation, self._controller
+        if look is None or controller is None or controller.mode == "act" or not look.decided.changes or self._job.state.final:
+            return None
+        return f"{look.advice}; {ADVISED}"
 
     @property
     def last_observation(self) -> DecisionRecord | None:

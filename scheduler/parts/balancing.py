@@ -94,9 +94,10 @@ class Balancing:
         decided = None
         while (snapshot := self._windows.take(table, len(self._index))) is not None:
             if moving or float(snapshot.worker_loads().max()) < self._least_busy:
+                self._trigger.interrupt()
                 self._note(snapshot, Verdict.MOVING if moving else Verdict.IDLE)
                 continue
-            plan = self._trigger.observe(snapshot)
+            plan = self._trigger.observe(snapshot, self._windows.records)
             self._note(snapshot, self._trigger.verdict)
             if plan is not None:
                 decided = PlannedMigration(plan.table(table, _as_hash), self._named(plan))

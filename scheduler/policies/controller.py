@@ -2,7 +2,7 @@
 
 Invariants: a policy is asked at most once per `interval_s`. Nothing is decided from a decision until it was carried out, for
 `warm_up_s` after that, and while the backlog of the change is being worked off, since measurements then belong to two sizes of
-the dataflow. In mode `advise` no decision is returned.
+the dataflow. In mode `advise` no decision is returned, and advice is recorded when it differs from the last.
 
 >>> from .dataflow.figures import OperatorFigures
 >>> from .dataflow.snapshot import Edge
@@ -36,6 +36,8 @@ MODES: tuple[Mode, ...] = ("act", "advise")
 
 UNDER_WAY = "under way"
 
+ADVISED = 'advised only; AutoscaleConfig(mode="act") carries it out'
+
 
 @dataclass(frozen=True, slots=True)
 class DecisionRecord(Shown):
@@ -55,6 +57,31 @@ class DecisionRecord(Shown):
         before = self.seen.parallelism
         workers = [f"{name} {before[name]} -> {after}" for name, after in self.decided.parallelism.items()]
         return ", ".join([*workers, *(f"{name} rebalanced" for name in self.decided.rebalance)])
+
+    @property
+    def advice(self) -> str:
+        """The decision, as a sentence about what the policy would do.
+
+        >>> from .dataflow.figures import OperatorFigures
+        >>> from .dataflow.snapshot import Edge
+        >>> source, count = OperatorFigures("source", 1), OperatorFigures("count", 2)
+        >>> seen = DataflowSnapshot((source, count), (Edge("source", "count"),))
+        >>> DecisionRecord(0.0, "ds2", seen, ScalingDecision({"count": 4}), "").advice
+        'ds2 would give `count` 4 workers (2 now)'
+        """
+        before = self.seen.parallelism
+        parts = [
+            f"give `{name}` {count} worker{'s' * (count > 1)} ({before[name]} now)" for name, count in self.decided.parallelism.items()
+        ]
+        parts += [f"rebalance `{name}`" for name in self.decided.rebalance]
+        parts += [] if self.decided.remove_node is None else [f"give node {self.decided.remove_node} back"]
+        parts += [f"add {self.decided.add_nodes} nodes"] if self.decided.add_nodes else []
+        return f"{self.policy} would {', '.join(parts)}"
+
+    def repeats(self, earlier: DecisionRecord) -> bool:
+        """Return True if this is the same advice as an earlier one, for the same numbers of workers."""
+        same = replace(self.decided, reason="") == replace(earlier.decided, reason="")
+        return same and self.done == earlier.done == ADVISED and self.seen.parallelism == earlier.seen.parallelism
 
     @property
     def saw(self) -> str:
@@ -136,9 +163,9 @@ class Controller:
         seen = replace(snapshot, time=now, reconfiguration_s=self._reconfiguration_s or snapshot.reconfiguration_s)
         decision, self._memory = self._policy.decide(seen, self._memory)
         acts = decision.changes and self.mode == "act"
-        done = UNDER_WAY if acts else "advised only" if decision.changes else "nothing to do"
+        done = UNDER_WAY if acts else ADVISED if decision.changes else "nothing to do"
         self.last_observation = DecisionRecord(now, self._policy.name, seen, decision, done)
-        if decision.changes:
+        if decision.changes and not (self._history and self.last_observation.repeats(self._history[-1])):
             self._history.append(self.last_observation)
         if not acts:
             return None

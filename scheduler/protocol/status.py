@@ -32,6 +32,7 @@ class JobStatus(Shown):
     time. `next_try`: seconds until the next attempt, None while it doesn't restart. `places`: each worker's process and node,
     `spares`: the warm spares that have started; a local job has neither. `no_progress_seconds`: since the job last took or sent
     rows or completed a checkpoint, 0.0 once it has ended. `upgrade`: the progress of the upgrade under way, None without one.
+    `advice`: what a scaling policy that only advises would change now, None if nothing.
     """
 
     name: str
@@ -51,13 +52,15 @@ class JobStatus(Shown):
     no_progress_seconds: float = 0.0
     waits_for: tuple[Wait, ...] = ()
     upgrade: UpgradeProgress | None = None
+    advice: str | None = None
 
     def __str__(self) -> str:
         facts = f"job `{self.name}`: {self.state.value}, {self.running_seconds:.1f} s, {self.completed_checkpoints} checkpoints{self.again}"
         problem = () if self.error is None else (f"error: {self.error}", *getattr(self.error, "__notes__", ()))
         workers = f"{len(self.workers)} workers: {', '.join(self.workers)}"
         upgrade = () if self.upgrade is None else (str(self.upgrade),)
-        return "\n".join((facts, workers, *upgrade, *map(str, self.other_waits), *self.problems, *problem))
+        advice = () if self.advice is None else (f"advice: {self.advice}",)
+        return "\n".join((facts, workers, *upgrade, *advice, *map(str, self.other_waits), *self.problems, *problem))
 
     @property
     def other_waits(self) -> tuple[Wait, ...]:

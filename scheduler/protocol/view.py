@@ -86,7 +86,7 @@ class JobView:
     observation: DecisionRecord | None = None
     checkpoints: tuple[CheckpointReport, ...] = ()
     threshold: float = 1.2
-    least_busy: float = 0.05
+    least_busy: float = 0.2
     plan_windows: int = 5
     split_hot_keys: bool = True
     policy_settings: PolicySettings = DEFAULTS

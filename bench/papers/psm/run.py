@@ -62,7 +62,7 @@ def _once(given: argparse.Namespace, accepted: str | None, folder: Path) -> tupl
     """Return the seconds of a job, its p99 latencies (ms) twice a second, and its scaling decisions; `accepted`: None for no policy."""
     autoscale = ef.AutoscaleConfig()
     if accepted is not None:
-        autoscale = ef.AutoscaleConfig("latency", interval=INTERVAL, max_parallelism=MOST_WORKERS, latency_target=accepted)
+        autoscale = ef.AutoscaleConfig("latency", mode="act", interval=INTERVAL, max_parallelism=MOST_WORKERS, latency_target=accepted)
     config = ef.JobConfig(
         parallelism=1,
         autoscale=autoscale,

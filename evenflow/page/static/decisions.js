@@ -7,8 +7,9 @@ const ANSWERS = { yes: ["good", "yes"], no: ["", "no"], failed: ["bad", "failed"
 
 export function Decisions({ store, all }) {
   const entries = [...store.decisions.values()].filter((entry) => all || entry.answer !== "no").sort((a, b) => b.begin - a.begin);
-  if (!entries.length) return html`<p class="note">Nothing has been decided yet.</p>`;
-  return html`<ol class="decisions">${entries.map((entry) => html`<${Decision} key=${entry.id} entry=${entry} />`)}</ol>`;
+  const { advice } = store.newest.status, advised = advice && html`<p class="note">${advice}</p>`;
+  if (!entries.length) return advised || html`<p class="note">Nothing has been decided yet.</p>`;
+  return html`${advised}<ol class="decisions">${entries.map((entry) => html`<${Decision} key=${entry.id} entry=${entry} />`)}</ol>`;
 }
 
 function Decision({ entry }) {

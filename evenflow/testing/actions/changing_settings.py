@@ -126,7 +126,10 @@ class SettingsHold:
 
 def _reconfigure(world: World, holds: SettingsHold) -> None:
     """Change one to three settings."""
-    world.coordinator.ask(ChangeSettings(_drawn(world.random)))
+    drawn = _drawn(world.random)
+    if not world.coordinator.core.record.config.metrics.enabled:
+        drawn.pop("balance.policy", None)  # a chosen balancer would be refused
+    world.coordinator.ask(ChangeSettings(drawn))
     holds.changed(world.now)
 
 

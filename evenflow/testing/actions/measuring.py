@@ -19,6 +19,9 @@ from ..simulation.simulation import random_config
 from ..simulation.workers import SimulatedWorker
 from .moving import poll_slowly
 
+EACH = 10_000
+"""Records that a simulated one stands for, so that a dozen of them are no chance to a balancer."""
+
 WINDOW = 0.05
 """Seconds of a reported window: `MetricsConfig(window="50ms")`."""
 
@@ -61,8 +64,9 @@ def _measure(world: World) -> None:
         records = counts[worker.name].astype(np.float64)
         groups, hot = np.flatnonzero(records), worker.task.load.take_hot()
         window = WorkerWindow(
-            worker.name, start, WINDOW, useful=float(records.sum()) * cost, keyed_records=int(records.sum()),
-            groups=groups.astype(np.int32), load=records[groups] * cost, hot_keys=tuple((key, count) for key, (count, _) in hot.items()),
-            hot_left=tuple(left for _, left in hot.values()),
+            worker.name, start, WINDOW, useful=float(records.sum()) * cost, keyed_records=int(records.sum()) * EACH,
+            groups=groups.astype(np.int32), load=records[groups] * cost,
+            hot_keys=tuple((key, count * EACH) for key, (count, _) in hot.items()),
+            hot_left=tuple(left * EACH for _, left in hot.values()),
         )  # fmt: skip
         world.coordinator.interpreter.report(worker.name, worker.attempt, window)

@@ -115,11 +115,11 @@ def _window(world: World, worker: SimulatedWorker) -> WorkerWindow:
 def _choose(world: World, sources: bool) -> None:
     random, core = world.random, world.coordinator.core
     keyed = [stage.name for stage in core.plan.stages if stage.is_keyed]
-    if sources and random.random() < 0.5:
-        with suppress(RequestError):  # where the job measures nothing
+    with suppress(RequestError):  # where the job measures nothing
+        if sources and random.random() < 0.5:
             world.coordinator.ask(Autoscale(random.choice(SCALING_POLICIES), "act"))
-    elif keyed:
-        world.coordinator.ask(Balance(random.choice(keyed), random.choice(list(BALANCERS))))
+        elif keyed:
+            world.coordinator.ask(Balance(random.choice(keyed), random.choice(list(BALANCERS))))
 
 
 def _scale_nodes(world: World) -> None:

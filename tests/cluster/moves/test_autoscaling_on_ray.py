@@ -87,7 +87,7 @@ def test_ds2_finds_the_workers_for_the_demand_and_again_when_it_doubles_and_stay
         key_groups=64,
         checkpoint=ef.CheckpointConfig(interval="500ms"),
         metrics=ef.MetricsConfig(window="200ms"),
-        autoscale=ef.AutoscaleConfig(interval="1s", max_parallelism=6),
+        autoscale=ef.AutoscaleConfig(mode="act", interval="1s", max_parallelism=6),
     )
     job = counted(results).run(runtime="ray", config=config)
 
@@ -105,7 +105,7 @@ def test_ds2_finds_the_workers_for_the_demand_and_again_when_it_doubles_and_stay
 
     try:
         of_coordinator(recorded(doubled))
-        job.autoscaler("ds2")
+        job.autoscaler("ds2", mode="act")
         until(lambda: workers() == 2, "two workers are there for the demand")
         doubled.touch()
         until(lambda: workers() == 4, "four workers are there for the doubled demand")

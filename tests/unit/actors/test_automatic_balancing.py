@@ -38,7 +38,7 @@ def job():
         parallelism=2,
         key_groups=KEY_GROUPS,
         metrics=ef.MetricsConfig(window="100ms"),
-        balance=ef.BalanceConfig(after="300ms", least_busy=0.01),
+        balance=ef.BalanceConfig("off", after="300ms", least_busy=0.01),
     )
     job = flow.run(runtime="local", config=config)
     yield job

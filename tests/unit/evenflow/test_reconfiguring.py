@@ -35,15 +35,15 @@ def test_a_shorter_interval_takes_checkpoints(job):
 
 
 def test_changes_are_printed_as_a_table(job):
-    text = str(job.reconfigure(balance=ef.BalanceConfig("hotspot", threshold=1.5)))
+    text = str(job.reconfigure(balance=ef.BalanceConfig("lpt", threshold=1.5)))
     assert all(
-        part in text for part in ("setting", "before", "after", "balance.policy", "off", "hotspot", "balance.threshold", "1.2", "1.5")
+        part in text for part in ("setting", "before", "after", "balance.policy", "hotspot", "lpt", "balance.threshold", "1.2", "1.5")
     )
-    assert str(job.reconfigure(balance=ef.BalanceConfig("hotspot", threshold=1.5))) == "no setting has another value than before"
+    assert str(job.reconfigure(balance=ef.BalanceConfig("lpt", threshold=1.5))) == "no setting has another value than before"
 
 
 def test_a_group_replaces_that_of_the_job_as_a_whole(job):
-    changes = job.reconfigure(autoscale=ef.AutoscaleConfig("ds2", mode="advise"))
+    changes = job.reconfigure(autoscale=ef.AutoscaleConfig("dhalion", mode="act"))
     assert [change.setting for change in changes] == ["autoscale.policy", "autoscale.mode", "autoscale.interval"]
 
 
@@ -107,9 +107,9 @@ def test_settings_of_the_command_line_are_values_of_their_types(text, name, valu
 
 
 def test_command_changes_single_settings_and_shows_them(job, capsys):
-    assert main(["reconfigure", "shop", "checkpoint.interval=30m", "linger=2ms", "autoscale.policy=ds2"]) == 0
+    assert main(["reconfigure", "shop", "checkpoint.interval=30m", "linger=2ms", "autoscale.policy=dhalion"]) == 0
     shown = capsys.readouterr().out
-    assert all(part in shown for part in ("checkpoint.interval", "1h", "30m", "linger", "5ms", "2ms", "autoscale.policy", "ds2"))
+    assert all(part in shown for part in ("checkpoint.interval", "1h", "30m", "linger", "5ms", "2ms", "autoscale.policy", "dhalion"))
     assert "autoscale.interval" not in shown
 
 

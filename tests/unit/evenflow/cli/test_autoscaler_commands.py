@@ -19,7 +19,7 @@ def job(waiting_for_jobs, monkeypatch):
     rows = flow.read(ef.generate(keys=100, rate=1000.0)).key_by("key")
     rows.aggregate(n=ef.count()).parallelism(4).write(ef.to_list([]))
     config = ef.JobConfig(
-        key_groups=64, metrics=ef.MetricsConfig(window="50ms"), autoscale=ef.AutoscaleConfig(interval="250ms", max_parallelism=4)
+        key_groups=64, metrics=ef.MetricsConfig(window="50ms"), autoscale=ef.AutoscaleConfig("off", interval="250ms", max_parallelism=4)
     )
     job = flow.run(runtime="local", config=config)
     monkeypatch.setattr(ef, "connect", lambda name: job)
@@ -46,8 +46,8 @@ def test_a_job_without_an_autoscaler_has_decided_nothing(job, capsys):
 
 
 def test_advice_is_shown_with_its_reason_and_the_job_stays_as_it_is(job, capsys):
-    assert main(["autoscaler", "shop", "ds2", "--mode", "advise"]) == 0
-    assert "shop is watched by ds2, which only advises, from now on" in capsys.readouterr().out
+    assert main(["autoscaler", "shop", "ds2"]) == 0
+    assert "shop is watched by ds2, which only advises (--mode act carries it out), from now on" in capsys.readouterr().out
     until(lambda: about_the_aggregate(job))
     assert main(["autoscaler", "shop", "off"]) == 0
     assert "shop is no longer scaled" in capsys.readouterr().out
@@ -58,7 +58,7 @@ def test_advice_is_shown_with_its_reason_and_the_job_stays_as_it_is(job, capsys)
 
 
 def test_a_job_that_is_scaled_gives_back_workers_that_it_does_not_need(job, capsys):
-    assert main(["autoscaler", "shop", "ds2"]) == 0
+    assert main(["autoscaler", "shop", "ds2", "--mode", "act"]) == 0
     assert "shop is scaled by ds2 from now on" in capsys.readouterr().out
     _, done = until(lambda: [one for one in about_the_aggregate(job) if one[1].done.startswith("carried out")])[0]
     assert done.decided.parallelism["aggregate"] < done.seen.parallelism["aggregate"] == 4

@@ -177,3 +177,22 @@ def test_log_level_goes_to_the_workers():
     assert JobConfig(log_level="debug").of_run("job").log_level == "debug"
     with pytest.raises(FlowError, match="JobConfig: log_level is 'loud'; expected one of debug, info, warning, error"):
         JobConfig(log_level="loud")
+
+
+def test_defaults_fall_silent_where_nothing_is_measured():
+    config = JobConfig(metrics=MetricsConfig(enabled=False))
+    assert (config.balancer, config.scaling_policy) == ("off", None)
+    assert (JobConfig().balancer, JobConfig().scaling_policy) == ("hotspot", Ds2())
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"balance": BalanceConfig("hotspot")}, "the balancer hotspot decides by what the workers measure"),
+        ({"autoscale": AutoscaleConfig("ds2")}, "the scaling policy ds2 decides by what the workers measure"),
+        ({"autoscale": AutoscaleConfig(mode="act")}, "the scaling policy ds2 decides by what the workers measure"),
+    ],
+)
+def test_policies_that_were_chosen_are_refused_where_nothing_is_measured(settings, problem):
+    with pytest.raises(FlowError, match=problem):
+        JobConfig(metrics=MetricsConfig(enabled=False), **settings)

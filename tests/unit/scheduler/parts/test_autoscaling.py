@@ -11,7 +11,7 @@ from acting_job import ROUNDS, ActingJob
 import evenflow as ef
 from evenflow.engine.errors import RequestError
 from evenflow.scheduler.load.window import WorkerWindow
-from evenflow.scheduler.policies.controller import Controller, DecisionRecord
+from evenflow.scheduler.policies.controller import ADVISED, Controller, DecisionRecord
 from evenflow.scheduler.protocol.effects import Warn
 from evenflow.scheduler.protocol.reports import MigrationReport, ScalingReport
 from evenflow.scheduler.protocol.requests import Autoscale, Cancel, MoveKeys, Scale, ShowHistory, ShowView
@@ -28,7 +28,7 @@ class Job(ActingJob):
         rows = flow.read(ef.generate(rate=100.0))
         counts = rows.key_by("key").aggregate(n=ef.count()).named("count").parallelism(**(bounds or {}))
         counts.write(ef.to_list([], name="out"))
-        autoscale = ef.AutoscaleConfig(interval=INTERVAL, max_parallelism=8)
+        autoscale = ef.AutoscaleConfig(mode="act", interval=INTERVAL, max_parallelism=8)
         settings = ef.JobConfig(
             parallelism=parallelism, key_groups=16, combine=False, autoscale=autoscale, checkpoint=ef.CheckpointConfig(interval=None)
         )
@@ -125,7 +125,8 @@ def test_operators_with_enough_workers_are_left_alone():
 def test_policy_that_advises_is_recorded_and_changes_nothing():
     job = Job(autoscale={"mode": "advise"})
     job.look(count=4.0)
-    assert [(dict(record.decided.parallelism), record.done) for record in job.decisions] == [({"count": 4}, "advised only")]
+    assert [(dict(record.decided.parallelism), record.done) for record in job.decisions] == [({"count": 4}, ADVISED)]
+    assert job.core._answering.status().advice == f"ds2 would give `count` 4 workers (1 now); {ADVISED}"
     assert (job.scaled, job.commands, job.pending) == ([], [], [])
 
 

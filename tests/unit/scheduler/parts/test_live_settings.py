@@ -166,12 +166,12 @@ def test_scaling_follows_a_new_policy_with_its_bounds_and_mode():
 
 def test_autoscaler_changes_policy_and_mode_only_and_is_remembered():
     job = saving_job(autoscale={"policy": Ds2(min_change=2), "max_parallelism": 3})
-    job.ask(Autoscale("off", "act"))
+    job.ask(Autoscale("off", "advise"))
     assert of_kind(job._effects(), RememberSettings) == [RememberSettings(ChangedSettings({"autoscale.policy": "off"}))]
-    job.ask(Autoscale("ds2", "advise"))
+    job.ask(Autoscale("ds2", "act"))
     config = job.core.record.config.autoscale
-    assert (config.policy, config.mode, config.max_parallelism) == (Ds2(min_change=2), "advise", 3), "the settings that the job knows"
-    assert of_kind(job._effects(), RememberSettings) == [RememberSettings(ChangedSettings({"autoscale.mode": "advise"}))]
+    assert (config.policy, config.mode, config.max_parallelism) == (Ds2(min_change=2), "act", 3), "the settings that the job knows"
+    assert of_kind(job._effects(), RememberSettings) == [RememberSettings(ChangedSettings({"autoscale.mode": "act"}))]
 
 
 def test_running_workers_get_linger_and_log_level():
@@ -256,7 +256,7 @@ def test_policy_of_the_user_is_used_and_its_loss_with_the_coordinator_is_announc
     assert [effect.changed for effect in of_kind(effects, RememberSettings)] == [ChangedSettings({"linger": "2ms"})]
     assert "can't remember its scaling policy ds2: it is not one of evenflow's" in of_kind(effects, Warn)[0].text
     assert type(job.core.autoscaling._policy) is Own
-    assert take_over(job).core.autoscaling.policy == "off"
+    assert take_over(job).core.autoscaling._policy == Ds2(), "that of the job's start"
 
 
 @pytest.mark.parametrize(

@@ -404,7 +404,7 @@ def test_the_end_of_the_job_ends_a_node_scaling():
 
 
 def test_a_node_that_the_policy_names_is_given_back_automatically():
-    job = Job("abc", PLACES, autoscale={"policy": ef.Stela(remove_nodes=1), "interval": 10.0})
+    job = Job("abc", PLACES, autoscale={"policy": ef.Stela(remove_nodes=1), "mode": "act", "interval": 10.0})
     assert job.look().decided.remove_node == "c"
     job.go_on()
     assert job.decision.done.startswith("carried out in ")
@@ -414,7 +414,7 @@ def test_a_node_that_the_policy_names_is_given_back_automatically():
 
 def test_a_node_that_can_not_be_given_back_is_no_end_of_the_policy():
     places = {"generate-0": "c", "work-0": "a", "work-1": "b", "work-2": "b", "out-0": "a"}
-    job = Job("abc", places, autoscale={"policy": ef.Stela(remove_nodes=1), "interval": 10.0})
+    job = Job("abc", places, autoscale={"policy": ef.Stela(remove_nodes=1), "mode": "act", "interval": 10.0})
     decision = job.look()
     assert decision.decided.remove_node == "c"
     assert decision.done.startswith("refused: giving node c back: job `f`: generate-0 on node c can't leave")
@@ -422,7 +422,7 @@ def test_a_node_that_can_not_be_given_back_is_no_end_of_the_policy():
 
 
 def test_workers_that_a_policy_adds_with_a_node_go_to_one_that_the_job_is_not_on():
-    job = Job("abcd", PLACES, autoscale={"policy": ef.Stela(add_nodes=1), "interval": 10.0})
+    job = Job("abcd", PLACES, autoscale={"policy": ef.Stela(add_nodes=1), "mode": "act", "interval": 10.0})
     decision = job.look(work=3.0)
     assert decision.decided.add_nodes == 1
     assert job.cluster.preferred == {"d"}
@@ -433,7 +433,7 @@ def test_workers_that_a_policy_adds_with_a_node_go_to_one_that_the_job_is_not_on
 
 
 def test_a_node_that_is_not_there_is_asked_for():
-    job = Job("abc", PLACES, autoscale={"policy": ef.Stela(add_nodes=1), "interval": 10.0})
+    job = Job("abc", PLACES, autoscale={"policy": ef.Stela(add_nodes=1), "mode": "act", "interval": 10.0})
     job.look(work=3.0)
     assert job.cluster.asked == [1]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from evenflow.scheduler.policies.controller import ADVISED
 from evenflow.scheduler.policies.dataflow.settings import PolicySettings
 from evenflow.scheduler.policies.registry import named
 from evenflow.testing.load_model.closed_loop import ClusterModel, Controller, LoopCourse, ModelOperator, closed_loop
@@ -228,7 +229,7 @@ def test_a_halt_during_the_change_is_caught_up_with_and_not_answered(policy):
 def test_advice_changes_nothing(policy):
     course = closed_loop(word_count(), Controller(named(policy), "advise"), 120.0)
     assert course.final == {"source": 1, "flat_map": 1, "count": 1}
-    assert {record.done for record in course.decisions} == {"advised only"}
+    assert {record.done for record in course.decisions} == {ADVISED}
 
 
 def backlog_at_first_decision(knows: bool) -> float:

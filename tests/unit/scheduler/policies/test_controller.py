@@ -7,7 +7,7 @@ import json
 import pytest
 
 from evenflow.engine.errors import RequestError
-from evenflow.scheduler.policies.controller import Controller
+from evenflow.scheduler.policies.controller import ADVISED, Controller
 from evenflow.scheduler.policies.dataflow.figures import OperatorFigures
 from evenflow.scheduler.policies.dataflow.settings import PolicySettings
 from evenflow.scheduler.policies.dataflow.snapshot import DataflowSnapshot, Edge
@@ -82,9 +82,11 @@ def test_it_keeps_quiet_while_keys_move():
 
 def test_advice_is_recorded_and_never_handed_out():
     controller = Controller(Ds2(), "advise")
-    assert [controller.observe(10.0 * look, dataflow(500)) for look in range(3)] == [None, None, None]
-    assert [record.done for record in controller.history] == ["advised only"] * 3
-    assert controller.history[0].decided.parallelism == {"count": 5}
+    demands = (500, 500, 700, 500)
+    assert [controller.observe(10.0 * look, dataflow(demand)) for look, demand in enumerate(demands)] == [None] * 4
+    advice = [(record.time, record.done, record.decided.parallelism["count"]) for record in controller.history]
+    assert advice == [(0.0, ADVISED, 5), (20.0, ADVISED, 7), (30.0, ADVISED, 5)], "what repeats the last advice isn't recorded again"
+    assert controller.last_observation.time == 30.0
 
 
 def test_a_failed_change_is_recorded_and_tried_again_after_an_interval():
@@ -117,7 +119,7 @@ def test_a_record_says_what_was_seen_decided_why_and_done():
 def test_only_the_newest_decisions_are_kept():
     controller = Controller(Ds2(), "advise", keep=2)
     for look in range(5):
-        controller.observe(10.0 * look, dataflow(500))
+        controller.observe(10.0 * look, dataflow(500 + 100 * look))
     assert [record.time for record in controller.history] == [30.0, 40.0]
 
 
