@@ -50,12 +50,14 @@ def spread(table: RoutingTable, workers: int) -> RoutingTable:
     groups = table.groups.copy()
     counts = np.bincount(groups, minlength=workers)
     least = len(groups) // workers
+    owned = [iter(part) for part in np.split(np.argsort(groups, kind="stable"), np.cumsum(counts)[:-1])]
+    richest = [(-count, worker) for worker, count in enumerate(counts.tolist()) if count > least]
+    heapq.heapify(richest)
     for worker in np.flatnonzero(counts < least).tolist():
-        while counts[worker] < least:
-            richest = int(np.argmax(counts))
-            groups[np.flatnonzero(groups == richest)[0]] = worker
-            counts[richest] -= 1
-            counts[worker] += 1
+        for _ in range(least - int(counts[worker])):
+            negative, giver = richest[0]
+            groups[next(owned[giver])] = worker
+            heapq.heapreplace(richest, (negative + 1, giver))
     return RoutingTable(groups, table.keys, table.splits)
 
 

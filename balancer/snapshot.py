@@ -260,6 +260,8 @@ def _add_split(loads: Loads, split: SplitKey, where: str, positions: Workers) ->
 
 
 def _whole(values: list[Any], name: Callable[[int], str], low: int, high: int) -> Workers:
+    if set(map(type, values)) == {int} and low <= min(values) and max(values) <= high:
+        return np.array(values, np.int64)
     for index, value in enumerate(values):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
             raise SnapshotError(f"{name(index)} is {shown(value)}: it must be a whole number from {low} to {high}")
@@ -267,6 +269,10 @@ def _whole(values: list[Any], name: Callable[[int], str], low: int, high: int) -
 
 
 def _loads(values: list[Any], name: Callable[[int], str]) -> Loads:
+    if set(map(type, values)) == {float}:
+        loads = np.array(values, np.float64)
+        if ((loads >= 0) & (loads <= MOST)).all():
+            return np.where(loads < LEAST, 0.0, loads)
     for index, value in enumerate(values):
         if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value <= MOST:
             raise SnapshotError(f"{name(index)} is {shown(value)}: it must be a number, from 0 to {MOST:g}")

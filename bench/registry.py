@@ -18,7 +18,26 @@ from .sizing import run as sizing
 from .soak import run as soak
 from .throughput import run as throughput
 from .upgrade import run as upgrade
+from .wide import run as wide
 
-_MODULES = (throughput, latency, migration, upgrade, skew, scaling, recovery, sizing, soak, kafka, nexmark, moves, ds2, psm, stela, yahoo)
+_MODULES = (
+    throughput,
+    latency,
+    migration,
+    upgrade,
+    skew,
+    scaling,
+    recovery,
+    sizing,
+    wide,
+    soak,
+    kafka,
+    nexmark,
+    moves,
+    ds2,
+    psm,
+    stela,
+    yahoo,
+)
 BENCHMARKS: dict[str, Benchmark] = {module.BENCHMARK.name: module.BENCHMARK for module in _MODULES}
 """The benchmarks by name."""

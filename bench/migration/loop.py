@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -124,9 +125,9 @@ def shares_by_window(zipf: float, random: np.random.Generator) -> Iterator[Float
 
 def windows_of(
     names: tuple[WorkerId, ...], table: RoutingTable, hashes: npt.NDArray[np.uint64], owners: npt.NDArray[np.uint16],
-    records: npt.NDArray[np.int64], window: int,
+    records: npt.NDArray[np.int64], start: float, **measured: Any,
 ) -> Iterator[WorkerWindow]:  # fmt: skip
-    """Yield the reports that the workers would send for these records."""
+    """Yield the reports that the workers would send for these records, in the second that begins at `start`; `measured`: more fields."""
     groups = group_of(hashes, len(table)).astype(np.int64)
     by_owner = np.argsort(owners, kind="stable")
     edges = np.searchsorted(owners[by_owner], np.arange(len(names) + 1))
@@ -136,17 +137,17 @@ def windows_of(
         present = np.flatnonzero(of_groups)
         hottest = mine[np.argsort(-records[mine])[:HOTTEST]]
         yield WorkerWindow(
-            names[worker], float(window), 1.0, rows_in=int(records[mine].sum()), keyed_records=int(records[mine].sum()),
+            names[worker], start, 1.0, rows_in=int(records[mine].sum()), keyed_records=int(records[mine].sum()),
             useful=float(of_groups.sum() * SECONDS_PER_RECORD), state_bytes=len(mine) * KEY_BYTES, groups=present.astype(np.int32),
             load=(of_groups[present] * SECONDS_PER_RECORD).astype(np.float64),
-            hot_keys=tuple(zip(hottest.tolist(), records[hottest].tolist(), strict=True)),
+            hot_keys=tuple(zip(hottest.tolist(), records[hottest].tolist(), strict=True)), **measured,
         )  # fmt: skip
 
 
-def first_snapshot(zipf: float, workers: int, seed: int = 0) -> LoadSnapshot:
+def first_snapshot(zipf: float, workers: int, seed: int = 0, key_groups: int | None = None) -> LoadSnapshot:
     """Return the loads of the first window with the first table, by the keys' shares; the 16 hottest keys per worker are known."""
     shares = next(shares_by_window(zipf, np.random.default_rng(seed).spawn(1)[0]))
-    table = even_table(key_groups_for(workers), workers)
+    table = even_table(key_groups_for(workers) if key_groups is None else key_groups, workers)
     groups = group_of(_hashes(), len(table)).astype(np.int64)
     loads = np.bincount(groups, shares, len(table))
     hottest = np.argsort(-shares)[: HOTTEST * workers]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from ..errors import RequestError
 from ..identity.identity import Identity
@@ -56,8 +57,7 @@ class Stage:
     @property
     def workers(self) -> tuple[WorkerId, ...]:
         """Return the names of its workers, in the order of their indexes."""
-        codes = self.codes or (FIRST_CODE,) * self.parallelism
-        return tuple(worker_id(self.name, index, code) for index, code in enumerate(codes))
+        return _workers(self.name, self.parallelism, self.codes)
 
     @property
     def is_source(self) -> bool:
@@ -165,3 +165,9 @@ class Plan:
         """Return the plan with other initial routing tables, by stage."""
         tasks = [replace(t, exchanges=tuple(replace(e, table=tables.get(e.target, e.table)) for e in t.exchanges)) for t in self.tasks]
         return replace(self, tasks=tuple(tasks))
+
+
+@lru_cache(maxsize=256)
+def _workers(stage: str, parallelism: int, codes: tuple[CodeVersion, ...]) -> tuple[WorkerId, ...]:
+    """Return the names of a stage's workers. Cached: a job of 1,000 workers asks for them at every report."""
+    return tuple(worker_id(stage, index, code) for index, code in enumerate(codes or (FIRST_CODE,) * parallelism))

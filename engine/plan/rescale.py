@@ -105,7 +105,9 @@ def check_parallelism(plan: Plan, stage: Stage, parallelism: int, *, upgrading: 
         raise RequestError(f"operator `{stage.name}` can't have {parallelism} workers: {problem}")
 
 
-def _grown(plan: Plan, stage: Stage, parallelism: int, code: NewCode | None) -> Rescale:
+def _grown(  # noqa: C901 -- a loop for each kind of channel
+    plan: Plan, stage: Stage, parallelism: int, code: NewCode | None
+) -> Rescale:
     tasks = {task.name: task for task in plan.tasks}
     by_name = {s.name: s for s in plan.stages}
     old, template = stage.workers, tasks[stage.workers[0]]
@@ -113,34 +115,40 @@ def _grown(plan: Plan, stage: Stage, parallelism: int, code: NewCode | None) -> 
     changed = replace(stage, parallelism=parallelism, codes=(*map(code_of, old), *[template.code] * (parallelism - len(old))))
     joining = changed.workers[len(old) :]
     opened: list[ChannelSpec] = []
+    # What tasks get in addition, so that each is made once: a job of 1,000 workers has a million channels.
+    outputs: dict[tuple[WorkerId, int], list[ChannelId]] = {}
+    more_inputs: dict[WorkerId, list[ChannelId]] = {}
+    more_peers: dict[WorkerId, list[Peer]] = {}
 
     def channel(sender: WorkerId, receiver: WorkerId, *, state: bool = False) -> ChannelId:
         opened.append(ChannelSpec(ChannelId(plan.next_channel + len(opened)), sender, receiver, state))
         return opened[-1].id
 
+    feeders = [(feeder, at) for feeder in _feeders(plan, stage) for at, e in enumerate(tasks[feeder].exchanges) if e.target == stage.name]
     for index, name in enumerate(joining, stage.parallelism):
         inputs = []
-        for feeder in _feeders(plan, stage):
-            for position, exchange in enumerate(tasks[feeder].exchanges):
-                if exchange.target == stage.name:
-                    inputs.append(channel(feeder, name))
-                    tasks[feeder] = _with_exchange(tasks[feeder], position, (*exchange.channels, inputs[-1]))
+        for feeder, position in feeders:
+            inputs.append(channel(feeder, name))
+            outputs.setdefault((feeder, position), []).append(inputs[-1])
         exchanges = []
         for exchange in template.exchanges:
             receivers = by_name[exchange.target].workers
             ids = tuple(channel(name, receiver) for receiver in receivers)
             for receiver, id_ in zip(receivers, ids, strict=True):
-                tasks[receiver] = replace(tasks[receiver], inputs=(*tasks[receiver].inputs, id_))
+                more_inputs.setdefault(receiver, []).append(id_)
             exchanges.append(replace(exchange, channels=ids))
-        peers = []
         if stage.is_keyed:
             for other, other_name in enumerate([*old, *joining[: index - stage.parallelism]]):
                 here, there = channel(name, other_name, state=True), channel(other_name, name, state=True)
-                peers.append(Peer(other, here, there))
-                tasks[other_name] = replace(tasks[other_name], peers=(*tasks[other_name].peers, Peer(index, there, here)))
-        tasks[name] = replace(
-            template, index=index, parallelism=parallelism, exchanges=tuple(exchanges), inputs=tuple(inputs), peers=tuple(peers)
-        )
+                more_peers.setdefault(name, []).append(Peer(other, here, there))
+                more_peers.setdefault(other_name, []).append(Peer(index, there, here))
+        tasks[name] = replace(template, index=index, parallelism=parallelism, exchanges=tuple(exchanges), inputs=tuple(inputs), peers=())
+    for (feeder, position), added in outputs.items():
+        tasks[feeder] = _with_exchange(tasks[feeder], position, (*tasks[feeder].exchanges[position].channels, *added))
+    for receiver, added in more_inputs.items():
+        tasks[receiver] = replace(tasks[receiver], inputs=(*tasks[receiver].inputs, *added))
+    for worker, peers in more_peers.items():
+        tasks[worker] = replace(tasks[worker], peers=(*tasks[worker].peers, *peers))
     return _rescaled(plan, changed, tasks, joining, (), opened, [])
 
 

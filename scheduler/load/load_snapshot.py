@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ...balancer.snapshot import LoadSnapshot
@@ -45,35 +47,36 @@ def hash_of(key: Hashable) -> int:
 def worker_load(
     worker: int,
     history: Sequence[WorkerWindow],
-    table: RoutingTable,
+    owned: npt.NDArray[np.int64],
     hashed: Callable[[Hashable], int] = hash_of,
     since: float = float("inf"),
 ) -> WorkerLoad:
     """Return the mean load of a worker over its windows `history`, oldest first, in useful seconds per second.
 
     The mean is over the time from `since` on, if that is before the first window: both workers of a key that moved have a part of
-    that time. The worker's state is assumed to be shared evenly by its key groups. `hashed` gives a key's hash64.
+    that time. The worker's state is assumed to be shared evenly by its key groups, `owned`, in rising order. `hashed` gives a key's hash64.
     """
     begun, ended = (history[0].start, history[-1].start + history[-1].length) if history else (0.0, 0.0)
     length = max(ended - min(since, begun), 1e-9)
-    loads = np.zeros(len(table))
+    groups = np.unique(np.concatenate([owned, *(window.groups[window.load > 0] for window in history)]))
+    loads = np.zeros(len(groups))
     keys: dict[Hashable, tuple[float, float]] = {}
     for window in history:
-        loads[window.groups] += window.load / length
+        measured = window.load > 0
+        loads[np.searchsorted(groups, window.groups[measured])] += window.load[measured] / length
         per_record = float(window.load.sum()) / window.keyed_records / length if window.keyed_records else 0.0
         lefts = window.hot_left or (0,) * len(window.hot_keys)
         for (key, records), left in zip(window.hot_keys, lefts, strict=True):
             before = keys.get(key, (0.0, 0.0))
             keys[key] = before[0] + records * per_record, before[1] + left * per_record
-    owned = int(np.count_nonzero(table.groups == worker))
-    groups = np.flatnonzero((table.groups == worker) | (loads > 0))
-    size = history[-1].state_bytes // max(owned, 1) if history else 0
+    sizes = np.zeros(len(groups), np.int64)
+    sizes[np.searchsorted(groups, owned)] = history[-1].state_bytes // max(len(owned), 1) if history else 0
     return WorkerLoad(
         worker,
         history[-1].start if history else 0.0,
         groups,
-        loads[groups],
-        np.where(table.groups[groups] == worker, size, 0),
+        loads,
+        sizes,
         np.array([hashed(key) for key in keys], np.uint64),
         np.array([load for load, _ in keys.values()], np.float64),
         key_left=np.array([left for _, left in keys.values()], np.float64),
@@ -81,14 +84,23 @@ def worker_load(
     )
 
 
+def owned_groups(table: RoutingTable, workers: int) -> list[npt.NDArray[np.int64]]:
+    """Return the key groups of each of the first `workers` workers, in rising order."""
+    order = np.argsort(table.groups, kind="stable")
+    edges = np.searchsorted(table.groups[order], np.arange(workers + 1))
+    return [order[first:last] for first, last in pairwise(edges.tolist())]
+
+
 def load_snapshot(windows: Sequence[Sequence[WorkerWindow]], table: RoutingTable, dealable: tuple[Dealt, ...] = ()) -> LoadSnapshot:
     """Return the load of an operator. `windows[i]` are the windows of worker i to use; loads are useful seconds per second.
 
     Its keys are those that some window names, hottest first. `dealable`: the sides of the operator whose rows may be dealt.
     """
-    names: dict[Hashable, Hashable] = {hash_of(key): key for history in windows for window in history for key, _ in window.hot_keys}
+    hashes = {key: hash_of(key) for key in dict.fromkeys(key for history in windows for window in history for key, _ in window.hot_keys)}
+    names: dict[Hashable, Hashable] = {hashed: key for key, hashed in hashes.items()}
+    owned = owned_groups(table, len(windows))
     since = min((history[0].start for history in windows if history), default=0.0)
-    loads = [worker_load(worker, history, table, since=since) for worker, history in enumerate(windows)]
+    loads = [worker_load(worker, history, owned[worker], hashes.__getitem__, since) for worker, history in enumerate(windows)]
     seen = snapshot_of(loads, table, len(windows), dealable)
     hot = sorted((key for key in seen.hot_keys if key.key in names and key.load > 0), key=lambda key: -key.load)
     return LoadSnapshot(

@@ -11,6 +11,9 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from math import ceil
 
+import numpy as np
+import numpy.typing as npt
+
 from ...balancer.plan import BalancePlan
 from ...balancer.policies import named
 from ...balancer.snapshot import LoadSnapshot
@@ -24,7 +27,7 @@ from ...engine.protocol.split_route import Dealt
 from ...engine.time.duration import Duration, seconds
 from ..configs.balance import balancer_problem
 from ..configs.job import JobConfig
-from ..load.load_snapshot import hash_of, worker_load
+from ..load.load_snapshot import hash_of, owned_groups, worker_load
 from ..load.window import WorkerWindow
 from ..protocol.view import BalanceObservation
 
@@ -84,10 +87,16 @@ class Balancing:
         self._trigger = Trigger(named(check_balancer(policy)), trigger_settings(config))
         self._least_busy = config.balance.least_busy
         self._hashes: dict[Hashable, int] = {}
+        self._table: RoutingTable | None = None
+        self._owned: list[npt.NDArray[np.int64]] = []
+        """The key groups of each worker by `_table`, the newest routing table."""
 
     def add(self, window: WorkerWindow, table: RoutingTable) -> None:
         """Add a window of one of the operator's workers, while `table` is the routing table."""
-        self._windows.add(worker_load(self._index[window.worker], [window], table, self._hash))
+        if table is not self._table:
+            self._table, self._owned = table, owned_groups(table, len(self.workers))
+        index = self._index[window.worker]
+        self._windows.add(worker_load(index, [window], self._owned[index], self._hash))
 
     def decide(self, table: RoutingTable, *, moving: bool) -> PlannedMigration | None:
         """Return the migration to begin now, None if there is none. `moving`: True while keys of the operator move."""

@@ -9,6 +9,7 @@ Actor calls may overtake each other, so each direction is numbered and put back 
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -54,11 +55,24 @@ class Shutdown:
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """Tells the workers of stage `stage` and those that feed it the steps of migration `number`. Answered with `Announced`."""
+    """Tells the workers of stage `stage` and those that feed it the steps of migration `number`. Answered with `Announced`.
+
+    All of them get the same instance, which is pickled once.
+    """
 
     number: int
     stage: str
     steps: tuple[HandoverStep, ...]
+    _packed: bytes = field(default=b"", init=False, repr=False, compare=False)
+
+    def __reduce__(self) -> Any:
+        if not self._packed:
+            object.__setattr__(self, "_packed", pickle.dumps((self.number, self.stage, self.steps)))
+        return _announce, (self._packed,)
+
+
+def _announce(packed: bytes) -> Announce:
+    return Announce(*pickle.loads(packed))  # noqa: S301 -- part of a pickle that is being loaded
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,8 @@ class Migration(Operation[MigrationState]):
     @property
     def complete(self) -> bool:
         """True if every move of the step has arrived."""
+        if len(self.arrived) < len(self.step.moves):  # a step has one move for each pair of workers
+            return False
         return self.arrived.issuperset((move.source, move.target) for move in self.step.moves)
 
     def report(self) -> MigrationReport:
@@ -157,7 +159,8 @@ class Migrations:
         if current.state is MigrationState.WAITING:
             current.state, current.begun = MigrationState.RUNNING, now
             concerned = sorted((current.feeders | current.members) - finished)
-            return [(worker, Announce(current.number, current.stage, current.steps)) for worker in concerned]
+            announce = Announce(current.number, current.stage, current.steps)
+            return [(worker, announce) for worker in concerned]
         feeding = current.feeders - finished
         if current.in_step:
             return self._advance_step(current, feeding, finished, now)

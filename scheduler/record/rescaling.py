@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Any
 
 from ...engine.operators.rows.read import Read
+from ...engine.plan.channel_spec import ChannelSpec
 from ...engine.plan.physical import Plan
 from ...engine.plan.rescale import Rescale
 from ...engine.protocol.effects import Rewound
@@ -182,13 +183,13 @@ class Rescaling(Operation[RescaleState]):
         self._ask(RescalePhase.RECEIVERS)
         new = set(self.rescale.joining)
         tasks = {task.name: task for task in self.rescale.plan.tasks}
-        peers_before = {task.name: set(task.peers) for task in self.before.tasks}
+        accepted, connected = _by_receiver(self.rescale.opened), _by_sender(c for c in self.rescale.opened if c.state)
+        ids = {channel.id for channel in self.rescale.opened}
         behind = self.rescale.replaces if self.source is None else {}  # a source's workers tell where they continue
         commands: Commands = []
-        for name, before in peers_before.items():
-            accept = tuple(c for c in self.rescale.opened if c.receiver == name)
-            connect = tuple(c for c in self.rescale.opened if c.sender == name and c.state)
-            peers = tuple(peer for peer in tasks[name].peers if peer not in before) if name in tasks else ()
+        for name in (task.name for task in self.before.tasks):
+            accept, connect = tuple(accepted.get(name, ())), tuple(connected.get(name, ()))
+            peers = tuple(peer for peer in tasks[name].peers if peer.outgoing in ids) if name in tasks else ()
             if name not in new and (accept or connect):
                 inputs = tuple((c.id, behind.get(c.id)) for c in accept if not c.state)
                 commands.append((name, Attach(self.token, accept, connect, inputs, (), peers)))
@@ -197,10 +198,10 @@ class Rescaling(Operation[RescaleState]):
     def senders(self) -> Commands:
         """Return the commands for workers that feed joining workers, or another worker because theirs leaves."""
         self._ask(RescalePhase.SENDERS)
-        new = set(self.rescale.joining)
+        new, connected = set(self.rescale.joining), _by_sender(c for c in self.rescale.opened if not c.state)
         commands: Commands = []
         for task in self.rescale.plan.tasks:
-            connect = tuple(c for c in self.rescale.opened if c.sender == task.name and not c.state)
+            connect = tuple(connected.get(task.name, ()))
             if task.name not in new and connect:
                 ids = {c.id for c in connect}
                 exchanges = enumerate(task.exchanges)
@@ -288,3 +289,17 @@ class Rescaling(Operation[RescaleState]):
     def _expect(self, commands: Commands) -> Commands:
         self.waiting = {name for name, _ in commands}
         return commands
+
+
+def _by_receiver(channels: Iterable[ChannelSpec]) -> dict[WorkerId, list[ChannelSpec]]:
+    found: dict[WorkerId, list[ChannelSpec]] = {}
+    for channel in channels:
+        found.setdefault(channel.receiver, []).append(channel)
+    return found
+
+
+def _by_sender(channels: Iterable[ChannelSpec]) -> dict[WorkerId, list[ChannelSpec]]:
+    found: dict[WorkerId, list[ChannelSpec]] = {}
+    for channel in channels:
+        found.setdefault(channel.sender, []).append(channel)
+    return found
