@@ -19,6 +19,7 @@ from ..engine.plan.physical import Plan
 from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.elements import Element
 from ..engine.protocol.ids import Attempt, ChannelId, WorkerId
+from ..engine.task.core import TaskCore
 from ..engine.time.duration import seconds
 from ..scheduler.configs.job import JobConfig
 from ..scheduler.job.core import JobCore
@@ -284,6 +285,8 @@ class LocalJob:
             runner.receive(*queue.popleft())
             busy = True
             full = self._full(name)
+        if not full and not runner.task.outputs.paused:
+            busy = runner.replay() or busy
         busy = runner.give() or busy
         busy = runner.save() or busy
         if runner.is_source and not full and not runner.task.outputs.paused:
@@ -307,5 +310,10 @@ class LocalJob:
         return False
 
     def _pause(self) -> float:
-        waits = [runner.sleep_for() for runner in self._runners.values() if runner.is_source or runner.task.giving or runner.task.saving]
+        waits = [runner.sleep_for() for runner in self._runners.values() if runner.is_source or _works_between(runner.task)]
         return min([0.05, *waits])
+
+
+def _works_between(task: TaskCore) -> bool:
+    """Return True if the task has work besides its input."""
+    return task.giving or task.replaying or task.saving

@@ -3,6 +3,9 @@
 Invariant: for all tables, the steps together move exactly the keys whose worker differs, each once. A key with its own route
 never moves with its group (`Move.staying`). In a step, a pair of workers has at most one move.
 
+Steps that relieve most come first: of the pieces of a pair of workers, single keys and then the groups with the most load; among
+pairs, that whose source has the most load (first the sub-move that puts a new task to work: DRRS, 2025).
+
 Splits of hot keys change in separate steps, in the same way for all strategies: before the other steps some keys are gathered or
 shared by other workers, and after them more keys are split. So a key that moves is not split, and a key that is split is at its
 future home.
@@ -22,6 +25,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from ..engine.errors import RequestError
 from ..engine.protocol.routing import Move, RoutingTable
@@ -30,6 +34,9 @@ from ..state.hashing import group_of
 
 Pair = tuple[int, int]
 """The indexes of the source and the target worker."""
+
+Loads = npt.NDArray[np.float64]
+"""The load of each key group, shape (key_groups,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +73,14 @@ def restart(current: RoutingTable, target: RoutingTable) -> Iterator[Step]:
     yield from _together(current, target, Step((), restart=True))
 
 
-def fluid(current: RoutingTable, target: RoutingTable) -> Iterator[Step]:
+def fluid(current: RoutingTable, target: RoutingTable, loads: Loads | None = None) -> Iterator[Step]:
     """Move one group or key per step: the least latency, the most steps (Megaphone, Hoffmann et al., VLDB 2019)."""
-    for pair, pieces in _pieces(current, target).items():
+    for pair, pieces in _pieces(current, target, loads).items():
         for piece in pieces:
             yield Step((_move(pair, [piece]),))
 
 
-def batched(current: RoutingTable, target: RoutingTable, groups_per_move: int = 1) -> Iterator[Step]:
+def batched(current: RoutingTable, target: RoutingTable, groups_per_move: int = 1, loads: Loads | None = None) -> Iterator[Step]:
     """Move `groups_per_move` groups or keys for each of some disjoint pairs of workers in each step (Megaphone's batched).
 
     A worker needs as many steps as it has pieces to give and take, so pairs with the busiest workers go first. There are fewer
@@ -82,13 +89,14 @@ def batched(current: RoutingTable, target: RoutingTable, groups_per_move: int = 
     """
     if groups_per_move < 1:
         raise RequestError(f"groups_per_move is {groups_per_move}: a step moves at least 1 key group of a pair of workers")
-    waiting = _pieces(current, target)
+    waiting = _pieces(current, target, loads)
+    order = {pair: place for place, pair in enumerate(waiting)}
     left: Counter[int] = Counter()
     for pair, pieces in waiting.items():
         left.update(dict.fromkeys(pair, len(pieces)))
     while waiting:
         moves, used = [], set[int]()
-        for pair in sorted(waiting, key=lambda pair: (-max(left[pair[0]], left[pair[1]]), pair)):
+        for pair in sorted(waiting, key=lambda pair: (-max(left[pair[0]], left[pair[1]]), order[pair])):
             if not used.isdisjoint(pair):
                 continue
             used.update(pair)
@@ -110,23 +118,28 @@ STRATEGIES: dict[str, Callable[[RoutingTable, RoutingTable], Iterator[Step]]] = 
 """The strategies by name."""
 
 
-def plan_steps(name: str, current: RoutingTable, target: RoutingTable, groups_per_move: int = 1) -> Iterator[Step]:
+def plan_steps(
+    name: str, current: RoutingTable, target: RoutingTable, groups_per_move: int = 1, loads: Loads | None = None
+) -> Iterator[Step]:
     """Plan the steps of strategy `name` from `current` to `target`: none if the tables are equal. Raises RequestError for an
     unknown name.
 
-    `groups_per_move` is for `batched` only.
+    `groups_per_move` is for `batched` only. `loads`: the load of each key group, in any unit, None if it isn't known.
     """
     if name not in STRATEGIES:
         raise RequestError(f"{name!r} is not a migration strategy: use one of {', '.join(STRATEGIES)}")
-    return _steps(name, current, target, groups_per_move)
+    return _steps(name, current, target, groups_per_move, loads)
 
 
-def _steps(name: str, current: RoutingTable, target: RoutingTable, groups_per_move: int) -> Iterator[Step]:
+def _steps(name: str, current: RoutingTable, target: RoutingTable, groups_per_move: int, loads: Loads | None) -> Iterator[Step]:
     kept = {key: split for key, split in target.splits.items() if _continues(current.splits.get(key), split)}
     before, after = RoutingTable(current.groups, current.keys, kept), RoutingTable(target.groups, target.keys, kept)
     kind = Step((), pause=name == "pause", restart=name == "restart")
     yield from _together(current, before, kind)
-    yield from batched(before, after, groups_per_move) if name == "batched" else STRATEGIES[name](before, after)
+    if name == "batched":
+        yield from batched(before, after, groups_per_move, loads)
+    else:
+        yield from fluid(before, after, loads) if name == "fluid" else STRATEGIES[name](before, after)
     yield from _together(after, target, kind)
 
 
@@ -141,9 +154,16 @@ def _together(current: RoutingTable, target: RoutingTable, kind: Step) -> Iterat
         yield Step(moves, kind.lazy, kind.pause, kind.restart)
 
 
-def _pieces(current: RoutingTable, target: RoutingTable) -> dict[Pair, list[Move]]:
-    """Cut the moves into the smallest ones, of a group or a key each, by their pair of workers."""
-    return {(move.source, move.target): list(_cut(move, len(current))) for move in current.moves_to(target)}
+def _pieces(current: RoutingTable, target: RoutingTable, loads: Loads | None) -> dict[Pair, list[Move]]:
+    """Cut the moves into the smallest ones, of a group or a key each, by their pair of workers; those that relieve most come first."""
+    pieces = {(move.source, move.target): list(_cut(move, len(current))) for move in current.moves_to(target)}
+    if loads is None:
+        return pieces
+    of_groups, of_workers = loads, np.bincount(current.groups, loads)
+    for moves in pieces.values():
+        moves.sort(key=lambda move: -of_groups[move.groups[0]] if move.groups else -np.inf)
+    busiest_first = sorted(pieces, key=lambda pair: -of_workers[pair[0]] if pair[0] < len(of_workers) else 0.0)
+    return {pair: pieces[pair] for pair in busiest_first}
 
 
 def _cut(move: Move, key_groups: int) -> Iterator[Move]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .growing import growth, longer
 from .words import Where, Words, equal, grouped, mixed, numbered
 
 _EMPTY, _GONE = -1, -2
@@ -137,8 +138,8 @@ class WordIndex(KeyIndex):
     def add(self, keys: Words, places: Where, where: Where) -> None:
         more = int(where.max()) + 1 - len(self._values)
         if more > 0:
-            room = np.zeros((max(more, len(self._values)), self._values.shape[1]), np.uint64)
-            self._values = np.concatenate([self._values, room])
+            room = np.zeros((max(more, growth(len(self._values))), self._values.shape[1]), np.uint64)
+            self._values = longer(self._values, room)
         self._values[where] = keys.take(places, axis=1).T
         self._count += len(where)
         if self._filled + len(where) > _FULL * len(self._table):

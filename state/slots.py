@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .growing import growth, longer
 from .hashing import group_of
 from .key_index import KeyIndex
 from .words import Where
@@ -138,10 +139,10 @@ class Slots:
         del self._free[len(self._free) - len(again) :]
         first, self._used = self._used, self._used + count - len(again)
         taken = np.concatenate([np.array(again[::-1], np.int64), np.arange(first, self._used)])
-        more = max(_FIRST, self.capacity, self._used - self.capacity) if self._used > self.capacity else 0
+        more = max(_FIRST, growth(self.capacity), self._used - self.capacity) if self._used > self.capacity else 0
         if more:
-            self._hashes = np.concatenate([self._hashes, np.zeros(more, np.uint64)])
-            self.live = np.concatenate([self.live, np.zeros(more, np.bool_)])
+            self._hashes = longer(self._hashes, np.zeros(more, np.uint64))
+            self.live = longer(self.live, np.zeros(more, np.bool_))
             if self._found is not None:
-                self._found = np.concatenate([self._found, np.zeros(more, np.bool_)])
+                self._found = longer(self._found, np.zeros(more, np.bool_))
         return taken

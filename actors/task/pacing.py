@@ -26,8 +26,8 @@ takes a processor too, and records wait meanwhile. After that time the share is 
 after a failure."""
 
 GIVE_SHARE = 1 / 3
-"""The largest share of its time that a worker spends on giving state away in the background: the worker that takes the state has work
-with it too, before its own records, and would fall behind."""
+"""The largest share of its time that a worker spends on giving state away for which no records wait: the worker that takes the state has
+work with it too, before its own records, and would fall behind."""
 
 
 class Pacing:
@@ -62,7 +62,7 @@ class Pacing:
         self._rows_at_once = self._rows_at_once + rows if rows else 0
 
     def may_give(self, now: float) -> bool:
-        """True if a chunk of state may be given away."""
+        """True if a chunk of state for which no records wait may be given away."""
         return now >= self._give_at
 
     def gave(self, begun: float, now: float) -> None:

@@ -149,6 +149,8 @@ class TaskInterpreter:
             return IDLE
         reader = self.source.reader if not self.task.stopped else None
         ready_in = None if reader is None else reader.ready_in()
+        if self.task.awaited or self.task.replaying:
+            return 0.0
         return self._pacing.sleep_for(self._now(), ready_in, giving=self.task.giving, saving=self.task.saving)
 
     def _poll(self, rows: int, mark: bool, now: float) -> list[Effect]:
@@ -182,11 +184,21 @@ class TaskInterpreter:
             self._work(self.task.idle)
 
     def give(self) -> bool:
-        """Send a chunk of the state that moves away in the background, if it is time to. True if there was one."""
-        if self.over or not self.task.giving or not self._pacing.may_give(begun := self._now()):
+        """Send a chunk of the state that moves away, if it is time to. True if there was one."""
+        if self.over or not self.task.giving:
+            return False
+        begun = self._now()
+        if not self.task.awaited and not self._pacing.may_give(begun):
             return False
         self._work(self.task.give)
         self._pacing.gave(begun, self._now())
+        return True
+
+    def replay(self) -> bool:
+        """Process some of the records that had been set aside until their state was here. True if there were any."""
+        if self.over or not self.task.replaying:
+            return False
+        self._work(self.task.replay)
         return True
 
     def save(self) -> bool:

@@ -40,6 +40,9 @@ TURN = 64
 TURN_SECONDS = 0.005
 """...and the seconds after which it takes no more, so that commands and other workers' requests don't wait behind many records."""
 
+STATE_SECONDS = 0.003
+"""Seconds after which a worker installs no more state before it takes records again."""
+
 LONGEST_SLEEP = 0.1
 
 LISTEN_PATIENCE = 10.0
@@ -86,6 +89,8 @@ class TaskRun:
         self._lock = threading.Lock()
         self._ended = False
         self._pending = InputQueues()
+        self._state: deque[tuple[ChannelId, Element]] = deque()
+        """Received elements of other workers' state, which are processed first."""
         self._reported = 0
         self._rest = 0.0
         self._poll_size = PollSize(config.network.source_rows)
@@ -241,7 +246,10 @@ class TaskRun:
         """Look at the sockets, process what has come, poll the source, and let the buffers go if there is nothing to do."""
         task, transport, pending = self._task, self._transport, self._pending
         self._receive()
+        self._take_state()
         taken, until = 0, monotonic() + TURN_SECONDS
+        if not self._stalled:
+            taken += task.replay()
         while pending and taken < TURN and not self._stalled and not task.over and monotonic() < until:
             task.receive(*pending.take())
             taken += 1
@@ -274,26 +282,28 @@ class TaskRun:
     def _receive(self) -> None:
         """Take what has come; if there was nothing to do, wait for it, and note what the wait was for."""
         transport, meter = self._transport, self._task.meter
-        if self._stalled:
+        if self._stalled and not self._state:
             with meter.waiting(for_credit=True):
                 received = transport.poll(LONGEST_SLEEP)
-        elif self._rest > 0.0:
+        elif self._rest > 0.0 and not self._state:
             with meter.waiting(for_credit=False):
                 received = transport.poll(min(self._rest, LONGEST_SLEEP))
         else:
             received = transport.poll(0.0)
-        self._sort(received)
+        for channel, element in received:
+            if channel in self._state_channels:
+                self._state.append((channel, element))
+            else:
+                self._pending.put(channel, element)
 
-    def _sort(self, received: list[tuple[ChannelId, Element]]) -> None:
-        """Queue records, and process state at once.
+    def _take_state(self) -> None:
+        """Process state for a few milliseconds, before records.
 
         Two workers that wait for each other's credit must still take each other's state.
         """
-        for channel, element in received:
-            if channel in self._state_channels:
-                self._task.receive(channel, element)
-            else:
-                self._pending.put(channel, element)
+        until = monotonic() + STATE_SECONDS
+        while self._state and monotonic() < until:
+            self._task.receive(*self._state.popleft())
 
     def _measure(self) -> None:
         rows = [batch.num_rows for batch in self._pending.batches()]

@@ -28,6 +28,7 @@ from ..harness.jobs import drain, rows_read, until
 from ..harness.preload import PreloadedSource
 from ..harness.record import Case, Findings, Run, Verdict
 from ..harness.trace import TRACE, Trace, TraceSink, between, curve, firsts, percentile_of
+from . import slices
 from .memory import Memory, MemoryWatch
 
 KEYS = 1_000_000
@@ -41,6 +42,9 @@ SHARE = 0.5
 
 STEADY, AFTER, FULL_SPEED = 8.0, 3.0, 8.0
 """Seconds: at the rate before the move, after it, and at full speed to measure the capacity."""
+
+VIRTUAL_RATE = 100_000
+"""Rows a second of the run on virtual processors."""
 
 PIECE = 0.05
 MOST_P99 = {"batched": 1.5, "lazy": 2.0, "fluid": 1.5, "sudden": 4.0}
@@ -89,6 +93,10 @@ def run(given: argparse.Namespace, say: Say) -> Findings:
             moves[strategy].append(move := measure(strategy, rate, number))
             say(line_of(strategy, move))
     cases = [case for strategy in strategies for case in cases_of(strategy, moves[strategy])]
+    for strategy in given.strategies:
+        sliced = slices.measure_slices(strategy, lambda rows: rows.stateful_map(touch), KEYS, VIRTUAL_RATE, KEY_GROUPS, MOVED)
+        say(slices.line_of(strategy, sliced))
+        cases += slices.cases_of(strategy, sliced)
     facts = {"rate": round(rate), "keys": KEYS, "state_bytes": STATE_BYTES, "moved_groups": len(MOVED), "steady_seconds": STEADY}
     series = {strategy: [move.curve for move in measured] for strategy, measured in moves.items()}
     return Findings(cases, verdicts(moves), doubts(moves), series, facts)

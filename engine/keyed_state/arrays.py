@@ -22,6 +22,7 @@ class StateArrays(KeyedState):
     `read` is followed by `write`, or by `undo`, also after a `write` that failed.
     """
 
+    whole_keys = True
     types: Mapping[str, np.dtype[Any]]
 
     @abstractmethod

@@ -70,6 +70,9 @@ class KeyedState(ABC):
     passes_on = False
     """True if state can change its owner without being sent. The new owner then processes no record before it knows that."""
 
+    whole_keys = False
+    """True if each chunk of a move has all state of its keys."""
+
     @abstractmethod
     def install(self, chunk: Batch) -> None:
         """Add a chunk that another worker sent in a move, between two batches, or a chunk of a snapshot, before the first batch."""

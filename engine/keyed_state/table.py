@@ -18,6 +18,7 @@ from .base import KeyedState
 class AggregateTable(KeyedState):
     """A row of partial aggregates per key. Used by one thread."""
 
+    whole_keys = True
     aggregator: PartialAggregator
 
     @property

@@ -31,7 +31,7 @@ from ..protocol.routing import Move
 from ..state_description import PartsChange
 from .alignment import Alignment
 from .awaited_columns import AwaitedColumns
-from .handover import Handovers
+from .handover import REPLAYED, Handovers
 from .held_inputs import HeldInputs
 from .key_reads import read_key
 from .operator_chain import OperatorChain
@@ -289,11 +289,28 @@ class TaskCore:
         """True if `give` has something to do."""
         return self.handovers is not None and self.handovers.giving
 
+    @property
+    def awaited(self) -> bool:
+        """True if records at another worker wait for all that this one has to `give`."""
+        return self.handovers is not None and self.handovers.awaited
+
     def give(self, now: float) -> list[Effect]:
-        """Send a chunk of the state that moves away in the background."""
+        """Send a chunk of the state that moves away."""
         self._begin(now, "give")
         if self.handovers is not None:
             self.handovers.give_some()
+        return self._take()
+
+    @property
+    def replaying(self) -> bool:
+        """True if `replay` has something to do."""
+        return self.handovers is not None and self.handovers.replaying
+
+    def replay(self, now: float) -> list[Effect]:
+        """Process some of the records that had been set aside until their state was here."""
+        self._begin(now, "replay")
+        if self.handovers is not None:
+            self._install(self.handovers, *self.handovers.replay(REPLAYED))
         return self._take()
 
     def idle(self, now: float) -> list[Effect]:
@@ -385,6 +402,9 @@ class TaskCore:
             batch = self.handovers.split(channel, came)
             if batch is not None:
                 self.chain.process(0, batch)
+            aside = came.num_rows - (0 if batch is None else batch.num_rows)
+            if aside and self.handovers.replaying:  # faster than records are set aside, so that this ends however fast they come
+                self._install(self.handovers, *self.handovers.replay(2 * aside))
         elif channel in self._time.frozen_channels:
             self._behind.append(came)
         else:

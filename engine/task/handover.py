@@ -2,12 +2,13 @@
 
 A step of a migration is identified by its version. Every upstream task switches its routing table between two batches and sends a
 marker to the workers that give or take state. For the old owner, a marker on *every* input is the implicit barrier: no more
-records of the moving keys can arrive, so it sends their state away. The new owner sets their records aside from the first marker
-until the state has arrived. Meanwhile neither owner lets an input's event time pass its marker. Windows due before the markers
-are complete at the old owner, which emits them; later windows belong to the new owner, which needs the state first. State that
-overtakes the markers waits for them. So both owners have the same event time when the state changes hands, and no window is
-emitted by both or by none. A new owner that holds its event time back advances to the time of the old owner, which comes with the
-state. (Mechanism: AutoFlow's control messages; lazy fetching: Koala, and Meces, ATC 2022.)
+records of the moving keys can arrive, so it sends their state away, a chunk between two batches. The new owner sets their records
+aside from the first marker until the state has arrived, and then processes them in pieces, the older ones first. Meanwhile neither
+owner lets an input's event time pass its marker. Windows due before the markers are complete at the old owner, which emits them;
+later windows belong to the new owner, which needs the state first. State that overtakes the markers waits for them. So both owners
+have the same event time when the state changes hands, and no window is emitted by both or by none. A new owner that holds its event
+time back advances to the time of the old owner, which comes with the state. (Mechanism: AutoFlow's control messages; lazy fetching:
+Koala, and Meces, ATC 2022.)
 
 A key that begins or ends to be split has several owners at once. So its records are distinguished by the marker of their channel:
 records before it are processed at once. Records behind it wait, at the key's home until its copy was sent, because the copy must
@@ -19,6 +20,7 @@ An input that has ended counts as having every marker.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,7 +33,7 @@ from ..batch import Batch
 from ..broadcast_rows import is_broadcast
 from ..errors import ProtocolError
 from ..keyed_state.base import StateTransfer
-from ..keys.encoding import EncodedKeys, encode_keys, key_hashes
+from ..keys.encoding import EncodedKeys, encode_keys, key_hashes, key_values
 from ..operators.keyed import KeyedInstance
 from ..protocol.effects import Sent
 from ..protocol.elements import MIN_TIME, Element, FetchReply, FetchRequest, TransferEnd, TransferStart
@@ -40,14 +42,20 @@ from ..protocol.ids import NO_STEP, ChannelId, StepVersion
 from ..protocol.routing import Hashes, Move, among
 from .exchange import runs
 
-CHUNK = 2_048
-"""The keys in a chunk of state, which a worker sends between two batches of a lazy move.
+CHUNK, CHUNK_BYTES = 1_024, 1 << 18
+"""The most keys, and about the most bytes, in a chunk of state, which a worker sends between two batches.
 
-A chunk delays the batches by 1 to 2 ms.
+A chunk delays the batches by 1 to 3 ms.
 """
 
+FIRST = 64
+"""The keys in a worker's first chunk, before it knows how large states are."""
 
-@dataclass(slots=True)
+REPLAYED = 512
+"""The records that had been set aside and that a worker processes between two batches, once their state is here."""
+
+
+@dataclass(slots=True, eq=False)
 class _Outgoing:
     """A move away from here; `transfer` is None until the implicit barrier."""
 
@@ -58,9 +66,11 @@ class _Outgoing:
     requests: list[tuple[int, Batch]] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Incoming:
     """A move to this worker. Records set aside are kept by the number of the request that they wait for (0 if it isn't lazy).
+
+    `here`: the keys whose state is here in a lazy move. `ended`: all state is here, and records that had been set aside go first.
 
     A lazy move has one request in flight at a time (`in_flight`). Keys that are needed meanwhile are `gathered` for the next, so the
     cost of a request is per round trip, not per batch. `early`: elements from the old owner that arrived before the markers, None
@@ -70,7 +80,7 @@ class _Incoming:
     version: StepVersion
     move: Move
     lazy: bool
-    aside: dict[int, list[Batch]] = field(default_factory=dict)
+    aside: dict[int, deque[Batch]] = field(default_factory=dict)
     requested: dict[Any, int] = field(default_factory=dict)
     here: set[Any] = field(default_factory=set)
     requests: int = 0
@@ -79,6 +89,7 @@ class _Incoming:
     early: list[Element] | None = field(default_factory=list)
     keys: int = 0
     state_bytes: int = 0
+    ended: bool = False
 
 
 class Handovers:
@@ -96,6 +107,8 @@ class Handovers:
         self._left: list[Move] = []
         """The moves of that step whose state has begun to leave."""
         self._outgoing: list[_Outgoing] = []
+        self._chunk = min(CHUNK, FIRST)
+        """The keys of the next chunk, by the size of the last one."""
         self._incoming: dict[int, _Incoming] = {}
         self._announced: dict[ChannelId, tuple[StepVersion, int]] = {}
         self.came_at = MIN_TIME
@@ -134,8 +147,31 @@ class Handovers:
 
     @property
     def giving(self) -> bool:
-        """True if state is being sent away in the background."""
+        """True if state is being sent away, between batches."""
         return bool(self._outgoing) and any(o.transfer is not None for o in self._outgoing)
+
+    @property
+    def awaited(self) -> bool:
+        """True if records wait for the last chunk of state that is being sent away. In a lazy move they wait for their own keys' only."""
+        return any(o.transfer is not None and not o.lazy for o in self._outgoing)
+
+    @property
+    def replaying(self) -> bool:
+        """True if records that had been set aside can be processed."""
+        return bool(self._incoming) and any(incoming.ended for incoming in self._incoming.values())
+
+    def replay(self, rows: int) -> tuple[list[Batch], Arrived | None]:
+        """Return the next `rows` records that had been set aside, and the move that is over if these are its last ones."""
+        source, incoming = next((source, incoming) for source, incoming in self._incoming.items() if incoming.ended)
+        aside, batches = incoming.aside[0], list[Batch]()
+        while aside and rows > 0:
+            batch = aside.popleft()
+            if batch.num_rows > rows:
+                aside.appendleft(batch.slice(rows, batch.num_rows - rows))
+                batch = batch.slice(0, rows)
+            rows -= batch.num_rows
+            batches.append(batch)
+        return joined(batches), None if aside else self._over(source)
 
     @property
     def taking(self) -> bool:
@@ -181,7 +217,7 @@ class Handovers:
         self._passed.add(channel)
 
     def pass_barrier(self, live: Mapping[ChannelId, int], watermark: int) -> list[tuple[int, Element]]:
-        """Send the moving state away if the marker has arrived on every input that has not ended (`live`): the implicit barrier.
+        """Begin to send the moving state if the marker has arrived on every input that has not ended (`live`): the implicit barrier.
 
         `watermark`: the worker's event time.
 
@@ -199,9 +235,6 @@ class Handovers:
                 requests, outgoing.requests = outgoing.requests, []
                 for number, keys in requests:
                     self._answer(outgoing, number, keys)
-                if not outgoing.lazy:
-                    self._give(outgoing, everything=True)
-        self._outgoing = [o for o in self._outgoing if o.lazy]
         early = []
         for source, incoming in self._incoming.items():
             early += [(source, element) for element in incoming.early or ()]
@@ -209,9 +242,12 @@ class Handovers:
         return early
 
     def give_some(self, *, everything: bool = False) -> None:
-        """Send a chunk of each lazy move that is past its barrier, or all remaining state."""
-        done = [o for o in self._outgoing if o.transfer is not None and self._give(o, everything=everything)]
-        self._outgoing = [o for o in self._outgoing if o not in done]
+        """Send a chunk of a move that is past its barrier, of each in turn, or all remaining state."""
+        begun = [o for o in self._outgoing if o.transfer is not None]
+        for outgoing in begun if everything else begun[:1]:
+            self._outgoing.remove(outgoing)
+            if not self._give(outgoing, everything=everything):
+                self._outgoing.append(outgoing)
 
     def released(self) -> list[Batch]:
         """Return the records that waited until copies of their keys' state were sent, once the implicit barrier is passed."""
@@ -299,16 +335,19 @@ class Handovers:
             self._out.extend(Sent(self._peers[target].outgoing, chunk) for chunk in self._operator.state.copies())
 
     def _give(self, outgoing: _Outgoing, *, everything: bool) -> bool:
-        """Send a chunk, or all of them. Return True if nothing is left."""
+        """Send a chunk's worth, or everything. Return True if nothing is left."""
         channel = self._peers[outgoing.move.target].outgoing
-        while outgoing.transfer is not None:
-            chunk = outgoing.transfer.next_chunk(CHUNK)
+        assert outgoing.transfer is not None
+        left = self._chunk
+        while left > 0 or everything:
+            chunk = outgoing.transfer.next_chunk(max(1, left))
             if chunk is None:
                 self._out.append(Sent(channel, TransferEnd(outgoing.version)))
                 return True
             self._out.append(Sent(channel, chunk))
-            if not everything:
-                break
+            left -= max(1, chunk.num_rows)
+            if chunk.num_rows:
+                self._chunk = min(CHUNK, max(1, CHUNK_BYTES * chunk.num_rows // max(1, chunk.nbytes)))
         return False
 
     def _requested(self, source: int, version: StepVersion, number: int, keys: Batch) -> None:
@@ -333,13 +372,13 @@ class Handovers:
     def _set_aside(self, source: int, incoming: _Incoming, rows: Batch) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Set rows of moving keys aside. Return a mask of the rows whose keys' state is here already."""
         if not incoming.lazy:
-            incoming.aside.setdefault(0, []).append(rows)
+            incoming.aside.setdefault(0, deque()).append(rows)
             return np.zeros(rows.num_rows, np.bool_)
         keys = encode_keys(rows.rows, self._operator.keys, self._operator.context.name)
         by_row = self._requests(source, incoming, keys)[keys.codes]
         for number in np.unique(by_row).tolist():
             if number >= 0:
-                incoming.aside.setdefault(number, []).append(rows.take(np.flatnonzero(by_row == number)))
+                incoming.aside.setdefault(number, deque()).append(rows.take(np.flatnonzero(by_row == number)))
         here: np.ndarray[Any, np.dtype[np.bool_]] = by_row < 0
         return here
 
@@ -376,6 +415,9 @@ class Handovers:
         self._operator.state.install(state)
         if not is_broadcast(state.rows.schema):
             incoming.keys += state.num_rows
+            if incoming.lazy and self._operator.state.whole_keys:
+                # Records of a requested key wait for the answer: later ones must not overtake them.
+                incoming.here |= set(key_values(self._operator.key_columns(state.rows))).difference(incoming.requested)
         incoming.state_bytes += state.nbytes
 
     def _answered(self, source: int, answer: FetchReply) -> list[Batch]:
@@ -386,17 +428,24 @@ class Handovers:
         incoming.requested = {key: number for key, number in incoming.requested.items() if number != answer.number}
         incoming.in_flight = False
         self._ask(source, incoming)
-        return joined(incoming.aside.pop(answer.number, []))
+        return joined(incoming.aside.pop(answer.number, ()))
 
-    def _handed(self, source: int, version: StepVersion) -> tuple[list[Batch], Arrived]:
+    def _handed(self, source: int, version: StepVersion) -> tuple[list[Batch], Arrived | None]:
         incoming = self._incoming_from(source)
         if incoming.version != version:
             raise ProtocolError(f"worker {source} has handed over step {version}, expected step {incoming.version}")
-        del self._incoming[source]
+        if incoming.aside and not (incoming.lazy or incoming.move.returns):
+            incoming.ended = True
+            return [], None
+        arrived = self._over(source)
         batches = joined([batch for _, batches in sorted(incoming.aside.items()) for batch in batches])
         if incoming.move.returns:  # rows of a key that several workers return wait for the next worker
             batches = [ready for batch in batches if (ready := self._split(batch, behind=True)) is not None]
-        return batches, Arrived(version, source, incoming.keys, incoming.state_bytes)
+        return batches, arrived
+
+    def _over(self, source: int) -> Arrived:
+        incoming = self._incoming.pop(source)
+        return Arrived(incoming.version, source, incoming.keys, incoming.state_bytes)
 
     def _incoming_from(self, source: int) -> _Incoming:
         incoming = self._incoming.get(source)
@@ -407,7 +456,7 @@ class Handovers:
         return incoming
 
 
-def joined(batches: list[Batch]) -> list[Batch]:
+def joined(batches: Iterable[Batch]) -> list[Batch]:
     """Return the same rows in the same order, in as few batches as their columns allow.
 
     Rows are set aside in small pieces.

@@ -16,9 +16,9 @@ from ...engine.protocol.routing import RoutingTable
 from ...engine.protocol.split_route import Dealt
 from .window import WorkerWindow
 
-STEP_BYTES = 1 << 20
-"""State that a pair of workers hands over in one batched step. Handing it over stops a worker for a few milliseconds, about as
-long as a step waits for its markers anyway.
+STEP_BYTES = 1 << 18
+"""State that a pair of workers hands over in one batched step: a chunk or two. The records of its keys wait for a few milliseconds, about
+as long as a step waits for its markers anyway. With large state a step is one group.
 """
 
 
@@ -33,6 +33,15 @@ def groups_per_step(newest: Sequence[WorkerWindow | None], table: RoutingTable) 
     ]
     largest = max(sizes, default=0.0)
     return max(1, int(STEP_BYTES / largest)) if largest else 1
+
+
+def group_loads(newest: Sequence[WorkerWindow | None], table: RoutingTable) -> npt.NDArray[np.float64] | None:
+    """Return the load of each key group in the newest window of each worker, shape (key_groups,); None without measurements."""
+    loads = np.zeros(len(table))
+    for window in newest:
+        if window is not None:
+            loads[window.groups] += window.load
+    return loads if loads.any() else None
 
 
 def hash_of(key: Hashable) -> int:

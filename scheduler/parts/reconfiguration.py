@@ -21,7 +21,7 @@ from ...engine.protocol.effects import Rewound, Switched
 from ...engine.protocol.handover_step import Arrived, HandoverStep
 from ...engine.protocol.ids import StepVersion, WorkerId
 from ...engine.protocol.routing import RoutingTable
-from ..load.load_snapshot import groups_per_step, hash_of
+from ..load.load_snapshot import group_loads, groups_per_step, hash_of
 from ..protocol.effects import JobState, Retire, Spawn, Tell
 from ..protocol.messages import Announced, Attached, Shutdown, SourcePaused
 from ..protocol.reports import MigrationState
@@ -76,7 +76,7 @@ class Reconfiguration:
         chosen = strategy if strategy is not None else job.config.migration_strategy
         table = job.migrations.tables[stage.name]
         newest = [job.metrics.newest(worker) for worker in stage.workers]
-        planned = plan_steps(chosen, table, target, groups_per_step(newest, table))
+        planned = plan_steps(chosen, table, target, groups_per_step(newest, table), group_loads(newest, table))
         if chosen == "restart" and not job.config.checkpoint.saves_state:
             raise RequestError(
                 f"job `{job.name}`: the strategy restart goes through a savepoint: give the job a place for it, "

@@ -50,6 +50,8 @@ class StateObjects(KeyedState):
     kinds with the same packing are never confused.
     """
 
+    whole_keys = True
+
     def __init__(
         self,
         context: Context,

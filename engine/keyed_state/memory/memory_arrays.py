@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ....state.frozen_rows import LastSnapshot
+from ....state.growing import longer
 from ...batch import Batch
 from ...context import Context
 from ...keys.slots import KeySlots
@@ -94,7 +95,7 @@ class MemoryArrays(StateArrays):
         where = self._slots.of(columns)
         for name, array in self._arrays.items():
             if self._slots.capacity > len(array):
-                self._arrays[name] = np.concatenate([array, np.zeros(self._slots.capacity - len(array), array.dtype)])
+                self._arrays[name] = longer(array, np.zeros(self._slots.capacity - len(array), array.dtype))
             self._arrays[name][self._slots.fresh] = 0
         return where
 

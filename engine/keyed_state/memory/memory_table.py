@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ....state.frozen_rows import LastSnapshot
+from ....state.growing import longer
 from ....state.slots import Mask
 from ....state.words import Where
 from ...aggregates.base import Parts
@@ -129,6 +130,6 @@ class MemoryTable(AggregateTable):
         more = self._slots.capacity - len(self._rows)
         if more <= 0:
             return
-        self._rows = np.concatenate([self._rows, np.zeros(more, np.int64)])
+        self._rows = longer(self._rows, np.zeros(more, np.int64))
         accumulators = self.aggregator.accumulators
         self._parts = grown(accumulators, self._parts or new_slots(accumulators, 0, merged_into=True), more)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
+from ....state.growing import longer
 from ...aggregates.base import Accumulator, Parts
 from ...aggregates.ragged import Ragged
 from .distinct_slots import DistinctSlots
@@ -34,7 +33,7 @@ def _slots(empty: Any, distinct: bool) -> Any:
 
 def _longer(column: Any, more: Any) -> Any:
     if not isinstance(more, Ragged):
-        return np.concatenate([column, more])
+        return longer(column, more)
     column.grow(len(more))
     return column
 

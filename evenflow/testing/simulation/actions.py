@@ -113,8 +113,14 @@ def take_state(worker: SimulatedWorker, world: World) -> list[Choice]:
 
 @OfWorker
 def give_state(worker: SimulatedWorker, world: World) -> list[Choice]:
-    """Let a worker send a chunk of state in the background."""
+    """Let a worker send a chunk of state that moves away."""
     return once(worker, "give state", _at_once, worker.give, world) if worker.may_give else []
+
+
+@OfWorker
+def replay(worker: SimulatedWorker, world: World) -> list[Choice]:
+    """Let a worker process some records that had been set aside until their state was here."""
+    return once(worker, "replay", _at_once, worker.replay, world) if worker.may_replay else []
 
 
 @OfWorker
@@ -188,7 +194,7 @@ def tick(world: World) -> Iterable[Choice]:
 
 
 ACTIONS: tuple[Action, ...] = (
-    start, receive, take_state, give_state, save_state, poll, flush, obey, report, store, deliver, deploy, spawn,
+    start, receive, take_state, give_state, replay, save_state, poll, flush, obey, report, store, deliver, deploy, spawn,
     copy_savepoint, pass_time, tick,
 )  # fmt: skip
 """The actions of a job without accidents."""

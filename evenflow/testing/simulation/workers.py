@@ -187,6 +187,11 @@ class SimulatedWorker:
         return self.started and not self.over and self.task.giving
 
     @property
+    def may_replay(self) -> bool:
+        """True if there are records that had been set aside until their state was here."""
+        return self.task.replaying and self.may_take
+
+    @property
     def may_poll(self) -> bool:
         """True if it is a source that may be polled."""
         return self._interpreter.is_source and self.may_take
@@ -228,6 +233,10 @@ class SimulatedWorker:
     def give(self, now: float) -> None:
         """Send a chunk of state."""
         self._at(now).give()
+
+    def replay(self, now: float) -> None:
+        """Process some records that had been set aside."""
+        self._at(now).replay()
 
     def flush(self, now: float) -> None:
         """Send the buffers."""

@@ -13,13 +13,14 @@ from evenflow.engine.keyed_state.kinds import records
 from evenflow.engine.keyed_state.kinds.join_rows import JoinRows
 from evenflow.engine.keyed_state.kinds.records import StateRecords
 from evenflow.engine.keyed_state.kinds.timers import Timers
+from evenflow.engine.keys.encoding import key_values
 from evenflow.engine.operators.aggregation.aggregate_windows import AggregateWindowsInstance
 from evenflow.engine.operators.processing.process import ProcessInstance
 from evenflow.engine.operators.rows.map_gathered import MapGatheredInstance
 from evenflow.engine.protocol.elements import MAX_TIME, Marker, Watermark
 from evenflow.engine.protocol.restored_keys import RestoredKeys
 from evenflow.engine.protocol.routing import Move
-from evenflow.engine.task import handover
+from evenflow.engine.task import core, handover
 from evenflow.engine.task.alignment import Alignment
 from evenflow.engine.task.core import TaskCore
 from evenflow.engine.task.exchange import Exchange, HashExchange
@@ -108,7 +109,44 @@ def copied_rows_of_all_workers_are_restored(patch: Patch) -> None:
 
 def record_set_aside_is_lost(patch: Patch) -> None:
     joined = handover.joined
-    patch.setattr(handover, "joined", lambda batches: joined(batches[1:]))
+    patch.setattr(handover, "joined", lambda batches: joined(list(batches)[1:]))
+
+
+def record_overtakes_those_that_were_set_aside(patch: Patch) -> None:
+    split = Handovers._split
+
+    def without_ended(self: Any, batch: Batch, *, behind: bool) -> Batch | None:
+        incoming = self._incoming
+        self._incoming = {source: one for source, one in incoming.items() if not one.ended}
+        try:
+            return split(self, batch, behind=behind)
+        finally:
+            self._incoming = incoming
+
+    patch.setattr(Handovers, "_split", without_ended)
+
+
+def step_is_over_before_the_records_that_were_set_aside_are_processed(patch: Patch) -> None:
+    replay = Handovers.replay
+
+    def at_once(self: Any, rows: int) -> Any:
+        batches, arrived = replay(self, rows)
+        source = next((source for source, incoming in self._incoming.items() if incoming.ended), None)
+        return batches, arrived if arrived is not None or source is None else self._over(source)
+
+    patch.setattr(Handovers, "replay", at_once)
+    patch.setattr(core, "REPLAYED", 1)
+
+
+def records_of_a_requested_key_are_overtaken(patch: Patch) -> None:
+    install = Handovers._install
+
+    def all_here(self: Any, source: int, state: Batch) -> None:
+        install(self, source, state)
+        if self._operator.state.whole_keys:
+            self._incoming[source].here |= set(key_values(self._operator.key_columns(state.rows)))
+
+    patch.setattr(Handovers, "_install", all_here)
 
 
 def state_given_away_is_kept(patch: Patch) -> None:

@@ -11,8 +11,10 @@ scenario delivers it, so that a file decides the order of everything.
     switch SOURCE STEP                  the source routes by the table after the step
     resume SOURCE                       a paused source goes on
     deliver SENDER RECEIVER             the channel's next element arrives; `deliver SENDER RECEIVER all`: everything on it
-    settle                              everything arrives, channel by channel, until nothing is under way but results
-    give WORKER                         the worker gives a chunk of state away in the background
+    settle                              everything arrives, channel by channel, until nothing is under way but results; awaited state is
+                                        given, and records that had been set aside for it are processed
+    give WORKER                         the worker gives a chunk of state away
+    replay WORKER                       the worker processes records that had been set aside until their state was here
     end SOURCE                          the source has nothing more to read
     state                               what the workers of `count` hold
     channels                            what is under way
@@ -67,8 +69,10 @@ class Scenario:
     def __init__(self) -> None:
         self._commands: dict[str, Callable[..., Iterable[str]]] = {
             name: getattr(self, f"_{name}")
-            for name in ("job", "owners", "read", "announce", "switch", "resume", "deliver", "settle", "give", "end", "state", "channels")
-        }
+            for name in (
+                "job", "owners", "read", "announce", "switch", "resume", "deliver", "settle", "give", "replay", "end", "state", "channels",
+            )
+        }  # fmt: skip
         self._version = 0
 
     def run(self, command: str) -> str:
@@ -155,9 +159,16 @@ class Scenario:
         while under_way := [c for c, elements in self.waiting.items() if elements and not self.names[c][1].startswith("sink")]:
             for channel in under_way:
                 yield from self._deliver(*self.names[channel], "all")
+            for name, task in self.tasks.items():
+                while task.awaited or task.replaying:
+                    yield from self._give(name) if task.awaited else self._replay(name)
 
     def _give(self, worker: str) -> Iterable[str]:
         return self._effects(worker, self.tasks[worker].give(0.0))
+
+    def _replay(self, worker: str) -> Iterable[str]:
+        task = self.tasks[worker]
+        return self._effects(worker, [*task.replay(0.0), *task.idle(0.0)])
 
     def _end(self, source: str) -> Iterable[str]:
         return self._effects(source, self.tasks[source].exhausted(0.0))

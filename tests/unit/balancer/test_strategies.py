@@ -165,3 +165,26 @@ def test_one_step_says_how_it_is_made(name, lazy, pause, restart):
 def test_an_unknown_strategy_is_answered_with_the_known_ones():
     with pytest.raises(RequestError, match="'smooth' is not a migration strategy: use one of restart, pause, sudden, fluid, batched, lazy"):
         plan_steps("smooth", even_table(8, 2), even_table(8, 3))
+
+
+def test_groups_with_the_most_load_move_first_and_those_of_the_busiest_worker_before_others():
+    current, target = table([0, 0, 1, 1, 2, 2, 2, 2]), table([2] * 8)
+    loads = np.array([1.0, 2.0, 4.0, 8.0, 99.0, 0.0, 0.0, 0.0])
+    for name in ("fluid", "batched"):
+        assert [step.moves[0].groups for step in plan_steps(name, current, target, 1, loads)] == [(3,), (2,), (1,), (0,)]
+
+
+def test_key_with_a_route_of_its_own_moves_before_groups():
+    current, target = even_table(4, 1), RoutingTable(np.array([1, 0, 0, 0], np.uint16), {6: 1})
+    steps = list(plan_steps("fluid", current, target, 1, np.ones(4)))
+    assert [(step.moves[0].keys, step.moves[0].groups) for step in steps] == [((6,), ()), ((), (0,))]
+
+
+@pytest.mark.parametrize("name", ["fluid", "batched"])
+@given(current=tables, target=tables, loads=st.lists(st.floats(0.0, 10.0), min_size=KEY_GROUPS, max_size=KEY_GROUPS))
+def test_loads_change_nothing_but_the_order(name, current, target, loads):
+    steps = list(plan_steps(name, current, target, 1, np.array(loads)))
+    for step in steps:
+        current = current.after(step.moves)
+    assert current == target
+    assert sum(map(len, map(pieces, steps))) == len({piece for step in steps for piece in pieces(step)})

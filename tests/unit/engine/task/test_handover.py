@@ -9,6 +9,7 @@ from scenario import Scenario
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import ProtocolError, RecordError
 from evenflow.engine.protocol.elements import Barrier, Marker, TransferEnd, TransferStart, Watermark
+from evenflow.engine.task import core, handover
 
 
 @pytest.fixture
@@ -97,3 +98,45 @@ def test_workers_that_take_no_part_in_a_step_forget_it():
         job.run(command)
     kept = {name: len(task.handovers._steps) for name, task in job.tasks.items() if task.handovers is not None}
     assert kept == {"count-0": 0, "count-1": 0, "count-2": 0}
+
+
+@pytest.fixture
+def moving(monkeypatch):
+    """ann's and eve's state has to go from worker 0 to worker 1, and their later records are at worker 1."""
+    monkeypatch.setattr(handover, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(handover, "FIRST", 1)
+    monkeypatch.setattr(core, "REPLAYED", 1)
+    job = Scenario()
+    for command in ("job 2", "announce sudden ann to 1", "read clicks-0 ann eve", "settle", "switch clicks-0 1", "switch clicks-1 1"):
+        job.run(command)
+    job.run("read clicks-0 ann eve")
+    for channel in ("clicks-0 count-0", "clicks-1 count-0", "clicks-0 count-1", "clicks-1 count-1"):
+        job.run(f"deliver {channel} all")
+    return job
+
+
+def test_state_leaves_between_batches_in_chunks_of_few_keys_if_their_states_are_large(moving):
+    assert "count-0 -> count-1: transfer 1 starts" in moving.run("channels")
+    given = [moving.run("give count-0") for _ in range(3)]
+    assert sorted(given) == [f"count-0 -> count-1: {what}" for what in ("state ann=1", "state eve=1", "transfer 1 ends")]
+
+
+def test_records_set_aside_are_processed_in_pieces_and_in_order(moving):
+    for command in ("give count-0", "give count-0", "give count-0", "deliver count-0 count-1 all"):
+        moving.run(command)
+    assert moving.run("replay count-1") == "count-1 -> sink-0: results ann=2"
+    moving.run("read clicks-0 eve eve")
+    assert "results eve=2 eve=3 eve=4" in moving.run("deliver clicks-0 count-1 all"), "as many again as now wait"
+    assert moving.run("state").splitlines()[1] == "count-1: ann=2 eve=4"
+
+
+def test_key_that_has_come_in_the_background_is_not_requested(monkeypatch):
+    monkeypatch.setattr(handover, "CHUNK", 1)
+    job = Scenario()
+    for command in ("job 2", "announce lazy ann to 1", "read clicks-0 ann eve", "settle", "switch clicks-0 1", "switch clicks-1 1"):
+        job.run(command)
+    job.run("settle")
+    given = job.run("give count-0").rpartition(" ")[2].removesuffix("=1")
+    job.run("settle")
+    job.run(f"read clicks-0 {given}")
+    assert f"results {given}=2" in job.run("deliver clicks-0 count-1 all")

@@ -8,7 +8,7 @@ import pytest
 from evenflow.engine.errors import RecordError
 from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.engine.protocol.split_route import SplitRoute
-from evenflow.scheduler.load.load_snapshot import STEP_BYTES, groups_per_step, hash_of, load_snapshot
+from evenflow.scheduler.load.load_snapshot import STEP_BYTES, group_loads, groups_per_step, hash_of, load_snapshot
 from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.state.hashing import group_of
 
@@ -127,3 +127,8 @@ def test_a_batched_step_has_about_so_many_bytes():
 @pytest.mark.parametrize("size", [0, 100 * STEP_BYTES])
 def test_a_batched_step_has_one_group_where_nothing_is_known_or_groups_are_large(size):
     assert groups_per_step([None, window(1, {2: 1.0}, state_bytes=size)], TABLE) == 1
+
+
+def test_load_of_groups_is_the_sum_of_the_newest_windows_and_unknown_without_any():
+    assert group_loads([window(0, {0: 0.5, 2: 0.25}), None, window(1, {2: 0.5})], TABLE).tolist() == [0.5, 0.0, 0.75, 0.0]
+    assert group_loads([None, None], TABLE) is None
