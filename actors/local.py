@@ -288,6 +288,7 @@ class LocalJob:
         if not full and not runner.task.outputs.paused:
             busy = runner.replay() or busy
         busy = runner.give() or busy
+        busy = runner.install() or busy
         busy = runner.save() or busy
         if runner.is_source and not full and not runner.task.outputs.paused:
             busy = runner.poll(self._config.network.source_rows) > 0 or runner.over or busy
@@ -315,5 +316,5 @@ class LocalJob:
 
 
 def _works_between(task: TaskCore) -> bool:
-    """Return True if the task has work besides its input."""
-    return task.giving or task.replaying or task.saving
+    """Return True if the task has work between two batches."""
+    return task.giving or task.replaying or task.installing or task.saving

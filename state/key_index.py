@@ -19,6 +19,8 @@ from .growing import growth, longer
 from .words import Where, Words, equal, grouped, mixed, numbered
 
 _EMPTY, _GONE = -1, -2
+"""Marks in place of a slot: no key was in the cell, the cell's key was removed. A table holds slots plus 1, so that memory of zeros is an
+empty table: a large one costs nothing before its keys come."""
 _FIRST_BITS = 10
 _ROOM = 4
 """The cells per key in a new table: most keys are found at the first probe."""
@@ -49,6 +51,9 @@ class KeyIndex(ABC):
     @abstractmethod
     def keys(self, where: Where) -> Any:
         """Return the keys at these slots."""
+
+    def reserve(self, slots: int) -> None:
+        """Make room for keys in that number of slots, so that adding them moves no others."""
 
     @property
     @abstractmethod
@@ -97,12 +102,14 @@ class WordIndex(KeyIndex):
     def __init__(self, width: int) -> None:
         self._values: Words = np.zeros((0, width), np.uint64)
         """The keys by slot, shape (slots, width): to read a key of many takes one look into memory."""
-        self._count = 0
+        self._count = self._reserved = 0
+        """The number of keys, and of those that there is room for."""
         self._clear(_FIRST_BITS)
 
     def find(self, keys: Words) -> Where:
         cells = self._home(keys)
         where = self._table.take(cells).astype(np.int64)
+        where -= 1
         missed = np.flatnonzero(~self._has(where, keys))
         if len(missed):
             left = missed[where[missed] != _EMPTY]
@@ -115,7 +122,7 @@ class WordIndex(KeyIndex):
         """Find the keys at the places `left` after these cells, which contain other keys."""
         while len(left) > _FEW:
             cells = (cells + 1) & self._mask
-            slots = self._table[cells]
+            slots = self._table[cells] - 1
             hit = self._has(slots, keys.take(left, axis=1))
             where[left[hit]] = slots[hit]
             on = ~hit & (slots != _EMPTY)
@@ -128,7 +135,7 @@ class WordIndex(KeyIndex):
         slot = _GONE
         while slot != _EMPTY and (slot == _GONE or self._values[slot].tolist() != key):
             cell = (cell + 1) & self._mask
-            slot = self._table.item(cell)
+            slot = self._table.item(cell) - 1
         return slot
 
     def first(self, keys: Words, places: Where) -> tuple[Where, Where]:
@@ -138,8 +145,7 @@ class WordIndex(KeyIndex):
     def add(self, keys: Words, places: Where, where: Where) -> None:
         more = int(where.max()) + 1 - len(self._values)
         if more > 0:
-            room = np.zeros((max(more, growth(len(self._values))), self._values.shape[1]), np.uint64)
-            self._values = longer(self._values, room)
+            self._extend(max(more, growth(len(self._values))))
         self._values[where] = keys.take(places, axis=1).T
         self._count += len(where)
         if self._filled + len(where) > _FULL * len(self._table):
@@ -149,13 +155,20 @@ class WordIndex(KeyIndex):
     def remove(self, where: Where) -> None:
         left, cells = where, self._home(self._of(where))
         while len(left):
-            found = self._table[cells] == left
-            self._table[cells[found]] = _GONE
+            found = self._table[cells] == left + 1
+            self._table[cells[found]] = _GONE + 1
             left, cells = left[~found], (cells[~found] + 1) & self._mask
         self._count -= len(where)
 
     def keys(self, where: Where) -> Words:
         return self._of(where)
+
+    def reserve(self, slots: int) -> None:
+        self._reserved = slots
+        if slots > len(self._values):
+            self._extend(slots - len(self._values))
+        if slots > _FULL * len(self._table):
+            self._rebuild()
 
     def widen(self, place: int) -> None:
         """Give keys another word at `place`; existing keys have 0 in it."""
@@ -166,13 +179,16 @@ class WordIndex(KeyIndex):
     def nbytes(self) -> int:
         return self._values.nbytes + self._table.nbytes
 
+    def _extend(self, more: int) -> None:
+        self._values = longer(self._values, np.zeros((more, self._values.shape[1]), np.uint64))
+
     def _rebuild(self) -> None:
-        there = self._table[self._table >= 0].astype(np.int64)
-        self._clear(max(_FIRST_BITS, int(_ROOM * self._count).bit_length()))
+        there = self._table[self._table > 0].astype(np.int64) - 1
+        self._clear(max(_FIRST_BITS, int(_ROOM * max(self._count, self._reserved)).bit_length()))
         self._put(there)
 
     def _clear(self, bits: int) -> None:
-        self._table = np.full(1 << bits, _EMPTY, np.int32)
+        self._table = np.zeros(1 << bits, np.int32)
         self._mask, self._shift = (1 << bits) - 1, np.uint64(64 - bits)
         self._filled = 0
         """The number of cells that are not empty, including those of removed keys."""
@@ -195,9 +211,9 @@ class WordIndex(KeyIndex):
         """Put each of the slots, whose keys are not in the table, into a cell: an empty one, or that of a removed key."""
         cells = self._home(self._of(left))
         while len(left):
-            there = self._table[cells]
+            there = self._table[cells] - 1
             free = np.flatnonzero(there < 0)
-            self._table[cells[free]] = left[free]  # one of the slots that contend for a cell gets it
-            got = self._table[cells] == left
+            self._table[cells[free]] = left[free] + 1  # one of the slots that contend for a cell gets it
+            got = self._table[cells] == left + 1
             self._filled += int(np.count_nonzero(got & (there == _EMPTY)))
             left, cells = left[~got], (cells[~got] + 1) & self._mask

@@ -10,7 +10,8 @@ Freed slots are reused. Each slot keeps its key's hash, so that one vectorised c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,11 @@ class Slots:
     def nbytes(self) -> int:
         """An estimate of its bytes, without those of keys that are Python objects."""
         return 9 * self.capacity + self.index.nbytes
+
+    def reserve(self, more: int) -> None:
+        """Make room for `more` new keys, so that adding them moves no others."""
+        self._grow(self._used + more)
+        self.index.reserve(self.capacity)
 
     def find(self, keys: Any, hashes: Callable[[Where], npt.NDArray[np.uint64]]) -> Where:
         """Return the slots of `keys`. New keys get a slot; `hashes` is called with the places of their first occurrence in
@@ -118,6 +124,14 @@ class Slots:
         self._found, self._removed, self._removals = np.zeros(self.capacity, np.bool_), [], 0
         return None if found is None else (found, removed)
 
+    @contextmanager
+    def unnoted(self) -> Iterator[None]:
+        """Return a block in which found slots are not noted as changed. No key is removed in it."""
+        found, self._found = self._found, None
+        yield
+        if found is not None:
+            self._found = np.concatenate([found, np.zeros(self.capacity - len(found), np.bool_)])
+
     def in_use(self, those: Mask) -> Mask:
         """Return the slots among these that are in use."""
         return those & self.live[: len(those)]
@@ -139,10 +153,14 @@ class Slots:
         del self._free[len(self._free) - len(again) :]
         first, self._used = self._used, self._used + count - len(again)
         taken = np.concatenate([np.array(again[::-1], np.int64), np.arange(first, self._used)])
-        more = max(_FIRST, growth(self.capacity), self._used - self.capacity) if self._used > self.capacity else 0
-        if more:
+        if self._used > self.capacity:
+            self._grow(max(self.capacity + max(_FIRST, growth(self.capacity)), self._used))
+        return taken
+
+    def _grow(self, capacity: int) -> None:
+        more = capacity - self.capacity
+        if more > 0:
             self._hashes = longer(self._hashes, np.zeros(more, np.uint64))
             self.live = longer(self.live, np.zeros(more, np.bool_))
             if self._found is not None:
                 self._found = longer(self._found, np.zeros(more, np.bool_))
-        return taken

@@ -29,6 +29,10 @@ GIVE_SHARE = 1 / 3
 """The largest share of its time that a worker spends on giving state away for which no records wait: the worker that takes the state has
 work with it too, before its own records, and would fall behind."""
 
+INSTALL_SHARE = 1 / 3
+"""The largest share of its time that a worker spends on installing restored state in the background: the records that come need theirs
+first, and after a failure many wait."""
+
 
 class Pacing:
     """The pace of one task. `linger` and `latency_interval`: seconds; None sends no latency marks but those that are asked for."""
@@ -37,7 +41,7 @@ class Pacing:
         self._linger, self._latency_interval = linger, latency_interval
         self._next_mark = 0.0
         self._gather_until, self._rows_at_once = 0.0, 0
-        self._give_at = self._save_at = 0.0
+        self._give_at = self._install_at = self._save_at = 0.0
         self._saving_since = math.inf
 
     def set_linger(self, linger: float, now: float) -> None:
@@ -69,6 +73,14 @@ class Pacing:
         """Note a chunk that was given away."""
         self._give_at = now + (now - begun) * (1 / GIVE_SHARE - 1)
 
+    def may_install(self, now: float) -> bool:
+        """True if a slice of restored state may be installed."""
+        return now >= self._install_at
+
+    def installed(self, begun: float, now: float) -> None:
+        """Note a slice that was installed."""
+        self._install_at = now + (now - begun) * (1 / INSTALL_SHARE - 1)
+
     def may_save(self, now: float) -> bool:
         """True if chunks of state may be made for a checkpoint."""
         return now >= self._save_at
@@ -83,9 +95,11 @@ class Pacing:
         """Note that no state waits for a checkpoint."""
         self._saving_since = math.inf
 
-    def sleep_for(self, now: float, ready_in: float | None, *, giving: bool, saving: bool) -> float:
+    def sleep_for(self, now: float, ready_in: float | None, *, giving: bool, installing: bool, saving: bool) -> float:
         """Return the seconds until there may be work. `ready_in`: seconds until the source may have rows, None without a source."""
         until = IDLE if ready_in is None else max(ready_in, self._gather_until - now)
         if giving:
             until = min(until, max(0.0, self._give_at - now))
+        if installing:
+            until = min(until, max(0.0, self._install_at - now))
         return min(until, max(SAVING, self._save_at - now)) if saving else until

@@ -111,6 +111,7 @@ class TaskInterpreter:
         for chain in restored.chains:
             for chunk in resolved(saved.chunks(restored.checkpoint, file) for file in reversed(chain.files)):
                 self.task.install(Batch(chunk), keys, chain.worker, restored.change)
+        self.task.restored()
         if keys.same and restored.checkpoint and restored.change is None:  # else the next checkpoint must hold the whole state
             self.task.continue_from(restored.checkpoint, restored.chains[0].files)
 
@@ -149,9 +150,10 @@ class TaskInterpreter:
             return IDLE
         reader = self.source.reader if not self.task.stopped else None
         ready_in = None if reader is None else reader.ready_in()
-        if self.task.awaited or self.task.replaying:
+        task = self.task
+        if task.awaited or task.replaying:
             return 0.0
-        return self._pacing.sleep_for(self._now(), ready_in, giving=self.task.giving, saving=self.task.saving)
+        return self._pacing.sleep_for(self._now(), ready_in, giving=task.giving, installing=task.installing, saving=task.saving)
 
     def _poll(self, rows: int, mark: bool, now: float) -> list[Effect]:
         reader = self.source.reader
@@ -199,6 +201,14 @@ class TaskInterpreter:
         if self.over or not self.task.replaying:
             return False
         self._work(self.task.replay)
+        return True
+
+    def install(self) -> bool:
+        """Install a slice of the restored state, if it is time to. True if there was one."""
+        if self.over or not self.task.installing or not self._pacing.may_install(begun := self._now()):
+            return False
+        self._work(self.task.install_some)
+        self._pacing.installed(begun, self._now())
         return True
 
     def save(self) -> bool:

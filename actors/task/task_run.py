@@ -178,8 +178,8 @@ class TaskRun:
     def _run(self) -> None:
         task = self._task
         task.open()
-        # The tables of keyed state exist now, still empty: kept out of the garbage collector's rounds, they don't stop the stream for a
-        # visit of a million keys that hold nothing to collect.
+        # The tables of keyed state exist now: kept out of the garbage collector's rounds, they don't stop the stream for a visit of a
+        # million keys that hold nothing to collect.
         gc.freeze()
         note_step(self._job, self.attempt, "state restored", self.spec.name)
         self._go.wait()  # for `start` or `end`; if the coordinator calls neither, it is lost and this process ends
@@ -253,7 +253,7 @@ class TaskRun:
         while pending and taken < TURN and not self._stalled and not task.over and monotonic() < until:
             task.receive(*pending.take())
             taken += 1
-        taken += task.give() + task.save()
+        taken += task.give() + task.save() + self._install()
         polled = task.is_source and not self._stalled and self._read()
         self._rest = 0.0
         if polled and self._poll_size.limited:
@@ -263,6 +263,13 @@ class TaskRun:
         elif not transport.blocked:
             task.idle()
             self._rest = task.sleep_for()
+
+    def _install(self) -> bool:
+        """Install some restored state, if it is time to; the last of it makes the tables as large as they were."""
+        installed = self._task.install()
+        if installed and not self._task.task.installing:
+            gc.freeze()
+        return installed
 
     def _read(self) -> bool:
         """Poll the source for as many rows as are sent soon; return True if it had any."""

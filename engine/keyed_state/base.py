@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import pyarrow as pa
 
@@ -72,6 +73,18 @@ class KeyedState(ABC):
 
     whole_keys = False
     """True if each chunk of a move has all state of its keys."""
+
+    @property
+    def by_key(self) -> bool:
+        """True if records need the state of their own keys only, so that saved state can be installed key by key (`pending.py`)."""
+        return False
+
+    def reserve(self, keys: int) -> None:
+        """Make room for `keys` more keys, whose state will be installed."""
+
+    def unnoted(self) -> AbstractContextManager[None]:
+        """Return a block in which state is installed that has not changed since the last checkpoint, so it is not among `changes`."""
+        return nullcontext()
 
     @abstractmethod
     def install(self, chunk: Batch) -> None:

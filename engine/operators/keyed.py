@@ -13,6 +13,7 @@ import pyarrow as pa
 from ..context import Context
 from ..joins.sides import Side
 from ..keyed_state.base import KeyedState
+from ..keyed_state.pending import PendingState
 from ..keys.encoding import encode_keys, key_column, key_groups, key_values
 from ..keys.load import largest
 from ..protocol.read_value import ReadValue
@@ -65,7 +66,10 @@ class KeyedOperator(Operator):
 
 
 class KeyedInstance(OperatorInstance):
-    """An instance with keyed state in `state`, which the task and the hand-over move, save and restore."""
+    """An instance with keyed state in `state`, which the task and the hand-over move, save and restore.
+
+    `pending`: the part of a checkpoint's state that is still to be installed.
+    """
 
     merges_state = False
     """True if a record can be processed before its key's state arrives, because the state can be merged later."""
@@ -73,6 +77,7 @@ class KeyedInstance(OperatorInstance):
     def __init__(self, context: Context, keys: tuple[str, ...], state: KeyedState) -> None:
         super().__init__(context)
         self.keys, self.state = keys, state
+        self.pending = PendingState(state, context.name)
 
     @property
     def awaits(self) -> tuple[Side, ...]:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
+import numpy as np
+
 from ...state.files import StateFile
 from ..batch import Batch
 from ..broadcast_rows import is_broadcast
@@ -80,7 +82,7 @@ class TaskCore:
             if self.spec.joining:
                 keyed.state.await_copy()
             if self.spec.settings.save_state:
-                self._checkpoints.include(keyed.state)
+                self._checkpoints.include(keyed.state, keyed.pending)
 
     def close(self) -> None:
         """Release the resources of sinks and keyed state; called once at the end, also after an error."""
@@ -231,7 +233,10 @@ class TaskCore:
                     keyed.state.expect(Move(split.home, index, copies=((key, split.dealt),)))
 
     def install(self, chunk: Batch, keys: RestoredKeys, saved_by: int, change: PartsChange | None = None) -> None:
-        """Restore the rows that belong here from a chunk of worker `saved_by`; `change`: how its parts differ from this state's."""
+        """Restore the rows that belong here from a chunk of worker `saved_by`; `change`: how its parts differ from this state's.
+
+        They may wait until they are needed. `restored` follows the last chunk.
+        """
         keyed = self.chain.keyed
         if keyed is None:
             raise ProtocolError(f"task {self.spec.name}: it has no keyed state to restore")
@@ -244,8 +249,16 @@ class TaskCore:
         side = side_of(chunk.rows.schema).dealt if is_side(chunk.rows.schema) else None
         mine = keys.of(self.spec.index, saved_by, hashes, side)
         if mine.any() or not chunk.num_rows:
-            keyed.state.restore(chunk if mine.all() else chunk.filter(mine), keyed.context.name, change)
+            own, hashes = (chunk, hashes) if mine.all() else (chunk.filter(mine), hashes[mine])
+            if change is None and keyed.state.by_key:
+                keyed.pending.add(own.rows, hashes)
+            else:
+                keyed.state.restore(own, keyed.context.name, change)
             self._await_columns(keyed)
+
+    def restored(self) -> None:
+        """Note that `install` has had all chunks; called once before any record."""
+        self.chain.restored()
 
     def continue_from(self, checkpoint: CheckpointNumber, files: Sequence[StateFile]) -> None:
         """Note that the complete state of this worker at `checkpoint` was installed.
@@ -281,6 +294,7 @@ class TaskCore:
         keyed = self.chain.keyed
         if keyed is None or self.handovers is None:
             raise ProtocolError(f"task {self.spec.name}: it has no keyed state to read")
+        keyed.pending.need(np.array([wanted.hash64], np.uint64))
         self._out.append(read_key(keyed, self.handovers, number, wanted))
         return self._take()
 
@@ -311,6 +325,18 @@ class TaskCore:
         self._begin(now, "replay")
         if self.handovers is not None:
             self._install(self.handovers, *self.handovers.replay(REPLAYED))
+        return self._take()
+
+    @property
+    def installing(self) -> bool:
+        """True if `install_some` has something to do."""
+        return self.chain.keyed is not None and self.chain.keyed.pending.left > 0
+
+    def install_some(self, now: float) -> list[Effect]:
+        """Install a slice of the restored state that no record has needed yet."""
+        self._begin(now, "install restored state")
+        if self.chain.keyed is not None:
+            self.chain.keyed.pending.some()
         return self._take()
 
     def idle(self, now: float) -> list[Effect]:

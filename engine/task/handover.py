@@ -229,6 +229,7 @@ class Handovers:
         for outgoing in self._outgoing:
             if outgoing.transfer is None:
                 self._left.append(outgoing.move)
+                self._operator.pending.leave(outgoing.move, self._operator.context.key_groups)
                 outgoing.transfer = self._operator.state.depart(outgoing.move)
                 self._out.append(Sent(self._peers[outgoing.move.target].outgoing, TransferStart(outgoing.version, watermark)))
                 self._give_copies(outgoing.move.target)

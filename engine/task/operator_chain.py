@@ -23,6 +23,7 @@ from ..dropped_records import DroppedRecord, Sample
 from ..errors import RecordError
 from ..functions.error_policy import DEAD_LETTERS
 from ..functions.measures import Measured
+from ..keys.encoding import key_hashes
 from ..keys.load import KeyLoad
 from ..operators.base import OperatorInstance
 from ..operators.keyed import KeyedInstance
@@ -75,6 +76,8 @@ class OperatorChain:
         self._ticked = -TICK
         self.operators: list[OperatorInstance] = []
         self.restored_types = RestoredTypes()
+        self._restored = False
+        """True while rows must be checked against restored state, or need state that is not installed."""
         self._emitters = [_Emitter(chained.name) for chained in spec.chain]
         self._refused = Sample()
         self._put_off = deque[Callable[[], None]]()
@@ -113,8 +116,8 @@ class OperatorChain:
         self._catch_up()
 
     def _take(self, position: int, batch: Batch) -> None:
-        if self.restored_types.waits and not position and self.keyed is not None and not is_broadcast(batch.rows.schema):
-            self.restored_types.check(self.keyed, batch.rows)
+        if self._restored and not position and self.keyed is not None and not is_broadcast(batch.rows.schema):
+            self._prepare(self.keyed, batch.rows)
         try:
             self.operators[position].process(batch, self._emitters[position])
         except OF_VALUES as error:
@@ -124,6 +127,20 @@ class OperatorChain:
                 self._put_off.append(partial(self._go_on, position))
             else:
                 self._go_on(position)
+
+    def _prepare(self, keyed: KeyedInstance, rows: pa.RecordBatch) -> None:
+        """Check the keys of rows against the restored ones, and install the state of theirs."""
+        if self.restored_types.waits:
+            self.restored_types.check(keyed, rows)
+        if keyed.pending.left:
+            keyed.pending.need(key_hashes(keyed.key_columns(rows), keyed.context.name))
+        self._restored = self.restored_types.waits or keyed.pending.left > 0
+
+    def restored(self) -> None:
+        """Note that all chunks of a checkpoint's state are here."""
+        self._restored = True
+        if self.keyed is not None:
+            self.keyed.pending.begin()
 
     def _named(self, position: int, error: Exception) -> RecordError:
         """Return an error of a value as one of the operator at `position`."""
@@ -165,6 +182,8 @@ class OperatorChain:
 
     def finish(self) -> None:
         """Emit the remaining results: the inputs have ended."""
+        if self.keyed is not None:
+            self.keyed.pending.everything()
         for position, operator in enumerate(self.operators):
             try:
                 operator.finish(self._emitters[position])
@@ -279,7 +298,7 @@ class OperatorChain:
     @property
     def state_bytes(self) -> int:
         """Return an estimate of the bytes of keyed state."""
-        return sum(operator.state.nbytes for operator in self.operators if isinstance(operator, KeyedInstance))
+        return sum(o.state.nbytes + o.pending.nbytes for o in self.operators if isinstance(o, KeyedInstance))
 
 
 class _Emitter:

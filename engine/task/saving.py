@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from ...state.files import StateFile
 from ..batch import Batch
 from ..keyed_state.base import KeyedState
+from ..keyed_state.pending import PendingState
 from ..protocol.effects import Prepared
 from ..protocol.ids import CheckpointNumber
 from ..snapshots.changes import Changes
@@ -58,10 +59,13 @@ class Saving:
 
 
 class Snapshots:
-    """Decides which part of an operator's state a checkpoint must hold."""
+    """Decides which part of an operator's state a checkpoint must hold.
 
-    def __init__(self, state: KeyedState) -> None:
-        self._state = state
+    A full snapshot needs the `pending` part too. A delta doesn't: that part is as in the restored checkpoint.
+    """
+
+    def __init__(self, state: KeyedState, pending: PendingState) -> None:
+        self._state, self._pending = state, pending
         self._base, self._chain = 0, Chain()
         """A checkpoint that may be complete, and its chain; `_known`: whether `_since` has all changes since it."""
         self._known = False
@@ -82,6 +86,7 @@ class Snapshots:
             self._next = replace(self._chain)
             return Saving(replace(prepared, base=base), self._state.delta(self._since), self._next)
         self._next = Chain()
+        self._pending.everything()
         return Saving(prepared, self._state.snapshot(), self._next)
 
     def continue_from(self, checkpoint: int, files: Sequence[StateFile]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from ...state.files import StateFile
 from ..keyed_state.base import KeyedState
+from ..keyed_state.pending import PendingState
 from ..protocol.effects import Prepared, SavedChunk
 from ..protocol.elements import Barrier
 from ..protocol.ids import CheckpointNumber
@@ -23,9 +24,9 @@ class TaskCheckpoints:
         self._snapshots: Snapshots | None = None
         self._saving: Saving | None = None
 
-    def include(self, state: KeyedState) -> None:
-        """Save this state with each checkpoint."""
-        self._snapshots = Snapshots(state)
+    def include(self, state: KeyedState, pending: PendingState) -> None:
+        """Save this state with each checkpoint; `pending`: its part that is to be installed."""
+        self._snapshots = Snapshots(state, pending)
 
     def continue_from(self, checkpoint: CheckpointNumber, files: Sequence[StateFile]) -> None:
         """Note that the state is that of `checkpoint`. The next delta extends its chain, `files`."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ..errors import StateBackendError
@@ -116,6 +117,13 @@ class StateBackend(ABC):
             self._noted.update(zip(groups, keys, strict=True))
             if len(self._noted) > MOST_NOTED:
                 self._noted = None
+
+    @contextmanager
+    def unnoted(self) -> Iterator[None]:
+        """Return a block in which written keys are not noted as changed."""
+        noted, self._noted = self._noted, None
+        yield
+        self._noted = noted
 
     @abstractmethod
     def delta(self, changes: set[Any]) -> Iterator[Found]:

@@ -22,6 +22,7 @@ from flows import (
 from seeds import blocks, proportion
 from watched_worlds import Watcher
 
+from evenflow.engine.keyed_state import pending
 from evenflow.testing import check
 from evenflow.testing.actions.crashing import with_crashes, with_damage, with_lost_manifests
 from evenflow.testing.actions.failing_storage import with_full_disk
@@ -50,6 +51,11 @@ BLOCKS = [
     for make_flow, seeds in SEEDS.items()
     for block in blocks(seeds, BLOCK, TIMES, QUICK_BLOCK)
 ]
+
+
+@pytest.fixture(autouse=True)
+def few_keys_are_installed_in_several_slices(monkeypatch):
+    monkeypatch.setattr(pending, "SLICE", 1)
 
 
 @pytest.mark.few(1)

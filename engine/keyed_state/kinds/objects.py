@@ -10,6 +10,7 @@ the new owner finds it in the backend. States of an older version of the user's 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from itertools import repeat
 from operator import is_not
 from typing import Any
@@ -84,6 +85,13 @@ class StateObjects(KeyedState):
         self._undoable = undoable
         self._before: tuple[list[Any], dict[Any, bytes]] = [], {}
         self._read: tuple[list[Any], list[int], list[bytes], list[bytes | None]] = [], [], [], []
+
+    @property
+    def by_key(self) -> bool:
+        return self._memory is not None and not self.migration.converts
+
+    def unnoted(self) -> AbstractContextManager[None]:
+        return self.backend.unnoted()
 
     def read(self, rows: pa.RecordBatch) -> dict[Any, Any]:
         """Return the states of at least the keys of `rows`; keys without a state are missing.

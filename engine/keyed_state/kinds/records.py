@@ -54,6 +54,11 @@ class StateRecords(StateObjects):
         self._expiring: set[Any] = set()
         """The keys in `expiries`."""
 
+    @property
+    def by_key(self) -> bool:
+        """False: the index needs the timers of all keys."""
+        return False
+
     def install(self, chunk: Batch) -> None:
         keys = self._install(chunk)
         records = self.read_keys(keys)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,16 @@ class MemoryArrays(StateArrays):
         self._frozen.before(where)
         for name, values in arrays_of(chunk, list(self._arrays)).items():
             self._arrays[name][where] = values
+
+    @property
+    def by_key(self) -> bool:
+        return True
+
+    def reserve(self, keys: int) -> None:
+        self._slots.reserve(keys)
+
+    def unnoted(self) -> AbstractContextManager[None]:
+        return self._slots.unnoted()
 
     def snapshot(self) -> Iterator[Batch]:
         return self._frozen.begin(self._slots.live, self._at, CHUNK)

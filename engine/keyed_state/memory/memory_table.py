@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +76,17 @@ class MemoryTable(AggregateTable):
         if len(self._slots):
             yield self._at(self._slots.everything())
 
+    @property
+    def by_key(self) -> bool:
+        return True
+
+    def reserve(self, keys: int) -> None:
+        self._slots.reserve(keys)
+        self._grow()
+
+    def unnoted(self) -> AbstractContextManager[None]:
+        return self._slots.unnoted()
+
     def snapshot(self) -> Iterator[Batch]:
         return self._chunks(self._slots.live)
 
@@ -128,7 +140,7 @@ class MemoryTable(AggregateTable):
 
     def _grow(self) -> None:
         more = self._slots.capacity - len(self._rows)
-        if more <= 0:
+        if more <= 0 and self._parts:
             return
         self._rows = longer(self._rows, np.zeros(more, np.int64))
         accumulators = self.aggregator.accumulators

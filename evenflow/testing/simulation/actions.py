@@ -124,6 +124,12 @@ def replay(worker: SimulatedWorker, world: World) -> list[Choice]:
 
 
 @OfWorker
+def install_state(worker: SimulatedWorker, world: World) -> list[Choice]:
+    """Let a worker install a slice of the state that it restored."""
+    return once(worker, "install state", _at_once, worker.install, world) if worker.may_install else []
+
+
+@OfWorker
 def save_state(worker: SimulatedWorker, world: World) -> list[Choice]:
     """Let a worker make a chunk of its state for a checkpoint."""
     return once(worker, "save state", _at_once, worker.save, world) if worker.may_save else []
@@ -194,8 +200,8 @@ def tick(world: World) -> Iterable[Choice]:
 
 
 ACTIONS: tuple[Action, ...] = (
-    start, receive, take_state, give_state, replay, save_state, poll, flush, obey, report, store, deliver, deploy, spawn,
-    copy_savepoint, pass_time, tick,
+    start, receive, take_state, give_state, replay, install_state, save_state, poll, flush, obey, report, store, deliver,
+    deploy, spawn, copy_savepoint, pass_time, tick,
 )  # fmt: skip
 """The actions of a job without accidents."""
 

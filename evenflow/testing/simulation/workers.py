@@ -192,6 +192,11 @@ class SimulatedWorker:
         return self.task.replaying and self.may_take
 
     @property
+    def may_install(self) -> bool:
+        """True if there is restored state to install in the background."""
+        return self.started and not self.over and self.task.installing
+
+    @property
     def may_poll(self) -> bool:
         """True if it is a source that may be polled."""
         return self._interpreter.is_source and self.may_take
@@ -237,6 +242,10 @@ class SimulatedWorker:
     def replay(self, now: float) -> None:
         """Process some records that had been set aside."""
         self._at(now).replay()
+
+    def install(self, now: float) -> None:
+        """Install a slice of the restored state."""
+        self._at(now).install()
 
     def flush(self, now: float) -> None:
         """Send the buffers."""
@@ -292,6 +301,7 @@ class SimulatedWorker:
             *(["is not finished"] if not task.finished and not task.stopped else []),
             *(["has rows or signals in its buffers"] if task.outputs.wait else []),
             *([f"holds back {held} elements"] if held else []),
+            *(["has state to install"] if task.installing and not task.stopped else []),
             *(f"has panes in `{name}`" for name in panes),
             *(f"has {len(c.elements)} elements from {c.spec.sender} before it" for c in channels.inputs.values() if _brings_rows(c)),
             *(task.handovers.unfinished() if task.handovers is not None else []),

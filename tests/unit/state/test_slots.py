@@ -104,6 +104,24 @@ def test_slots_grow_with_the_keys(index):
     assert slots.nbytes > 5000
 
 
+def test_keys_for_which_there_is_room_move_no_others(index):
+    slots = Slots(index())
+    slots.reserve(5000)
+    tables = slots.live, getattr(slots.index, "_values", None), getattr(slots.index, "_table", None)
+    assert find(slots, list(range(5000))) == list(range(5000))
+    now = slots.live, getattr(slots.index, "_values", None), getattr(slots.index, "_table", None)
+    assert [table is before for table, before in zip(now, tables, strict=True)] == [True] * 3
+
+
+def test_changes_lack_the_slots_that_were_found_unnoted(index):
+    slots = Slots(index())
+    slots.changes()
+    with slots.unnoted():
+        find(slots, list(range(2000)))
+    find(slots, [7, 3000])
+    assert np.flatnonzero(slots.changes()[0]).tolist() == [7, 2000]
+
+
 def test_unknown_keys_are_omitted(index):
     slots = Slots(index())
     find(slots, [1, 2])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import evenflow as ef
-from evenflow.actors.task.pacing import FEW, GIVE_SHARE, IDLE, SAVE_SHARE, Pacing
+from evenflow.actors.task.pacing import FEW, GIVE_SHARE, IDLE, INSTALL_SHARE, SAVE_SHARE, Pacing
 from evenflow.actors.task.real_task import real_task
 
 WORK = 0.1
@@ -37,8 +37,19 @@ def test_giving_state_away_leaves_its_share_of_the_time_to_records():
             pacing.gave(now, now + WORK)
             now, given = now + WORK, given + WORK
         else:
-            now += min(0.05, pacing.sleep_for(now, 1.0, giving=True, saving=False) or 0.05)
+            now += min(0.05, pacing.sleep_for(now, 1.0, giving=True, installing=False, saving=False) or 0.05)
     assert 0.9 * GIVE_SHARE < given / (now - 100.0) <= GIVE_SHARE * 1.01
+
+
+def test_installing_restored_state_leaves_its_share_of_the_time_to_records():
+    pacing, now, spent = Pacing(0.005), 100.0, 0.0
+    while now < 200.0:
+        if pacing.may_install(now):
+            pacing.installed(now, now + WORK)
+            now, spent = now + WORK, spent + WORK
+        else:
+            now += min(0.05, pacing.sleep_for(now, 1.0, giving=False, installing=True, saving=False) or 0.05)
+    assert 0.9 * INSTALL_SHARE < spent / (now - 100.0) <= INSTALL_SHARE * 1.01
 
 
 def test_saving_state_has_a_smaller_share_at_first_and_then_the_same():
@@ -50,7 +61,7 @@ def test_saving_state_has_a_smaller_share_at_first_and_then_the_same():
                 pacing.saved(now, now + WORK)
                 now, saved = now + WORK, saved + WORK
             else:
-                now += min(0.01, pacing.sleep_for(now, 1.0, giving=False, saving=True))
+                now += min(0.01, pacing.sleep_for(now, 1.0, giving=False, installing=False, saving=True))
         shares.append(saved / (now - begun))
     assert shares[0] < SAVE_SHARE * 1.3 < shares[1]
     assert shares[2] < GIVE_SHARE * 1.2
@@ -82,7 +93,7 @@ def test_a_source_that_returned_few_rows_rests_for_the_linger(few):
     assert pacing.may_poll(0.1)
     pacing.polled(0, 0.1, marked=False)
     assert not pacing.may_poll(0.2)
-    assert pacing.sleep_for(0.1, 0.01, giving=False, saving=False) == pytest.approx(0.5)
+    assert pacing.sleep_for(0.1, 0.01, giving=False, installing=False, saving=False) == pytest.approx(0.5)
     assert pacing.may_poll(0.61)
 
 
@@ -92,7 +103,7 @@ def test_a_source_that_returned_many_rows_or_none_does_not_rest(rows):
     pacing.polled(rows, 0.0, marked=False)
     pacing.polled(0, 0.1, marked=False)
     assert pacing.may_poll(0.1)
-    assert pacing.sleep_for(0.1, 0.01, giving=False, saving=False) == 0.01
+    assert pacing.sleep_for(0.1, 0.01, giving=False, installing=False, saving=False) == 0.01
 
 
 def test_a_resting_source_is_not_asked_for_rows():

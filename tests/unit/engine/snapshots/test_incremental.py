@@ -113,7 +113,7 @@ class World:
         core = TaskCore(self.specs[index])
         core.open()
         self.open.append(core)
-        return core.operators[0], Snapshots(core.operators[0].state)
+        return core.operators[0], Snapshots(core.operators[0].state, core.operators[0].pending)
 
     def rows(self, rows: list[Any]) -> None:
         keys, values = [row[0] for row in rows], [row[2] for row in rows]

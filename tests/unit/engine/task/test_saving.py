@@ -122,6 +122,7 @@ class Job:
         self.keyed.restore(saved.prepared.watermark, saved.prepared.own_times)
         for chunk in saved.chunks:
             self.keyed.install(chunk, RestoredKeys(self.table), 0)
+        self.keyed.restored()
         return self
 
     def end(self) -> list[str]:

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from evenflow.engine.batch import Batch
 from evenflow.engine.keyed_state.base import KeyedState
+from evenflow.engine.keyed_state.pending import PendingState
 from evenflow.engine.protocol.effects import Prepared, SavedChunk
 from evenflow.engine.protocol.elements import Barrier
 from evenflow.engine.task.task_checkpoints import TaskCheckpoints
@@ -35,6 +36,10 @@ class Frozen(KeyedState):
         raise AssertionError
 
 
+def _include(checkpoints: TaskCheckpoints, state: Frozen) -> None:
+    checkpoints.include(state, PendingState(state, "count"))
+
+
 CHUNKS = [Batch(pa.record_batch({"key": [n]})) for n in range(3)]
 
 
@@ -47,7 +52,7 @@ def test_checkpoint_without_state_is_prepared_at_once():
 
 def test_checkpoint_is_prepared_behind_the_last_chunk_of_its_state():
     checkpoints = TaskCheckpoints()
-    checkpoints.include(Frozen(*CHUNKS))
+    _include(checkpoints, Frozen(*CHUNKS))
     prepared = Prepared(4, {})
     assert checkpoints.begin(Barrier(4), prepared) is None
     assert (checkpoints.passed, checkpoints.saving) == (4, True)
@@ -58,7 +63,7 @@ def test_checkpoint_is_prepared_behind_the_last_chunk_of_its_state():
 
 def test_without_any_state_there_is_no_chunk():
     checkpoints = TaskCheckpoints()
-    checkpoints.include(Frozen())
+    _include(checkpoints, Frozen())
     prepared = Prepared(4, {})
     checkpoints.begin(Barrier(4), prepared)
     assert list(checkpoints.rest()) == [prepared]
