@@ -65,11 +65,12 @@ def random_target(random: Random, table: RoutingTable, workers: int) -> RoutingT
 
 
 def migrate(world: World, stages: Sequence[Stage], strategies: Sequence[str]) -> None:
-    """Begin a migration of one of `stages` by one of `strategies` to a random table."""
+    """Begin a migration of one of `stages` to a random table, by one of `strategies` that the job has not used, if there is one."""
     core, random = world.coordinator.core, world.random
     stage = random.choice(stages)
     target = random_target(random, core.migrations.tables[stage.name], stage.parallelism)
-    strategy = random.choice(strategies)
+    used = {migration.strategy for migration in core.migrations.history}
+    strategy = random.choice([strategy for strategy in strategies if strategy not in used] or strategies)
     world.coordinator.do(lambda: core.reconfiguration.move(stage, strategy, target, "drawn at random"))
 
 
