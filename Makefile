@@ -90,7 +90,7 @@ chaos-kafka: $(INSTALLED) ## Kafka to Kafka exactly once, with a killed process 
 bench: $(INSTALLED) java ## the benchmarks
 	$(BIN)/python -m evenflow.bench
 
-dist: $(INSTALLED) ## sdist and wheel in dist/, installed in an empty environment where a flow runs
+dist: $(INSTALLED) ## sdist and wheel in dist/, checked on each tested Python that is installed: flows, types, extras, all without Java
 	$(BIN)/python .ci/dist.py
 
 clean: ## build outputs and caches; the environment stays

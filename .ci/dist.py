@@ -1,40 +1,28 @@
-"""`make dist`: builds the sdist and its wheel, and runs a flow in an environment with only this wheel and its dependencies.
+"""`make dist`: builds the sdist and its wheel, and checks the wheel on each tested version of Python that is installed here.
 
 Both are built by the installed setuptools in a copy of the files known to git: they contain nothing else, and the checkout stays
-clean.
+clean. Versions of Python without an interpreter on this machine are named as not tested.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
-import venv
+from itertools import chain
 from pathlib import Path
 
+from installed import CommandError, Installed, run
+from interpreters import find, tested_versions
+from pip_settings import settings
+
 ROOT = Path(__file__).parents[1]
-DIST = ROOT / "dist"
-
-FLOW = """
-import evenflow as ef
-flow, rows = ef.Dataflow("installed"), []
-words = flow.read(ef.from_items([{"word": word} for word in "to be or not to be".split()]))
-words.key_by("word").aggregate(n=ef.count(), emit="final").write(ef.to_list(rows))
-flow.run(runtime="local").wait("60s")
-assert sorted((row["word"], row["n"]) for row in rows) == [("be", 2), ("not", 1), ("or", 1), ("to", 2)], rows
-print("a flow runs by", ef.__file__)
-"""
-
-
-def run(*command: str | Path, cwd: Path, variables: dict[str, str] | None = None) -> str:
-    """Run a command and return its output; exit if it fails."""
-    done = subprocess.run(list(map(str, command)), cwd=cwd, env=variables, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"{' '.join(map(str, command))} has failed:\n{done.stdout}{done.stderr}")
-    return done.stdout
+DIST, WHEELS = ROOT / "dist", ROOT / "build" / "wheels"
+CONSTRAINTS = ROOT / "constraints.txt"
+UV = Path(sys.executable).with_name("uv")
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 
 
 def build(what: str, sources: Path, into: Path) -> Path:
@@ -54,27 +42,56 @@ def copy_of_sources(folder: Path) -> Path:
     return folder
 
 
-def main() -> None:
-    """Build the wheel, install it, and run a flow."""
+def build_both(work: Path) -> Path:
+    """Build the sdist and, from it, the wheel; return the wheel."""
+    sdist = build("sdist", copy_of_sources(work / "sources"), DIST)
+    with tarfile.open(sdist) as archive:
+        archive.extractall(work / "unpacked", filter="data")
+    (unpacked,) = (work / "unpacked").iterdir()
+    wheel = build("wheel", unpacked, DIST)
+    print(f"built {sdist.relative_to(ROOT)} and, from it, {wheel.relative_to(ROOT)}", flush=True)
+    return wheel
+
+
+def build_spark(work: Path) -> None:
+    """Build PySpark's wheel in `build/wheels`, once for all environments: it is published as an sdist of half a gigabyte only."""
+    run(*PIP, "wheel", "--quiet", "--no-deps", "-c", CONSTRAINTS, "--find-links", WHEELS, "--wheel-dir", WHEELS, "pyspark", cwd=work)
+
+
+def main() -> int:
+    """Build the wheel and check it; return the exit code: 1 if a check has failed."""
     shutil.rmtree(DIST, ignore_errors=True)
     DIST.mkdir()
+    WHEELS.mkdir(parents=True, exist_ok=True)
+    failed = 0
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
-        sdist = build("sdist", copy_of_sources(work / "sources"), DIST)
-        with tarfile.open(sdist) as archive:
-            archive.extractall(work / "unpacked", filter="data")
-        (unpacked,) = (work / "unpacked").iterdir()
-        wheel = build("wheel", unpacked, DIST)
-        print(f"built {sdist.relative_to(ROOT)} and, from it, {wheel.relative_to(ROOT)}")
-
-        venv.create(work / "empty", with_pip=False)
-        python = work / "empty/bin/python"
-        uv = Path(sys.executable).with_name("uv")
-        run(uv, "pip", "install", "--quiet", "--python", python, "-c", ROOT / "constraints.txt", wheel, cwd=work)
-        alone = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
-        print(run(python, "-I", "-c", FLOW, cwd=work, variables=alone), end="")
-        print(run(python.with_name("evenflow"), "--version", cwd=work, variables=alone), end="")
+        wheel = build_both(work)
+        build_spark(work)
+        variables = {**os.environ, **settings(run(*PIP, "config", "list", cwd=work).splitlines(), os.environ)}
+        typed = False
+        for version in tested_versions((ROOT / "pyproject.toml").read_text(encoding="utf-8")):
+            interpreter = find(version, UV)
+            if interpreter is None:
+                print(f"Python {version}: not tested, no interpreter was found", flush=True)
+                continue
+            folder = work / version
+            folder.mkdir()
+            print(f"Python {version}, {interpreter}:", flush=True)
+            try:
+                installed = Installed(folder, wheel, UV, ["--find-links", WHEELS], variables)
+                for done in chain(installed.check(interpreter, CONSTRAINTS), () if typed else installed.check_types()):
+                    print(f"  {done}", flush=True)
+                typed = True  # the same files for all versions
+            except CommandError as error:
+                failed = 1
+                print(f"  FAILED: {error}", flush=True)
+            shutil.rmtree(folder)
+    return failed
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        sys.exit(main())
+    except CommandError as error:
+        sys.exit(str(error))

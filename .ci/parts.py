@@ -91,6 +91,7 @@ REST = [
     Part("cluster", pytest("slow", CLUSTER, without=OUTSIDE)),
     Part("slow-unit", pytest("slow", DOCSTRINGS, UNIT, SIMULATION, PROJECT, without=SIMULATIONS)),
     Part("simulations", pytest("", *SIMULATIONS)),
+    Part("packages", [sys.executable, ".ci/dist.py"]),
 ]
 """Parts of `make check`."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from email.parser import Parser
@@ -110,3 +112,10 @@ def test_the_metadata_says_what_it_is_for_whom(wheel):
     )
     assert (fields["License-Expression"], fields["Requires-Python"]) == ("MIT", ">=3.11")
     assert fields.get_payload().startswith("#")
+
+
+def test_the_table_of_extras_in_the_documentation_has_them_all():
+    (table,) = re.findall(r"\| extra \| for \|\n(.*?)\n\n", (ROOT / "docs" / "index.md").read_text(), re.DOTALL)
+    told = [name for line in table.splitlines() for name in re.findall(r"`(\w+)`", line.split("|")[1])]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert sorted(told) == sorted(project["optional-dependencies"])

@@ -5,13 +5,14 @@ import importlib
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 import evenflow
-from evenflow.cli.command_line import COMMANDS, main, parser_of
+from evenflow.cli.command_line import COMMANDS, GROUPS, main, parser_of
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -21,12 +22,45 @@ def test_every_command_names_a_module_that_adds_arguments_and_runs(name):
     assert callable(module.run)
 
 
-def test_help_lists_every_command(capsys):
+@pytest.fixture
+def help_lines(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
     assert ended.value.code == 0
-    shown = capsys.readouterr().out
-    assert all(f"\n    {name}" in shown for name in COMMANDS)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_help_lists_every_command_once_in_the_group_of_its_purpose(help_lines):
+    listed, group = {}, None
+    for line in help_lines[help_lines.index("run and check:") :]:
+        if line.endswith(":") and not line.startswith(" "):
+            group = line.removesuffix(":")
+        elif line:
+            name = line.split()[0]
+            assert name not in listed
+            listed[name] = group
+    assert listed == {name: title for title, commands in GROUPS.items() for name in commands}
+
+
+def test_each_command_is_one_line_of_at_most_72_characters(help_lines):
+    for name, command in COMMANDS.items():
+        (line,) = (line for line in help_lines if line.startswith(f"  {name} "))
+        assert line.endswith(f"  {command.help}")
+        assert len(line) <= 72
+
+
+def test_a_missing_package_of_an_extra_is_one_sentence_that_names_the_extra(tmp_path, monkeypatch, capsys):
+    (tmp_path / "needs_a_package.py").write_text("import package_of_an_extra\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(COMMANDS, "bench", replace(COMMANDS["bench"], module="needs_a_package"))
+    assert main(["bench", "run", "throughput"]) == 1
+    assert capsys.readouterr().err == "error: `evenflow bench` needs the package package_of_an_extra: pip install 'evenflow[bench]'\n"
+
+
+def test_a_missing_module_of_a_command_without_an_extra_is_no_advice_to_install(monkeypatch):
+    monkeypatch.setitem(COMMANDS, "jobs", replace(COMMANDS["jobs"], module="evenflow.cli.not_there"))
+    with pytest.raises(ModuleNotFoundError):
+        main(["jobs"])
 
 
 @pytest.mark.parametrize("words", [[], ["unknown"], ["status"], ["bench"], ["bench", "run"], ["bench", "run", "unknown"]])
