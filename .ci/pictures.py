@@ -1,4 +1,4 @@
-"""Creates the pictures of the page in docs/images: the pages of a job whose hot keys change and of one that is upgraded.
+"""Creates the pictures of the page in docs/images: the pages of the tutorial's job, of hot keys that change, and of an upgrade.
 
 The job runs in a thread of this process, and a coordinator's views reach the page in the same way as those of a job on Ray.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -38,13 +39,25 @@ from evenflow.upgrades import begin
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-IMAGES = Path(__file__).parents[1] / "docs" / "images"
+DOCS = Path(__file__).parents[1] / "docs"
+IMAGES, TUTORIAL = DOCS / "images", DOCS / "tutorial" / "5-a-live-job.md"
 SECONDS = 100
 CHANGES = ((45, Scale("per_second", 3)), (70, MoveKeys("sessions", tuple(range(24)), (), 2, None)))
 """A user's requests, with the second of each."""
 
 UPGRADED, WATCHED = 45, 25
 """Seconds of the old code alone, and then of both versions until the picture is taken."""
+
+HOT, SHOWN = 60, 20
+"""Seconds until the hot keys of the tutorial's job appear, and from the move of one of them until the picture is taken."""
+
+
+def tutorial_flow() -> ef.Dataflow:
+    """Return the flow of the tutorial's last program, with a sink that needs no folder."""
+    (code,) = re.findall(r"^```python\n(.*?)^flow\.run", TUTORIAL.read_text(), re.DOTALL | re.MULTILINE)
+    space: dict[str, ef.Dataflow] = {}
+    exec(code.replace('ef.write_parquet("totals/")', 'ef.to_callback(lambda _: None, name="write_parquet")'), space)  # noqa: S102 -- a program of our own
+    return space["flow"]
 
 
 def flow(*, upgraded: bool = False) -> ef.Dataflow:
@@ -84,7 +97,7 @@ async def follow(job: LocalJob, hub: Hub, cursor: ViewCursor, seconds: float, se
     while (passed := time.monotonic() - begun) < seconds:
         view = await asyncio.to_thread(job.ask, ShowView(cursor.since))
         cursor.advance(view)
-        hub.receive(Viewed("clicks", view))
+        hub.receive(Viewed(view.status.name, view))
         seen(passed, view)
         await asyncio.sleep(1)
 
@@ -154,6 +167,15 @@ def photograph_upgrade(guard: Guard) -> None:
         page.screenshot(path=IMAGES / "page-upgrade.png", clip={"x": 0, "y": 0, "width": 1240, "height": box["y"] + box["height"] + 12})
 
 
+def photograph_hot_key(guard: Guard) -> None:
+    """Take a picture of the page's top: the key groups over time, and the loads."""
+    with page_of(guard) as page:
+        page.wait_for_timeout(1_500)
+        box = page.locator("#loads").bounding_box()
+        assert box is not None
+        page.screenshot(path=IMAGES / "page-hot-key.png", clip={"x": 0, "y": 0, "width": 1240, "height": box["y"] + box["height"] + 12})
+
+
 async def show_changes() -> None:
     """Run the job whose hot keys change, then take pictures of its page and its recording."""
     with tempfile.TemporaryDirectory() as folder:
@@ -190,15 +212,36 @@ async def show_upgrade() -> None:
     async with serving(Live(hub), 0, guard):
         await follow(job, hub, cursor, UPGRADED, lambda *_: None)
         options = UpgradeOptions(canary=0.25, watch=4.0 * WATCHED)
-        await asyncio.to_thread(begin, job, flow(upgraded=True), options, everything=False)
+        await asyncio.to_thread(begin, job, flow(upgraded=True), options, everything=False, environment=None)
         await follow(job, hub, cursor, WATCHED, lambda *_: None)
         await asyncio.to_thread(photograph_upgrade, guard)
     job.ask(Cancel())
     job.close()
 
 
+async def show_hot_key() -> None:
+    """Run the job of the tutorial until a hot key has moved, then take a picture of its page."""
+    config = ef.JobConfig()
+    job, guard, hub = LocalJob(tutorial_flow().plan(config=config), config), Guard(allow_actions=False), Hub()
+    async with serving(Live(hub), 0, guard):
+        moved, cursor = False, ViewCursor()
+
+        def seen(_passed: float, view: JobView) -> None:
+            nonlocal moved
+            moved |= any(migration.over for migration in view.migrations)
+
+        await follow(job, hub, cursor, HOT, seen)
+        while not moved:
+            await follow(job, hub, cursor, 1, seen)
+        await follow(job, hub, cursor, SHOWN, seen)
+        await asyncio.to_thread(photograph_hot_key, guard)
+    job.ask(Cancel())
+    job.close()
+
+
 async def main() -> None:
     """Take all pictures."""
+    await show_hot_key()
     await show_changes()
     await show_upgrade()
 

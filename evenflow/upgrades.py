@@ -82,7 +82,7 @@ class CodeChanges:
         something else, JobNotRunningError, JobTimeoutError after `timeout` (the upgrade goes on).
         """
         options = _checked_options(canary, canary_keys, watch, max_errors, max_slowdown, on_failure, strategy)
-        number = _begin(self._runtime, flow, options, everything=everything, environment=runtime_env)
+        number = begin(self._runtime, flow, options, everything=everything, environment=runtime_env)
         return None if number is None else _watched(self._runtime, self.name, number, timeout, seen)
 
     def abort_upgrade(self) -> None:
@@ -101,7 +101,7 @@ def _compare(job: Responder, flow: Flow, *, everything: bool) -> UpgradePlan:
     return _sent(job, ShowChanges(_planned(job, flow), everything))
 
 
-def _begin(job: Responder, flow: Flow, options: UpgradeOptions, *, everything: bool, environment: Mapping[str, Any] | None) -> int | None:
+def begin(job: Responder, flow: Flow, options: UpgradeOptions, *, everything: bool, environment: Mapping[str, Any] | None) -> int | None:
     """Begin an upgrade; return its number, None if nothing has changed. Another environment changes all code."""
     return _sent(job, UpgradeCode(_planned(job, flow), options, everything or environment is not None, environment))
 

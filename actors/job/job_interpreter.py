@@ -51,7 +51,7 @@ A = TypeVar("A")
 _LOG = logging.getLogger(__name__)
 
 VIEW_SECONDS = 1.0
-"""The greatest age of the list of nodes at a tick and in a view; a request for a change has the present one."""
+"""The greatest age of the list of nodes in a view; a request for a change has the present one."""
 
 
 class JobInterpreter:
@@ -101,7 +101,7 @@ class JobInterpreter:
     def tick(self) -> None:
         """Let time pass; to be called a few times per second."""
         with self.lock:
-            view = self._workers.view(oldest=VIEW_SECONDS if self.core.watches_nodes else None)
+            view = self._workers.view(oldest=self.core.age_of_nodes)
             self._event(lambda now: self.core.tick(now, view))
 
     def ask(self, request: Request[A]) -> A:

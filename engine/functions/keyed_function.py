@@ -91,18 +91,22 @@ class KeyContext:
         """True if the stream has ended. Timers set now still fire, so a timer that sets itself again must check this."""
         return self._ended
 
-    def timer(self, at: datetime) -> None:
-        """Schedule a call to `on_timer` for this key, when the watermark passes `at`, or at the end; `at` without a zone is UTC.
+    def timer(self, at: datetime | str) -> datetime:
+        """Schedule a call to `on_timer` for this key, when the watermark passes `at`, or at the end; return that time.
 
-        A key has at most one timer for a time. A timer for a time that the watermark has passed fires when the watermark next
-        rises.
+        `at` is a datetime, without a zone in UTC, or a duration from `context.time` on, such as "10m". A key has at most one timer for
+        a time. A timer for a time that the watermark has passed fires when the watermark next rises. Raises ValueError without event
+        time and outside of the years 1 to 9999, FlowError for a text that is no duration.
         """
         if self._time is None:
             raise ValueError("a timer needs event time: give the source event_time=")
-        time = _checked(at)
+        time = self._time + microseconds(at, "timer") if isinstance(at, str) else _checked(at)
+        if time > LATEST:
+            raise ValueError(f"timer({at!r}): the timer would fire after the year 9999")
         if time not in self._record.timers:
             self._record.timers.add(time)
             self._timers.add(time, self._key)
+        return as_datetime(time)
 
     def timer_after(self, delay: Duration) -> datetime:
         """Schedule a call to `on_timer` for this key when the worker's clock has reached `now` plus `delay`; return that time.
@@ -231,12 +235,11 @@ class CoKeyedFunction(TimedFunction):
     """A function of the rows of a key in two streams, with states and timers that both share.
 
     >>> import evenflow as ef
-    >>> from datetime import timedelta
     >>> class Answered(ef.CoKeyedFunction):
     ...     begun, answered = ef.value_state(), ef.value_state()
     ...     def on_left(self, key, row, context):
     ...         self.begun = row["ts"]
-    ...         context.timer(context.time + timedelta(minutes=1))
+    ...         context.timer("1m")
     ...     def on_right(self, key, row, context):
     ...         self.answered = row["at"]
     ...     def on_timer(self, key, time, context):
@@ -266,7 +269,7 @@ class CoKeyedFunction(TimedFunction):
 def _checked(at: datetime) -> int:
     """Return a timer's time in microseconds. Raises TypeError if it is no datetime, ValueError if it is outside the years 1 to 9999."""
     if not isinstance(at, datetime):
-        raise TypeError(f"a timer's time is a datetime, such as context.time + timedelta(minutes=1), got {at!r}")
+        raise TypeError(f'a timer takes a datetime, or a duration from context.time on, such as "10m"; got {at!r}')
     time = as_microseconds(at)
     if not EARLIEST <= time <= LATEST:
         raise ValueError(f"a timer's time must be in the years 1 to 9999 in UTC, got {at!r}")

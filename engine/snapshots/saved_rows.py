@@ -1,8 +1,8 @@
 """The rows of a checkpoint that a worker has read, numbered in the order in which they were added.
 
 >>> rows = SavedRows()
->>> for chunk in ([7, 8], [9]):
-...     rows.add(pa.record_batch({"key": chunk}))
+>>> [rows.add(pa.record_batch({"key": chunk})) for chunk in ([7, 8], [9])]
+[True, False]
 >>> rows.close()
 >>> [piece.to_pydict() for piece in rows.take(np.array([1, 2]))]
 [{'key': [8, 9]}]

@@ -15,7 +15,7 @@ from rich.console import Group, RenderableType
 
 from ..scheduler.load.metrics import OperatorLoad
 from ..scheduler.protocol.view import StageView
-from ..views.heat import Loads
+from ..views.heat import Loads, drawn_owners
 from .console import DataTable, lines
 from .metrics import keys_of
 
@@ -31,18 +31,19 @@ def heat_table(stage: StageView, load: OperatorLoad, text: str = "") -> Renderab
     A character of the strip shows the hottest of some neighbouring key groups, relative to the operator's hottest group. `text`: a sentence
     about how even the load is.
     """
-    owners = stage.table.groups if stage.table is not None else np.zeros(0, np.uint16)
-    groups = np.array([load.groups.get(group, 0.0) for group in range(len(owners))])
+    owned = stage.table.groups if stage.table is not None else np.zeros(0, np.uint16)
+    drawn = drawn_owners(stage.table) if stage.table is not None else owned
+    groups = np.array([load.groups.get(group, 0.0) for group in range(len(owned))])
     mean = sum(load.workers.values()) / max(len(load.workers), 1)
     most = max((*load.workers.values(), mean * load.floor), default=0.0) or 1.0
     title = f"{stage.name}: imbalance {load.imbalance:.2f}, {load.floors}, balancer {stage.balancer}"
     table = DataTable("worker", "groups", "heat of its key groups", "load, floor │", "busy", right=("groups", "busy"), title=title)
     hottest = float(groups.max(initial=0.0))
     for index, worker in enumerate(stage.workers):
-        own = groups[owners == index]
         busy = load.workers.get(worker, 0.0)
         bars = marked_bar(busy / most, mean * load.floor / most, BAR)
-        table.row(worker, str(len(own)), strip(own, STRIP, hottest), bars, f"{busy:.0%}")
+        heat = strip(groups[drawn == index], STRIP, hottest)
+        table.row(worker, str(np.count_nonzero(owned == index)), heat, bars, f"{busy:.0%}")
     keys = keys_of(load)
     return Group(table, lines([*([f"hottest keys {keys}"] if keys else []), *([text] if text else [])]))
 

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..engine.protocol.ids import index_of
+from ..engine.protocol.routing import RoutingTable
 from ..scheduler.load.window import WorkerWindow
 
 ROWS = 256
@@ -26,13 +27,31 @@ ROWS = 256
 ARROWS = 6
 """The number of groups, hottest first, whose move between two workers is drawn individually."""
 
+STRIDE = 633
+"""An odd number near the golden section of 1,024: its multiples visit all of a power of two in an even spread."""
+
 Owners = npt.NDArray[Any]
 Loads = npt.NDArray[np.float64]
 
 
+def drawn_owners(table: RoutingTable) -> Owners:
+    """Return the worker with which each key group is drawn, shape (groups,).
+
+    It is the group's owner, or that of a key of the group with a route of its own: such a key is hot, and most of its group's load.
+    """
+    owners = table.groups.copy()
+    for key, worker in table.keys.items():
+        owners[key % len(owners)] = worker
+    return owners
+
+
 def by_owner(owners: Owners) -> npt.NDArray[np.int64]:
-    """Sort the key groups by owner, those of one owner by number, shape (groups,)."""
-    return np.argsort(owners, kind="stable")
+    """Sort the key groups by owner, shape (groups,), those of one owner so that near numbers are far apart.
+
+    Workers begin with consecutive groups. By number, each group from a neighbour would be at the edge between the two, out of sight.
+    """
+    mixed = np.argsort(np.arange(len(owners)) * STRIDE % len(owners))
+    return mixed[np.argsort(owners[mixed], kind="stable")]
 
 
 def bands(owners: Owners, workers: int) -> list[int]:

@@ -12,7 +12,7 @@ from ..scheduler.load.metrics import OperatorLoad
 from ..scheduler.load.window import WorkerWindow
 from ..scheduler.protocol.view import StageView
 from ..state.hashing import group_of
-from .heat import Owners, bands, by_owner, moves, owners_before, packed, rows_of
+from .heat import Owners, bands, by_owner, drawn_owners, moves, owners_before, packed, rows_of
 from .time_bucket import TimeBucket, WorkerUsage, parts
 
 KEPT = 600
@@ -52,10 +52,10 @@ class StageHistory:
                     self._bucket(second).add(window, part, groups)
                     changed.add(second)
         if view.table is not None:
-            codes = tuple(map(code_of, view.workers))
+            codes, owners = tuple(map(code_of, view.workers)), drawn_owners(view.table)
             if first:
-                self._infer_owners(view.table.groups, codes, windows)
-            self._note_owners(view.table.groups, codes, now)
+                self._infer_owners(owners, codes, windows)
+            self._note_owners(owners, codes, now)
         for second in changed:
             self.columns[second] = self._column(second)
         self.columns = {at: column for at, column in sorted(self.columns.items()) if at > now - KEPT}

@@ -21,13 +21,12 @@ from ...engine.plan.recoded import recoded
 from ...engine.protocol.effects import Finished, OperatorProblem, Prepared, StateRead
 from ...engine.protocol.ids import Attempt, WorkerId
 from ...state.errors import EvenflowError
-from ..configs.balance import OFF
 from ..configs.job import JobConfig
 from ..load.long_call import LongCall
 from ..load.window import WorkerWindow
 from ..parts.attempts import Attempts
 from ..parts.automatic_balancing import AutomaticBalancing
-from ..parts.autoscaling import Autoscaling
+from ..parts.autoscaling import NODES_SECONDS, Autoscaling
 from ..parts.checkpointing import Checkpointing
 from ..parts.key_reads import KeyReads
 from ..parts.live_settings import LiveSettings
@@ -169,9 +168,11 @@ class JobCore:
         return self.reconfiguration.busy or self.operator_scaling.busy or self.node_scaling.busy or self.upgrading.busy
 
     @property
-    def watches_nodes(self) -> bool:
-        """True if the job needs to know the cluster's nodes now."""
-        return self.node_scaling.busy or self.autoscaling.policy != OFF
+    def age_of_nodes(self) -> float | None:
+        """The greatest age in seconds of the list of nodes that the job needs now; None if it needs none. Advice can wait."""
+        if self.node_scaling.busy:
+            return NODES_SECONDS
+        return self.autoscaling.age_of_nodes
 
     @property
     def running_seconds(self) -> float:

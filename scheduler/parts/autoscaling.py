@@ -35,6 +35,9 @@ from .reconfiguration import Reconfiguration
 KEPT = 1000
 """Decisions that are remembered, the newest."""
 
+NODES_SECONDS = 1.0
+"""The greatest age of the list of nodes for changes that are carried out; for advice it is the interval between two looks."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScalingStep:
@@ -128,6 +131,13 @@ class Autoscaling:
         if look is None or controller is None or controller.mode == "act" or not look.decided.changes or self._job.state.final:
             return None
         return f"{look.advice}; {ADVISED}"
+
+    @property
+    def age_of_nodes(self) -> float | None:
+        """The greatest age in seconds of the list of nodes that the policy needs at a tick; None if it needs none."""
+        if self._controller is None:
+            return None
+        return NODES_SECONDS if self._controller.mode == "act" else self._settings.interval_s
 
     @property
     def last_observation(self) -> DecisionRecord | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_readme import prose_of
 
 import evenflow as ef
 from evenflow.bench.nexmark import Events
@@ -31,7 +32,7 @@ RUN_ELSEWHERE = {
     "how-to/service.md": "tests/cluster/connectors/test_service_example.py",
     "how-to/spark.md": "tests/spark/test_spark_page.py",
     "tutorial/4-on-ray.md": "tests/cluster/views/test_pages_on_ray.py",
-    "tutorial/5-a-skewed-stream.md": "tests/cluster/views/test_pages_on_ray.py",
+    "tutorial/5-a-live-job.md": "tests/cluster/views/test_pages_on_ray.py",
 }
 """Pages whose snippets need Ray, Spark, a broker or a server, or are programs of their own, and the tests that run them."""
 
@@ -134,6 +135,11 @@ def test_the_program_of_bytewax_gives_the_same():
     exec(compile(code, "moving-from/bytewax.md", "exec"), space)
     testing.run_main(space["flow"])
     assert sorted(space["found"]) == [("ann", (0, 2)), ("ann", (1, 1)), ("bob", (0, 1))]
+
+
+@pytest.mark.parametrize("chapter", sorted((DOCS / "tutorial").glob("*.md")), ids=lambda path: path.stem)
+def test_chapter_of_the_tutorial_is_short(chapter):
+    assert len(prose_of(chapter.read_text()).split()) <= 600
 
 
 def test_snippets_of_other_tests_are_run_in_those_tests():

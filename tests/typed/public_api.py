@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, assert_type
 
 import pyarrow as pa
@@ -46,9 +46,9 @@ class Sessions(ef.KeyedFunction):
     def on_row(self, key: Any, row: dict[str, Any], context: ef.KeyContext) -> None:
         self.rows += 1
         self.rejected.add(1)
-        context.timer(context.time + timedelta(minutes=1))
+        context.timer(context.time)
         due: datetime = context.timer_after("10m")
-        if due < context.now or context.time_domain == "processing":
+        if context.timer("1m") < context.now or due < context.now or context.time_domain == "processing":
             context.cancel(due, time_domain="processing")
 
 

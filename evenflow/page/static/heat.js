@@ -59,6 +59,7 @@ function draw(canvas, store, stage, columns, top, dark, versions) {
     pen.imageSmoothingEnabled = false;
     pen.drawImage(cells(columns, rows, top, dark, versions), left, 0, plot.width, plot.height);
     lines(pen, plot, ink, card);
+    hotRows(pen, plot, top, dark, versions);
     names(pen, plot, soft, width < 520);
     arrows(pen, plot, ink, card);
     for (const entry of store.decisions.values()) if (entry.stage === stage) keys(pen, plot, entry, ink, card);
@@ -83,6 +84,23 @@ function cells(columns, rows, top, dark, versions) {
   canvas.height = rows;
   canvas.getContext("2d").putImageData(image, 0, 0);
   return canvas;
+}
+
+// Hot rows again, not thinner than a line and not below one: a row of many has a pixel.
+function hotRows(pen, plot, top, dark, versions) {
+  const step = plot.width / plot.span;
+  plot.columns.forEach((column, x) => {
+    if (!column?.load) return;
+    const owners = ownersOf(column), room = plot.height / owners.length, high = Math.max(room, 3);
+    column.load.forEach((load, row) => {
+      if (load < top / 4) return;
+      const first = row > 0 && owners[row - 1] !== owners[row], last = row + 1 < owners.length && owners[row + 1] !== owners[row];
+      const y = first ? row * room + 1.5 : last ? (row + 1) * room - high - 1.5 : (row + 0.5) * room - high / 2;
+      const [red, green, blue] = palette(dark, versions.indexOf(versionOf(column, owners[row])))[shade(load / top)];
+      pen.fillStyle = `rgb(${red} ${green} ${blue})`;
+      pen.fillRect(plot.left + x * step, y, step + 0.5, high);
+    });
+  });
 }
 
 // The edge between two workers' groups, over time.
@@ -146,20 +164,31 @@ function arrows(pen, plot, ink, card) {
   });
 }
 
-// Hot keys that moved individually, without their groups.
+// Names of the hot keys that moved individually: at the arrows of their groups, which are drawn with them, or at dashed arrows.
 function keys(pen, plot, entry, ink, card) {
   const index = Math.floor(entry.begin) - plot.until + plot.span - 1, bands = plot.columns[index]?.bands;
   if (!bands) return;
   const x = across(plot, Math.floor(entry.begin)), all = bands.reduce((sum, groups) => sum + groups, 0);
   const middle = (worker) => ((bands.slice(0, worker).reduce((sum, groups) => sum + groups, 0) + (bands[worker] ?? 0) / 2) / all) * plot.height;
   for (const [key, source, target] of entry.keys) {
-    const from = [x, middle(source)], to = [x + 4, middle(target)];
-    pen.setLineDash([5, 4]);
-    arrow(pen, from, to, card, 4);
-    arrow(pen, from, to, ink, 1.6);
-    pen.setLineDash([]);
+    const rows = rowsOf(plot, index, key, source, target), room = plot.height / plot.rows;
+    const from = [x, rows ? (rows[0] + 0.5) * room : middle(source)], to = [x + 4, rows ? (rows[1] + 0.5) * room : middle(target)];
+    if (!rows) {
+      pen.setLineDash([5, 4]);
+      arrow(pen, from, to, card, 4);
+      arrow(pen, from, to, ink, 1.6);
+      pen.setLineDash([]);
+    }
     label(pen, plot, key, x, (from[1] + to[1]) / 2, ink, card);
   }
+}
+
+// The rows of a key's group before and after its move near a column; undefined if no arrow shows it.
+function rowsOf(plot, index, key, source, target) {
+  const near = plot.columns.slice(Math.max(0, index - 1), index + 5), hot = near.flatMap((column) => column?.hot ?? []);
+  const group = hot.find(([name]) => name === key)?.[1];
+  const move = near.flatMap((column) => column?.moves ?? []).find((each) => each.from === source && each.to === target && each.groups.some(([of]) => of === group));
+  return move?.groups.find(([of]) => of === group).slice(1);
 }
 
 // Next to an arrow, below earlier labels.

@@ -126,6 +126,14 @@ class Timed(ef.KeyedFunction):
         context.timer(datetime.max.replace(tzinfo=timezone(timedelta(hours=-1))))
 
 
+class Sets(ef.KeyedFunction):
+    def __init__(self, at):
+        self.at = at
+
+    def on_row(self, key, row, context):
+        context.timer(self.at)
+
+
 class ShortTimer(ef.KeyedFunction):
     def on_row(self, key, row, context):
         context.timer(context.time)
@@ -335,6 +343,18 @@ def test_callback_that_exits_ends_the_job_with_its_row(refused):
 
 def test_timer_beyond_all_event_times_is_refused(ended):
     assert "must be in the years 1 to 9999 in UTC, got datetime.datetime(9999, 12, 31," in str(ended(process(Timed()), event_time="t"))
+
+
+@pytest.mark.parametrize(
+    ("at", "said"),
+    [
+        pytest.param("soon", "timer 'soon' is not a duration: write", id="a text"),
+        pytest.param("3600000d", "timer('3600000d'): the timer would fire after the year 9999", id="too late"),
+        pytest.param(60, 'a timer takes a datetime, or a duration from context.time on, such as "10m"; got 60', id="a number"),
+    ],
+)
+def test_timer_without_a_time_is_refused(ended, at, said):
+    assert said in str(ended(process(Sets(at)), event_time="t"))
 
 
 def test_functions_that_fit_are_not_refused():

@@ -406,6 +406,24 @@ def test_state_that_can_not_be_saved_ends_the_job_at_its_first_row(value, proble
     assert not out
 
 
+class Twice(ef.KeyedFunction):
+    """Sets the timer of a time in both ways."""
+
+    def on_row(self, key, row, context):
+        if context.timer("1.5s") != context.timer(context.time + timedelta(seconds=1.5)):
+            raise AssertionError("two times")
+
+    def on_timer(self, key, time, context):
+        yield {"k": key, "at": f"{time:%H:%M:%S.%f}"}
+
+
+def test_timer_of_a_duration_counts_from_the_event_time_and_returns_its_time():
+    flow, rows = ef.Dataflow("twice"), []
+    flow.read(ef.from_items([{"k": 1, "at": 10}], event_time="at", unit="s")).key_by("k").process(Twice()).write(ef.to_list(rows))
+    flow.run(runtime="local").wait("60s")
+    assert rows == [{"k": 1, "at": "00:00:11.500000"}]
+
+
 class Keeps(ef.KeyedFunction):
     value = ef.value_state()
     items = ef.list_state()

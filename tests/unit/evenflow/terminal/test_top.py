@@ -97,3 +97,9 @@ def test_a_worker_that_has_replaced_another_has_the_heat_of_its_index():
     load = replace(LOAD, workers={"count-0v2": 0.9, "count-1": 0.3})
     rows = [line.split()[:3] for line in as_text(heat_table(stage, load)).splitlines() if line.startswith("count-")]
     assert rows == [["count-0v2", "3", "█·▂"], ["count-1", "1", "▃"]]
+
+
+def test_a_key_that_moved_alone_heats_its_new_worker_whose_groups_are_the_same():
+    stage = replace(STAGE, table=RoutingTable(np.array([0, 0, 0, 1], np.uint16), {4: 1}))
+    rows = [line.split()[:3] for line in as_text(heat_table(stage, LOAD)).splitlines() if line.startswith("count-")]
+    assert rows == [["count-0", "3", "·▂"], ["count-1", "1", "█▃"]]

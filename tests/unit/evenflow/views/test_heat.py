@@ -40,6 +40,16 @@ def test_moves_are_listed_by_pair_with_the_hottest_groups_first():
     assert move["groups"] == [[2, 2, 2], [0, 0, 1]]
 
 
+@pytest.mark.parametrize("group", [1, 100, 463, 511])
+def test_group_that_moves_to_the_next_worker_is_not_at_the_edge_between_them(group):
+    before = np.repeat([0, 1], 512)
+    after = before.copy()
+    after[group] = 1
+    ((_, row_before, row_after),) = moves(before, after, np.ones(1024))[0]["groups"]
+    assert 0 <= row_before < ROWS // 2
+    assert ROWS // 2 + 2 < row_after < ROWS
+
+
 def test_only_a_few_of_many_moves_are_drawn():
     (move,) = moves(np.zeros(1024, int), np.ones(1024, int), np.ones(1024))
     assert move["count"] == 1024

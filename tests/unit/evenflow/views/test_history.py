@@ -81,6 +81,17 @@ def test_a_move_shows_in_the_second_in_which_the_owner_changed(job):
     assert job.columns()[BEGIN + 2]["bands"] == [3, 5]
 
 
+def test_a_key_that_moves_alone_takes_the_row_of_its_group_along(job):
+    job.tick()
+    job.tick()
+    job.table = RoutingTable(job.table.groups, {2 + GROUPS: 1})
+    job.tick()
+    job.tick()
+    found = {at: column["moves"] for at, column in job.columns().items() if column["moves"]}
+    assert found == {BEGIN + 2: [{"from": 0, "to": 1, "count": 1, "groups": [[2, 2, 3]]}]}
+    assert [job.columns()[BEGIN + second]["bands"] for second in (1, 2)] == [[4, 4], [3, 5]]
+
+
 def test_the_first_message_has_the_whole_past_of_a_job(job):
     windows = [job.window(worker, start=BEGIN - second) for second in range(1, 100) for worker in ("read-0", "count-0", "count-1")]
     job.tell(*windows)

@@ -353,7 +353,7 @@ class Failing(ef.KeyedFunction):
         ("return", None, r"on_row returned \{'k': 'a'\}: yield rows, or return a list of them"),
         ("ttl", None, "the state `short` has a ttl, which needs event time: give the source event_time="),
         ("timer", None, "a timer needs event time: give the source event_time="),
-        ("time", [1], r"a timer's time is a datetime, such as context.time \+ timedelta\(minutes=1\), got 60000000"),
+        ("time", [1], r'a timer takes a datetime, or a duration from context.time on, such as "10m"; got 60000000'),
         ("list", [1], "the state `items` is a list, got 'abc'"),
         ("map", [1], r"the state `names` is a map, got \[1\]"),
     ],

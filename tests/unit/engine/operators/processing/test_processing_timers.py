@@ -181,7 +181,7 @@ class Wrong(ef.KeyedFunction):
         ("soon", "timer_after: delay 'soon' is not a duration: write"),
         ("3000000d", r"timer_after\('3000000d'\): the timer would fire after the year 9999"),
         ("domain", r"cancel\(time_domain='wall'\): expected 'event' or 'processing'"),
-        ("number", "a timer's time is a datetime, such as .*, got 7"),
+        ("number", "a timer takes a datetime, .*; got 7"),
     ],
 )
 def test_mistake_is_named_with_operator_key_and_row(drive, what, problem):
