@@ -15,12 +15,16 @@ import numpy.typing as npt
 
 from ..engine.protocol.routing import RoutingTable
 
+MOST = 0.5
+"""The largest part of an operator's load that a canary gets when a smaller one is not possible."""
+
 
 def canary(table: RoutingTable, workers: Sequence[int], share: float, loads: npt.NDArray[np.float64]) -> RoutingTable:
     """Return the table in which `workers` own key groups with about `share` of the load, at least one group.
 
     `loads`: load of each key group, in any unit, shape (key_groups,). Groups of ordinary load are taken first, since they show more than a
-    single hot one; keys with a route of their own keep it.
+    single hot one; keys with a route of their own keep it. If each group with load has more than the share, the one with the least is
+    taken, up to `MOST` of all load: code that gets no rows shows nothing.
     """
     groups = table.groups.copy()
     weights = loads + max(float(loads.sum()), 1.0) / len(loads) * 1e-3  # groups without load count a little
@@ -36,6 +40,11 @@ def canary(table: RoutingTable, workers: Sequence[int], share: float, loads: npt
             break
     if not taken:
         groups[int(np.argmin(weights))] = workers[0]
+    loaded = np.flatnonzero(loads > 0)
+    if len(loaded) and not (groups[loaded] != table.groups[loaded]).any():
+        least = loaded[np.argmin(loads[loaded])]
+        if loads[least] <= MOST * loads.sum():
+            groups[least] = workers[taken % len(workers)]
     return RoutingTable(groups, table.keys, table.splits)
 
 

@@ -35,6 +35,18 @@ def test_at_least_one_group_moves_though_each_is_more_than_the_share():
     assert np.count_nonzero(canary(even_table(8, 2), [2], 0.05, np.zeros(8)).groups == 2) == 1
 
 
+@pytest.mark.parametrize(("loads", "group"), [([0, 9, 0, 4, 0, 5], 3), ([0, 1, 0, 0, 0, 1], 1), ([0, 6, 0, 0, 0, 4], 5)])
+def test_of_a_few_hot_groups_the_least_one_is_the_canary(loads, group):
+    after = canary(even_table(6, 2), [2], 0.01, np.array(loads, float)).groups
+    assert [g for g in np.flatnonzero(after == 2) if loads[g]] == [group]
+
+
+def test_a_group_with_most_of_the_load_is_no_canary():
+    after = canary(even_table(6, 2), [2], 0.01, np.array([0.0, 9, 0, 0, 0, 0])).groups
+    assert after[1] != 2
+
+
+
 def test_keys_with_a_route_of_their_own_and_split_keys_stay():
     table = RoutingTable(np.zeros(8, np.uint16), {3: 1}, {5: SplitRoute(0, (1,), "left")})
     after = canary(table, [2], 0.9, np.ones(8))
