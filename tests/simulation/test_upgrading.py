@@ -95,7 +95,7 @@ def test_upgrades_come_to_every_end():
     """Count over more runs than a block has."""
     watcher, seeds = Upgrades(), range(60)
     check(flows.running_updates, seeds, parallelism=(1, 2, 3), save_state=True, actions=(*with_upgrades(with_moves()), watcher))
-    assert watcher.outcomes[UpgradeState.DONE] > len(seeds) / 8
+    assert watcher.outcomes[UpgradeState.DONE] > len(seeds) / 4
     assert watcher.outcomes[UpgradeState.ROLLED_BACK] > len(seeds) / 8
 
 
@@ -142,9 +142,3 @@ def test_state_is_migrated_once_wherever_it_is_when_the_code_is_exchanged(progra
     actions = with_upgrades(with_moves(), in_order=True, new=migrating(program), readable=False)
     check(PROGRAMS[program][0], seeds, parallelism=(1, 2, 3), save_state=True, actions=(*with_crashes(actions), watcher))
     assert watcher.outcomes
-
-
-def test_going_back_waits_for_a_manifest_that_is_being_written():
-    actions = with_crashes(with_upgrades(with_moves(), in_order=True))
-    check(flows.stateful_map_in_order, [165, 1247], parallelism=(1, 2, 3), save_state=True, actions=actions)
-    check(flows.rows_in_order, [165], parallelism=(1, 2, 3), save_state=True, actions=actions)

@@ -29,10 +29,13 @@ Chain = Sequence[ChainedOperator]
 USUAL, QUIET = "drawn at random", "drawn at random, without rows for the new code"
 """The reasons of upgrades."""
 
-STARTED = 0.1
-"""The probability at each step with which processes that start ahead are there."""
+SOON, SELDOM = 1.0, 0.05
+"""Weights of the events that an upgrade waits for, and of a refusal. Paces drawn for a run would let most streams end before."""
 
-ABORTED = 0.005
+UNSEEN = 0.05
+"""The share of upgrades whose new code gets no rows."""
+
+ABORTED = 0.002
 """The probability at each step with which an upgrade under way is aborted."""
 
 
@@ -72,10 +75,10 @@ def with_upgrades(
 def prepare(world: World) -> Iterator[Choice]:
     """Let the processes that an upgrade starts ahead be there at last; for some there is no room."""
     coordinator = world.coordinator
-    if not coordinator.reserved and world.random.random() < STARTED:
-        yield Choice(COORDINATOR, "spares have started", setattr, (coordinator, "reserved", True))
+    if not coordinator.reserved:
+        yield Choice(COORDINATOR, "spares have started", _start, (world,), SOON)
         if coordinator.core.upgrading.busy:
-            yield Choice(COORDINATOR, "no room for spares", _refuse, (world,))
+            yield Choice(COORDINATOR, "no room for spares", _refuse, (world,), SELDOM)
 
 
 def given_back(world: World) -> Iterator[Choice]:
@@ -93,8 +96,8 @@ def given_back(world: World) -> Iterator[Choice]:
 def watch(world: World) -> Iterator[Choice]:
     """Let workers with new code report rows while they are watched, unless the upgrade has none."""
     upgrade = world.coordinator.core.upgrading.operations.current
-    if upgrade is not None and upgrade.watch_from is not None and not upgrade.decided and upgrade.reason != QUIET:
-        yield Choice(COORDINATOR, "report rows", _report_rows, (world, upgrade.version))
+    if upgrade is not None and upgrade.state is UpgradeState.WATCHING and upgrade.quiet and upgrade.reason != QUIET:
+        yield Choice(COORDINATOR, "report rows", _report_rows, (world, upgrade.version), SOON)
 
 
 def seen(world: World) -> Iterator[Choice]:
@@ -141,7 +144,7 @@ def _upgrade(world: World, in_order: bool, new: Callable[[Stage, CodeVersion], C
     )
     if readable is None:
         readable = not core.record.config.checkpoint.saves_state or random.random() < 0.7
-    reason = QUIET if random.random() < 0.2 else USUAL
+    reason = QUIET if random.random() < UNSEEN else USUAL
     with suppress(RequestError):  # something else has begun
         world.coordinator.do(lambda: core.upgrading.upgrade(codes, options, reason, readable=readable))
 
@@ -151,6 +154,13 @@ def _report_rows(world: World, version: CodeVersion) -> None:
         if worker.spec.code == version and worker.started and not worker.dead:
             window = WorkerWindow(worker.name, world.now, WINDOW, rows_in=1)
             world.coordinator.interpreter.report(worker.name, worker.attempt, window)
+
+
+def _start(world: World) -> None:
+    """Let the upgrade's first workers join at once: time passes seldom in some runs, and waiting for it twice takes steps from them."""
+    world.coordinator.reserved = True
+    for _ in range(2):
+        world.coordinator.tick()
 
 
 def _refuse(world: World) -> None:

@@ -60,7 +60,7 @@ class World:
 class Choice:
     """A possible event: `run(*arguments)` carries it out; `who` is its process, which the schedule may slow down.
 
-    `weight`: the schedule's weight, 0.0 until it has drawn one.
+    `weight`: the schedule's weight, 0.0 until it has drawn one, unless the action has given one.
     """
 
     who: str

@@ -13,6 +13,7 @@ from evenflow.engine.task.task_event_time import TaskEventTime
 from evenflow.scheduler.parts import upgrading
 from evenflow.scheduler.record.job_record import JobRecord
 from evenflow.scheduler.record.rescaling import Rescaling
+from evenflow.scheduler.record.upgrade import Task
 from evenflow.testing.simulation.coordinator import SimulatedCoordinator
 
 Patch = pytest.MonkeyPatch
@@ -28,10 +29,6 @@ def rows_of_a_split_may_come_before_those_that_another_worker_has_read(patch: Pa
 
 def old_workers_retire_with_rows_unsent(patch: Patch) -> None:
     patch.setattr(Rescaling, "_left", lambda self, finished, now: [*self.forget(), *self._done(now)])
-
-
-def a_job_ends_before_its_replaced_workers(patch: Patch) -> None:
-    patch.setattr(JobRecord, "all_finished", property(lambda self: self.finished.issuperset(self.workers)))
 
 
 def workers_are_replaced_while_they_own_keys(patch: Patch) -> None:
@@ -69,6 +66,17 @@ def a_source_is_shared_out_when_its_workers_are_replaced(patch: Patch) -> None:
 
 def checkpoints_hold_state_that_the_old_code_cannot_read(patch: Patch) -> None:
     patch.setattr(JobRecord, "holds_checkpoints", property(lambda self: False, lambda self, value: None), raising=False)
+
+
+def going_back_does_not_wait_for_a_manifest_that_is_being_written(patch: Patch) -> None:
+    begin = upgrading.Upgrading._begin
+
+    def begun(self: Any, upgrade: Any, work: Any, cluster: Any) -> None:
+        begin(self, upgrade, work, cluster)
+        if work.task is Task.GO_BACK and self._checkpointing.saving:
+            self._lifecycle.go_back()
+
+    patch.setattr(upgrading.Upgrading, "_begin", begun)
 
 
 def a_new_coordinator_forgets_the_new_code(patch: Patch) -> None:

@@ -46,7 +46,6 @@ def test_a_group_with_most_of_the_load_is_no_canary():
     assert after[1] != 2
 
 
-
 def test_keys_with_a_route_of_their_own_and_split_keys_stay():
     table = RoutingTable(np.zeros(8, np.uint16), {3: 1}, {5: SplitRoute(0, (1,), "left")})
     after = canary(table, [2], 0.9, np.ones(8))

@@ -71,6 +71,25 @@ def test_new_code_with_rows_passes_its_watch(job):
     assert upgrade.report().state is UpgradeState.DONE
 
 
+def test_a_job_has_not_ended_before_the_workers_that_are_replaced(job, monkeypatch):
+    record, answer, ends = job.core.record, job.answer, set()
+
+    def ended(*workers):
+        with monkeypatch.context() as patch:
+            patch.setattr(type(record), "finished", frozenset(workers))
+            return record.all_finished
+
+    def look(worker, command):
+        if record.rescaling and (leaving := set(record.rescaling.rescale.leaving).difference(record.workers)):
+            ends.add((ended(*record.workers), ended(*record.workers, *leaving)))
+        answer(worker, command)
+
+    monkeypatch.setattr(job, "answer", look)
+    job.upgrade("count")
+    job.until_over()
+    assert ends == {(False, True)}
+
+
 @pytest.mark.parametrize(
     ("stage", "advice"),
     [
