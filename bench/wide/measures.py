@@ -6,14 +6,12 @@ import json
 import pickle
 import time
 from collections.abc import Callable, Iterator
-from io import StringIO
 from statistics import median
 from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 from prometheus_client import CollectorRegistry, generate_latest
-from rich.console import Console, RenderableType
 
 from ...actors.job.prometheus import JobCollector
 from ...balancer.base import Limits
@@ -24,6 +22,7 @@ from ...engine.protocol.ids import ChannelId
 from ...engine.protocol.routing import RoutingTable, even_table
 from ...engine.task.exchange import HashExchange
 from ...scheduler.protocol.requests import ChangeRequest, Request, Scale, ShowSnapshot, ShowStatus, ShowView, TakeCheckpoint
+from ...terminal.console import as_text
 from ...terminal.status import status_table
 from ...terminal.top import frame
 from ...views.history import History
@@ -150,18 +149,10 @@ def viewed(crowd: Crowd, loads: Loads, seconds: int) -> Figures:
         note("page message", spent, len(message))
         page, spent = timed(lambda: generate_latest(registry))
         note("page of metrics", spent, len(page))
-        note("status", timed(lambda: drawn(status_table(crowd.ask(ShowStatus()))))[1])
-        note("top", timed(lambda: drawn(frame(history)))[1])
+        note("status", timed(lambda: as_text(status_table(crowd.ask(ShowStatus()))))[1])
+        note("top", timed(lambda: as_text(frame(history)))[1])
     for (name, unit), values in found.items():
         yield name, unit, median(values)
-
-
-def drawn(renderable: RenderableType) -> str:
-    """Return a renderable as a terminal gets it."""
-    terminal = Console(file=StringIO(), width=160, force_terminal=True)
-    with terminal.capture() as captured:
-        terminal.print(renderable)
-    return captured.get()
 
 
 def timed(call: Callable[[], A]) -> tuple[A, float]:
