@@ -20,7 +20,6 @@ from evenflow.engine.task.awaited_columns import AwaitedColumns
 from evenflow.engine.task.exchange import HashExchange
 from evenflow.engine.task.handover import Handovers
 from evenflow.engine.task.outputs import Outputs
-from evenflow.scheduler.record.restoring import restore
 
 Patch = pytest.MonkeyPatch
 
@@ -122,11 +121,6 @@ def new_owner_keeps_its_own_event_time(patch: Patch) -> None:
 def new_owner_waits_for_columns_that_its_state_has_told(patch: Patch) -> None:
     thaw = AwaitedColumns.thaw
     patch.setattr(AwaitedColumns, "thaw", lambda self, unknown: thaw(self, (LEFT, RIGHT)))
-
-
-def worker_without_keys_counts_for_the_restored_event_time(patch: Patch) -> None:
-    least = restore._event_time
-    patch.setattr(restore, "_event_time", lambda entries, table: least(entries, None))
 
 
 def nans_are_many_keys(patch: Patch) -> None:

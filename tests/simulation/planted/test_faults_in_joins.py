@@ -5,7 +5,6 @@ from __future__ import annotations
 import faults_in_joins as faults
 import flows_joins as flows
 import pytest
-from crashes_of_new_workers import with_crashes_of_new_workers
 from planting import Runs, assert_found
 
 from evenflow.testing import ACTIONS
@@ -16,7 +15,6 @@ from evenflow.testing.actions.scaling import with_scaling
 MOVES, CRASHES = with_moves(), with_crashes(ACTIONS)
 MOVES_AND_CRASHES, SCALING_AND_CRASHES = with_crashes(with_moves(5, ("sudden", "lazy", "restart"))), with_crashes(with_scaling())
 KEYED_SCALING = with_scaling(keyed_only=True)
-EARLY_CRASHES = with_crashes_of_new_workers(KEYED_SCALING)
 
 PLANTED = [
     (faults.rows_are_forgotten_before_the_others_are_decided, Runs(flows.join_left, 20)),
@@ -35,10 +33,6 @@ PLANTED = [
     (
         faults.new_owner_waits_for_columns_that_its_state_has_told,
         Runs(flows.join_with_a_side_that_comes_late, 200, KEYED_SCALING, (2,), begin=109),
-    ),
-    (
-        faults.worker_without_keys_counts_for_the_restored_event_time,
-        Runs(flows.windows_with_a_side_that_comes_late, 300, EARLY_CRASHES, (1, 2, 3), save_state=True, begin=205),
     ),
     (faults.nans_are_many_keys, Runs(flows.join_by_floats, 20)),
 ]
