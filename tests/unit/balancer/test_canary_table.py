@@ -36,7 +36,7 @@ def test_at_least_one_group_moves_though_each_is_more_than_the_share():
 
 
 @pytest.mark.parametrize(("loads", "group"), [([0, 9, 0, 4, 0, 5], 3), ([0, 1, 0, 0, 0, 1], 1), ([0, 6, 0, 0, 0, 4], 5)])
-def test_of_a_few_hot_groups_the_least_one_is_the_canary(loads, group):
+def test_the_least_of_a_few_hot_groups_is_the_canary(loads, group):
     after = canary(even_table(6, 2), [2], 0.01, np.array(loads, float)).groups
     assert [g for g in np.flatnonzero(after == 2) if loads[g]] == [group]
 
