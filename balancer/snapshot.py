@@ -91,6 +91,31 @@ class SplitKey(NamedTuple):
         return self.dealt_load + self.copied
 
 
+class GroupColumns(NamedTuple):
+    """All key groups by columns, in the order of their numbers: worker, load and bytes of state of each, shape (groups,)."""
+
+    workers: Workers
+    loads: Loads
+    state_bytes: Workers
+
+
+class KeyColumns(NamedTuple):
+    """Hot keys by columns: the fields of `KeyLoad`. `left`: NaN if unknown."""
+
+    keys: list[Hashable]
+    groups: Workers
+    loads: Loads
+    state_bytes: Workers
+    workers: list[int | None]
+    left: Loads
+
+    def rows(self) -> list[KeyLoad]:
+        """Return a row for each key."""
+        left = (None if value != value else value for value in self.left.tolist())  # noqa: PLR0124 -- NaN
+        columns = (self.keys, self.groups.tolist(), self.loads.tolist(), self.state_bytes.tolist(), self.workers, left)
+        return list(map(KeyLoad, *columns))
+
+
 @dataclass(frozen=True, slots=True)
 class LoadSnapshot(Shown):
     """The load of one operator at one time. `workers`: their number, including idle ones. Unlisted groups have no load. Loads are
@@ -102,6 +127,9 @@ class LoadSnapshot(Shown):
     The arrays have the same content by columns: `group_*` have shape (groups,), `key_*` have shape (keys,). `key_at` is the
     position of a key's group in `key_groups`; `key_workers` is the key's worker, by its own route or its group's. `split_loads`
     is the load of the split keys at each worker, shape (workers,).
+
+    `of_columns` makes a snapshot whose rows, `key_groups` and `hot_keys`, are made when they are first read: most windows of a wide
+    operator lead to no plan.
 
     Raises SnapshotError, naming the field, for an inconsistent snapshot.
     """
@@ -120,6 +148,7 @@ class LoadSnapshot(Shown):
     key_loads: Loads = field(init=False, repr=False, compare=False)
     key_bytes: Workers = field(init=False, repr=False, compare=False)
     split_loads: Loads = field(init=False, repr=False, compare=False)
+    _key_columns: KeyColumns | None = field(init=False, repr=False, compare=False)
 
     def __init__(
         self,
@@ -156,6 +185,7 @@ class LoadSnapshot(Shown):
             "key_loads": _loads([k.load for k in keys], lambda i: f"hot_keys[{i}].load"),
             "key_bytes": _whole([k.state_bytes for k in keys], lambda i: f"hot_keys[{i}].state_bytes", 0, 2**53),
             "split_loads": _split_loads(splits, positions, workers),
+            "_key_columns": None,
         }
         lefts = _loads([0.0 if k.left is None else k.left for k in keys], lambda i: f"hot_keys[{i}].left")
         if (wrong := np.flatnonzero(lefts > values["key_loads"] * (1 + _ROUNDING))).size:
@@ -164,6 +194,49 @@ class LoadSnapshot(Shown):
         for name, value in values.items():
             object.__setattr__(self, name, value)
         self._check_keys()
+
+    @staticmethod
+    def of_columns(
+        workers: int, groups: GroupColumns, keys: KeyColumns, split_keys: Iterable[SplitKey] = (), dealable: Iterable[Dealt] = ()
+    ) -> LoadSnapshot:
+        """Return a snapshot of all key groups. Raises SnapshotError as the constructor does."""
+        ids, splits = np.arange(len(groups.loads)), tuple(split_keys)
+        values: dict[str, Any] = {
+            "workers": workers,
+            "split_keys": splits,
+            "dealable": tuple(dealable),
+            "group_ids": ids,
+            "group_workers": groups.workers,
+            "group_loads": np.where(groups.loads < LEAST, 0.0, groups.loads),
+            "group_bytes": groups.state_bytes,
+            "key_at": keys.groups,
+            "key_workers": _routed(keys, groups.workers),
+            "key_loads": np.where(keys.loads < LEAST, 0.0, keys.loads),
+            "key_bytes": keys.state_bytes,
+            "_key_columns": keys,
+        }
+        if not _consistent(workers, groups, keys, values) or {split.key for split in splits}.intersection(keys.keys):
+            rows = zip(ids.tolist(), *(column.tolist() for column in groups), strict=True)
+            return LoadSnapshot(workers, [GroupLoad(*row) for row in rows], keys.rows(), splits, dealable)
+        values["split_loads"] = _split_loads(splits, _positions(ids), workers) if splits else np.zeros(workers)
+        made = object.__new__(LoadSnapshot)
+        for name, value in values.items():
+            object.__setattr__(made, name, value)
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        """Make the rows of a snapshot of columns: called for an attribute that isn't there yet."""
+        rows: tuple[Any, ...]
+        if name == "key_groups":
+            columns = (self.group_ids, self.group_workers, self.group_loads, self.group_bytes)
+            rows = tuple(map(GroupLoad, *(column.tolist() for column in columns)))
+        elif name == "hot_keys":
+            assert self._key_columns is not None
+            rows = tuple(self._key_columns.rows())
+        else:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        object.__setattr__(self, name, rows)
+        return rows
 
     def worker_loads(self, group_workers: Workers | None = None, key_workers: Workers | None = None) -> Loads:
         """Return the load of each worker, shape (workers,), for the present placement or the given one."""
@@ -220,6 +293,32 @@ class LoadSnapshot(Shown):
                 f"hot_keys {names} have a load of {of_keys[at]:g}, their group {self.group_ids[at]} one of {self.group_loads[at]:g}: a hot "
                 "key's load is part of its group's load"
             )
+
+
+def _routed(keys: KeyColumns, group_workers: Workers) -> Workers:
+    """Return the worker of each key: by its own route, or its group's."""
+    routed = group_workers[keys.groups]
+    for at, worker in enumerate(keys.workers):
+        if worker is not None:
+            routed[at] = worker
+    return routed
+
+
+def _consistent(workers: int, groups: GroupColumns, keys: KeyColumns, values: dict[str, Any]) -> bool:
+    """Return True if columns keep the invariant of snapshots, except for split keys."""
+    loads, key_loads, left = values["group_loads"], values["key_loads"], keys.left[~np.isnan(keys.left)]
+    placed = np.concatenate([groups.workers, values["key_workers"]])
+    measured = np.concatenate([groups.loads, keys.loads, left, groups.state_bytes, keys.state_bytes])
+    return bool(
+        1 <= workers <= MAX_WORKERS
+        and 0 < len(loads) <= MAX_GROUPS
+        and placed.min() >= 0
+        and placed.max() < workers
+        and ((measured >= 0) & (measured <= 2**53)).all()
+        and len(set(keys.keys)) == len(keys.keys)
+        and (np.bincount(keys.groups, key_loads, len(loads)) <= loads * (1 + _ROUNDING)).all()
+        and (left <= keys.loads[~np.isnan(keys.left)] * (1 + _ROUNDING)).all()
+    )
 
 
 def imbalance(loads: Loads) -> float:

@@ -63,7 +63,7 @@ class Reshaped:
 
 def reshaped(snapshot: LoadSnapshot, limits: Limits = ANY_STATE) -> Reshaped:
     """Choose keys to split and to gather: none if the limits or the operator don't allow it, or if it wouldn't help."""
-    if not limits.split_keys or snapshot.mean <= 0:
+    if not limits.split_keys or snapshot.mean <= 0 or not (snapshot.dealable or snapshot.split_keys):
         return Reshaped(snapshot)
     gathers = tuple(split for split in snapshot.split_keys if split.key not in limits.kept_split and _is_needless(snapshot, split))
     reasons = [f"hot key {split.key!r} {_why_gathered(snapshot, split)}: it is no longer split" for split in gathers]

@@ -274,9 +274,11 @@ class Trigger:
         oldest = self._window - self._settings.rest
         moved.groups = {group: entry for group, entry in moved.groups.items() if entry.window > oldest}
         moved.keys = {key: entry for key, entry in moved.keys.items() if entry.window > oldest}
-        present = snapshot.key_groups if moved.groups else ()
-        groups = frozenset(g.group for g in present if self._rests(moved.groups.get(g.group), g.worker, g.load))
-        keys = zip(snapshot.hot_keys, snapshot.key_workers.tolist(), strict=True)
+        at = np.flatnonzero(np.isin(snapshot.group_ids, list(moved.groups)))
+        columns = (snapshot.group_ids[at], snapshot.group_workers[at], snapshot.group_loads[at])
+        present = zip(*(column.tolist() for column in columns), strict=True)
+        groups = frozenset(group for group, worker, load in present if self._rests(moved.groups.get(group), worker, load))
+        keys = zip(snapshot.hot_keys, snapshot.key_workers.tolist(), strict=True) if moved.keys else ()
         return groups, frozenset(k.key for k, worker in keys if self._rests(moved.keys.get(k.key), worker, k.load))
 
     def _rests(self, moved: _Moved | None, worker: int, load: float) -> bool:

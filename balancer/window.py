@@ -22,7 +22,7 @@ import numpy.typing as npt
 from ..engine.protocol.routing import RoutingTable
 from ..engine.protocol.split_route import Dealt
 from ..state.hashing import group_of
-from .snapshot import GroupLoad, KeyLoad, LoadSnapshot, SplitKey
+from .snapshot import GroupColumns, KeyColumns, LoadSnapshot, SplitKey
 
 Floats = npt.NDArray[np.float64]
 
@@ -130,28 +130,18 @@ def snapshot_of(loads: list[WorkerLoad], table: RoutingTable, workers: int, deal
     for key in table.splits:
         keys.pop(key, None)
     _add_unreported(keys, measured, table)
-    hashes = np.array(list(keys), np.uint64)
-    homes = group_of(hashes, len(table)).astype(np.int64)
-    sums = np.bincount(homes, list(keys.values()), len(table))
-    fits = np.divide(by_group, sums, out=np.ones(len(table)), where=sums > by_group)
-    rows = zip(range(len(table)), table.groups.tolist(), by_group.tolist(), by_bytes.tolist(), strict=True)
-    return LoadSnapshot(
-        workers,
-        [GroupLoad(*row) for row in rows],
-        [
-            KeyLoad(
-                key,
-                home,
-                keys[key] * fit,
-                key_bytes[key],
-                table.keys.get(key),
-                min(lefts[key], keys[key]) * fit if dealable and key in lefts else None,
-            )
-            for key, home, fit in zip(keys, homes.tolist(), fits[homes].tolist(), strict=True)
-        ],
-        splits,
-        dealable,
-    )
+    names, seconds = list(keys), np.array(list(keys.values()), np.float64)
+    homes = group_of(np.array(names, np.uint64), len(table)).astype(np.int64)
+    sums = np.bincount(homes, seconds, len(table))
+    fits = np.divide(by_group, sums, out=np.ones(len(table)), where=sums > by_group)[homes]
+    if dealable:
+        left = np.array([min(lefts.get(key, np.nan), keys[key]) for key in names], np.float64) * fits
+    else:
+        left = np.full(len(names), np.nan)
+    sizes = np.array([key_bytes[key] for key in names], np.int64)
+    of_keys = KeyColumns(list(names), homes, seconds * fits, sizes, [table.keys.get(key) for key in names], left)
+    of_groups = GroupColumns(table.groups.astype(np.int64), by_group, by_bytes)
+    return LoadSnapshot.of_columns(workers, of_groups, of_keys, splits, dealable)
 
 
 def _split_keys(

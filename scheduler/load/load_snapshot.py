@@ -16,6 +16,9 @@ from ...engine.protocol.routing import RoutingTable
 from ...engine.protocol.split_route import Dealt
 from .window import WorkerWindow
 
+MOST_WHOLE = 1 << 63
+"""Whole numbers of a smaller amount have one type."""
+
 STEP_BYTES = 1 << 18
 """State that a pair of workers hands over in one batched step: a chunk or two. The records of its keys wait for a few milliseconds, about
 as long as a step waits for its markers anyway. With large state a step is one group.
@@ -53,6 +56,15 @@ def hash_of(key: Hashable) -> int:
     return int(key_hashes(columns, "migrate")[0])
 
 
+def hashes_of(keys: Sequence[Hashable]) -> list[int]:
+    """Return the hash64 of each key, as `hash_of` does, but at once where the keys are texts or are whole numbers."""
+    alike = {type(key) for key in keys}
+    if alike == {str} or (alike == {int} and all(abs(key) < MOST_WHOLE for key in keys)):  # type: ignore[arg-type]
+        found: list[int] = key_hashes([pa.array(keys)], "migrate").tolist()
+        return found
+    return [hash_of(key) for key in keys]
+
+
 def worker_load(
     worker: int,
     history: Sequence[WorkerWindow],
@@ -67,7 +79,7 @@ def worker_load(
     """
     begun, ended = (history[0].start, history[-1].start + history[-1].length) if history else (0.0, 0.0)
     length = max(ended - min(since, begun), 1e-9)
-    groups = np.unique(np.concatenate([owned, *(window.groups[window.load > 0] for window in history)]))
+    groups = np.union1d(owned, np.concatenate([window.groups[window.load > 0] for window in history])) if history else owned
     loads = np.zeros(len(groups))
     keys: dict[Hashable, tuple[float, float]] = {}
     for window in history:

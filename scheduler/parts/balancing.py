@@ -7,7 +7,7 @@ cool-down begins when they have arrived: measurements during a move belong to tw
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -27,7 +27,7 @@ from ...engine.protocol.split_route import Dealt
 from ...engine.time.duration import Duration, seconds
 from ..configs.balance import balancer_problem
 from ..configs.job import JobConfig
-from ..load.load_snapshot import hash_of, owned_groups, worker_load
+from ..load.load_snapshot import hashes_of, owned_groups, worker_load
 from ..load.window import WorkerWindow
 from ..protocol.view import BalanceObservation
 
@@ -86,6 +86,8 @@ class Balancing:
         self._windows = OperatorWindows(seconds(config.metrics.window), dealable=dealable)
         self._trigger = Trigger(named(check_balancer(policy)), trigger_settings(config))
         self._least_busy = config.balance.least_busy
+        self._added: list[WorkerWindow] = []
+        """The windows that `_take_in` has not taken."""
         self._hashes: dict[Hashable, int] = {}
         self._table: RoutingTable | None = None
         self._owned: list[npt.NDArray[np.int64]] = []
@@ -94,12 +96,21 @@ class Balancing:
     def add(self, window: WorkerWindow, table: RoutingTable) -> None:
         """Add a window of one of the operator's workers, while `table` is the routing table."""
         if table is not self._table:
+            self._take_in()
             self._table, self._owned = table, owned_groups(table, len(self.workers))
-        index = self._index[window.worker]
-        self._windows.add(worker_load(index, [window], self._owned[index], self._hash))
+        self._added.append(window)
+
+    def _take_in(self) -> None:
+        """Take the added windows, all at once: to hash a key alone takes as long as to hash a hundred."""
+        added, self._added = self._added, []
+        self._remember_hashes(dict.fromkeys(key for window in added for key, _ in window.hot_keys))
+        for window in added:
+            index = self._index[window.worker]
+            self._windows.add(worker_load(index, [window], self._owned[index], self._hashes.__getitem__))
 
     def decide(self, table: RoutingTable, *, moving: bool) -> PlannedMigration | None:
         """Return the migration to begin now, None if there is none. `moving`: True while keys of the operator move."""
+        self._take_in()
         decided = None
         while (snapshot := self._windows.take(table, len(self._index))) is not None:
             if moving or float(snapshot.worker_loads().max()) < self._least_busy:
@@ -116,13 +127,13 @@ class Balancing:
     def _note(self, snapshot: LoadSnapshot, verdict: Verdict) -> None:
         self.observation = BalanceObservation(snapshot.imbalance, snapshot.floor, verdict)
 
-    def _hash(self, key: Hashable) -> int:
-        known = self._hashes.get(key)
-        if known is None:
-            if len(self._hashes) >= MOST_NAMES:
-                self._hashes = dict(list(self._hashes.items())[MOST_NAMES // 2 :])
-            known = self._hashes[key] = hash_of(key)
-        return known
+    def _remember_hashes(self, keys: Iterable[Hashable]) -> None:
+        """Look up the hashes of keys that are not known yet."""
+        new = [key for key in keys if key not in self._hashes]
+        if len(self._hashes) + len(new) > MOST_NAMES:
+            self._hashes = dict(list(self._hashes.items())[MOST_NAMES // 2 :])
+            new = [key for key in keys if key not in self._hashes]
+        self._hashes.update(zip(new, hashes_of(new), strict=True))
 
     def _named(self, plan: BalancePlan) -> BalancePlan:
         names = {hashed: key for key, hashed in self._hashes.items()}
