@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .compare import run as compare
 from .harness.benchmark import Benchmark
 from .kafka import run as kafka
 from .latency import run as latency
@@ -21,6 +22,7 @@ from .upgrade import run as upgrade
 from .wide import run as wide
 
 _MODULES = (
+    compare,
     throughput,
     latency,
     migration,

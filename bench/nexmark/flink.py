@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -11,9 +10,6 @@ from pathlib import Path
 
 from ..harness.task import Answer, Task
 from .flink_sql import QUERIES, SETTINGS, TABLES
-
-FLINK = "EVENFLOW_FLINK_PYTHON"
-"""The environment variable that names the interpreter. It has its own environment, because apache-flink needs an older pyarrow."""
 
 SCRIPT = Path(__file__).with_name("flink_job.py")
 CHANGES = "changes.txt"
@@ -25,7 +21,7 @@ WAIT = 3000
 def run(task: Task) -> Iterator[Answer]:
     """Run all iterations in one JVM. The least time of the query over one row, which is mostly starting, is subtracted.
 
-    `options["checked"]`: the folder of the CSV files of the checked run.
+    `options["checked"]`: the folder of the CSV files of the checked run; `options["python"]`: Flink's interpreter.
     """
     output = Path(task.output)
     output.mkdir(parents=True, exist_ok=True)
@@ -34,8 +30,8 @@ def run(task: Task) -> Iterator[Answer]:
         "checked": task.options["checked"],
     }  # fmt: skip
     with tempfile.NamedTemporaryFile("r", suffix=".json") as answers, (output / CHANGES).open("w") as changes:
-        command = [os.environ[FLINK], str(SCRIPT), json.dumps(given), answers.name]
-        subprocess.run(command, check=True, stdout=changes, timeout=WAIT)  # noqa: S603 -- the interpreter that the user named
+        command = [task.options["python"], str(SCRIPT), json.dumps(given), answers.name]
+        subprocess.run(command, check=True, stdout=changes, timeout=WAIT)  # noqa: S603 -- the interpreter that we installed
         found = json.load(answers)
     starting = {what: min(each[what] for each in found["empty"]) for what in ("seconds", "cpu_seconds")}
     for each in found["measured"]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -28,7 +27,8 @@ from ..harness.task import Answer, Task
 from .changelog import write_final_rows
 from .check import compare, connect
 from .data import FORMATS, EventFiles, files_of, make
-from .flink import CHANGES, FLINK
+from .flink import CHANGES
+from .flink_environment import install
 from .flink_sql import NOT_IN_FLINK
 from .queries import QUERIES
 from .sql import TEXTS
@@ -56,11 +56,12 @@ WIDTH = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """The `measured` events and the `checked` ones, read as `form`, one of `INPUTS`."""
+    """The `measured` events and the `checked` ones, read as `form`, one of `INPUTS`; Flink's interpreter, if it is compared."""
 
     form: str
     measured: EventFiles
     checked: EventFiles
+    flink: Path | None = None
 
 
 def run(given: argparse.Namespace, say: Say) -> Findings:
@@ -68,10 +69,9 @@ def run(given: argparse.Namespace, say: Say) -> Findings:
     form = given.origin
     if form != "csv" and "flink" in given.systems:
         raise BenchmarkError(f"Flink reads NexMark's CSV files only: --from csv, not --from {form}")
-    if "flink" in given.systems and not os.environ.get(FLINK):
-        raise BenchmarkError(f"Flink needs an environment of its own: set {FLINK} to its interpreter, or leave flink out of --systems")
+    flink = install(given.folder, say) if "flink" in given.systems else None
     measured = make(given.folder, given.events, say) if form in FORMATS else files_of(given.folder, given.events)
-    events = Input(form, measured, make(given.folder, given.checked_events, say))
+    events = Input(form, measured, make(given.folder, given.checked_events, say), flink)
     cases: list[Case] = []
     checks: list[str] = []
     for name, system in product(given.queries, given.systems):
@@ -90,7 +90,7 @@ def _measure(name: str, system: str, repeat: int, events: Input) -> tuple[list[C
     rows = sum(events.measured.rows(stream) for stream in streams_of(name))
     folder, checked = events.measured.folder, events.checked.folder
     if system == "flink":
-        folder, options = folder / events.form, {"checked": str(checked / events.form)}
+        folder, options = folder / events.form, {"checked": str(checked / events.form), "python": str(events.flink)}
     else:
         options = {"input": events.form, "events": events.measured.events, "checked": str(checked), "checked_events": events.checked.events}
         options["sql"] = system == "sql"

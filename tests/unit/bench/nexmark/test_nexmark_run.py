@@ -11,9 +11,9 @@ from evenflow.bench.harness.errors import BenchmarkError
 from evenflow.bench.harness.plots import save_plot
 from evenflow.bench.harness.record import Case
 from evenflow.bench.harness.task import Answer
+from evenflow.bench.nexmark import flink_environment
 from evenflow.bench.nexmark import run as running
 from evenflow.bench.nexmark.data import EventFiles
-from evenflow.bench.nexmark.flink import FLINK
 from evenflow.bench.nexmark.flink_sql import NOT_IN_FLINK, TABLES
 from evenflow.bench.nexmark.flink_sql import QUERIES as IN_FLINK
 from evenflow.bench.nexmark.queries import QUERIES
@@ -92,7 +92,7 @@ def test_wrong_results_fail_the_run_and_name_the_query(answers, tmp_path):
 
 
 def test_wrong_results_of_flink_are_in_the_report(answers, tmp_path, monkeypatch):
-    monkeypatch.setenv(FLINK, "python")
+    monkeypatch.setattr(running, "install", lambda folder, say: folder / "python")
     monkeypatch.setattr(running, "write_final_rows", lambda *_: None)
     answers["writes"] = lambda task, folder: (
         write(task, folder) if "input" in task.options else write(task, str(Path(folder).parent), skipped=1)
@@ -125,18 +125,24 @@ def test_the_geometric_mean_is_judged_once_all_queries_of_flink_are_measured():
     assert all("geometric" not in verdict.claim for verdict in running.verdicts(cases[4:]))
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--systems", "evenflow,flink", "--from", "parquet"), "Flink reads NexMark's CSV files only"),
-        (("--systems", "flink"), f"set {FLINK} to its interpreter"),
-    ],
-)
-def test_an_impossible_run_is_refused_before_it_writes_data(words, message, tmp_path, monkeypatch):
-    monkeypatch.delenv(FLINK, raising=False)
-    with pytest.raises(BenchmarkError, match=message):
-        run(tmp_path, *words)
+def test_flink_is_refused_other_files_than_csv_before_data_is_written(tmp_path):
+    with pytest.raises(BenchmarkError, match="Flink reads NexMark's CSV files only"):
+        run(tmp_path, "--systems", "evenflow,flink", "--from", "parquet")
     assert not list(tmp_path.iterdir())
+
+
+def test_flink_that_can_t_be_installed_ends_the_run_before_data_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(flink_environment.sys, "executable", str(tmp_path / "no-python"))
+    with pytest.raises(BenchmarkError, match=r"Flink 2\.3\.0 can't be installed.*no-python -m venv"):
+        run(tmp_path, "--systems", "flink")
+    assert not list(tmp_path.iterdir())
+
+
+def test_flink_is_installed_once(tmp_path):
+    home = tmp_path / f"flink-{flink_environment.VERSION}"
+    home.mkdir()
+    (home / "complete").touch()
+    assert flink_environment.install(tmp_path, print) == home / "bin" / "python"
 
 
 def test_every_query_is_in_flink_or_has_a_reason():
