@@ -50,8 +50,10 @@ def markdown_to_rst(_app: Any, _what: str, _name: str, _obj: Any, _options: Any,
             lines[number] = re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``\\ ", line)
 
 
-def fill_in(_app: Any, _name: str, source: list[str]) -> None:
-    """Put the tables that are made from code where a page has `<!-- table: NAME -->`."""
+def fill_in(_app: Any, name: str, source: list[str]) -> None:
+    """Put the tables that are made from code where a page has `<!-- table: NAME -->`, and keep decisions out of the search."""
+    if name.startswith("decisions/"):
+        source[0] = f"---\nnosearch: true\n---\n\n{source[0]}"
     source[0] = re.sub(r"<!-- table: (\w+) -->", lambda found: TABLES[found[1]](), source[0])
 
 
