@@ -47,6 +47,9 @@ MOST_AHEAD = 16
 PREPARE_PATIENCE = 60.0
 """Seconds for which an upgrade waits for them."""
 
+LOAD_WINDOWS = 3
+"""Windows for which an upgrade waits until the load of its key groups is known: a canary is chosen by load."""
+
 _STATES = {
     Task.SAVE: UpgradeState.SAVING,
     Task.PREPARE: UpgradeState.JOINING,
@@ -198,12 +201,8 @@ class Upgrading(Stepwise[Upgrade]):
     def _begin(self, upgrade: Upgrade, work: Work, cluster: ClusterView | None) -> None:
         """Begin the next step, and remove it from those that are left once it has begun or needs nothing."""
         upgrade.state = self._state(upgrade, work.task)
-        if work.task is Task.SAVE:
-            if self._saved(upgrade):
-                upgrade.work.popleft()
-            return
-        if work.task is Task.PREPARE:
-            if self._prepared(upgrade, cluster):
+        if work.task in (Task.SAVE, Task.PREPARE):
+            if self._saved(upgrade) if work.task is Task.SAVE else self._prepared(upgrade, cluster):
                 upgrade.work.popleft()
             return
         if work.task is Task.WATCH:
@@ -218,6 +217,8 @@ class Upgrading(Stepwise[Upgrade]):
         if work.task is Task.GO_BACK:
             if not self._checkpointing.saving:  # only the answer tells which checkpoint is the newest
                 self._lifecycle.go_back()
+            return
+        if work.task is Task.CANARY and not self._measured(upgrade, work.stage):
             return
         upgrade.step = self._started(upgrade, work, self._job.plan.stage_of(work.stage))
         upgrade.work.popleft()
@@ -268,6 +269,15 @@ class Upgrading(Stepwise[Upgrade]):
         for group, load in self._job.metrics.load(stage.name).groups.items():
             loads[group] = load
         return loads
+
+    def _measured(self, upgrade: Upgrade, stage: str) -> bool:
+        """Return True once the load of the stage's key groups is known, or has been unknown for long."""
+        metrics = self._job.config.metrics
+        if upgrade.options.keys or not metrics.enabled or self._job.metrics.load(stage).groups:
+            return True
+        if upgrade.measured_until is None:
+            upgrade.measured_until = self._job.now + LOAD_WINDOWS * seconds(metrics.window)
+        return self._job.now >= upgrade.measured_until
 
     def _saved(self, upgrade: Upgrade) -> bool:
         """Return True once there is a checkpoint of the old code alone; request one first."""

@@ -54,7 +54,8 @@ class Upgrade(Operation[UpgradeState]):
     """An upgrade to `codes`, by stage, sources first.
 
     `before`: the plan when it began. `readable`: the old code can restore state that the new code has written. `work`: the steps that are
-    left. `prepares_until`: when the wait for processes that start ahead ends at the latest, None if none do. `quiet`: the stages whose
+    left. `prepares_until`: when the wait for processes that start ahead ends at the latest, None if none do. `measured_until`: the
+    same for the wait for the load of key groups. `quiet`: the stages whose
     canary has had no rows yet. `decided`: the new code has passed its watch. `rolls_back`: the new code is being taken back, because of
     `trouble`.
     """
@@ -69,6 +70,7 @@ class Upgrade(Operation[UpgradeState]):
     step: Migration | Rescaling | None = None
     checkpoint: CheckpointNumber | None = None
     prepares_until: float | None = None
+    measured_until: float | None = None
     watch_from: float | None = None
     quiet: set[str] = field(default_factory=set)
     decided: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from acting_job import ActingJob
 
@@ -20,7 +21,9 @@ WATCH = 10.0
 
 
 class Job(ActingJob):
-    """A job whose stages `items`, a source, and `count` have new code; `quiet`: those whose new code gets no rows."""
+    """A job whose stages `items`, a source, and `count` have new code; `quiet`: those whose new code gets no rows; `measured`: the key
+    groups whose load is known.
+    """
 
     def __init__(self, parallelism=2, key_groups=4):
         flow = ef.Dataflow("clicks")
@@ -29,6 +32,7 @@ class Job(ActingJob):
         config = ef.JobConfig(parallelism=parallelism, key_groups=key_groups)
         super().__init__(flow.plan(config=config), config)
         self.quiet = {"old": set(), "new": set()}
+        self.measured = [0, 1]
 
     def upgrade(self, *stages, **options):
         version, plan = self.core.upgrading.next_version, self.core.plan
@@ -52,7 +56,8 @@ class Job(ActingJob):
             task = next(task for task in self.core.plan.tasks if task.name == worker)
             version = "old" if code_of(worker) == 1 else "new"
             rows = 0 if task.stage in self.quiet[version] else 10
-            self.report(worker, WorkerWindow(worker, self.now, 1.0, rows_in=rows, rows_out=rows))
+            groups, load = np.array(self.measured, np.int32), np.full(len(self.measured), 0.1)
+            self.report(worker, WorkerWindow(worker, self.now, 1.0, rows_in=rows, rows_out=rows, groups=groups, load=load))
         self.tick(1.0)
 
     def until_over(self):
@@ -215,3 +220,31 @@ def test_large_jobs_start_only_so_many_processes_ahead():
     job.upgrade("count")
     job.second()
     assert len(job.reserved[0][0]) == MOST_AHEAD
+
+
+def joined(job, upgrade):
+    """Let time pass until the additional worker has joined."""
+    while len(job.core.plan.stage_of("count").workers) == 2:
+        job.second()
+    assert not upgrade.keys_moved
+
+
+def test_a_canary_is_chosen_once_the_load_of_its_operator_is_measured(job):
+    job.measured = []
+    upgrade = job.upgrade("count")
+    joined(job, upgrade)
+    job.second()
+    assert upgrade.step is None
+    job.measured = [0, 1]
+    job.second()
+    assert upgrade.measured_until is not None
+    assert job.now < upgrade.measured_until
+    job.until_over()
+    assert upgrade.report().state is UpgradeState.DONE
+
+
+def test_a_canary_without_measured_load_is_chosen_all_the_same(job):
+    job.measured = []
+    upgrade = job.upgrade("count")
+    job.until_over()
+    assert upgrade.report().state is UpgradeState.DONE
