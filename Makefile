@@ -16,7 +16,7 @@ UV := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
 
-.PHONY: help install test check lint format api types doctest unit coverage cluster spark demo chaos chaos-kafka simulate bench docs pictures dist java browser promtool azurite pyright clean
+.PHONY: help install test check lint format api types doctest unit coverage cluster spark demo compare chaos chaos-kafka simulate bench docs pictures dist java browser promtool azurite pyright clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -70,8 +70,8 @@ cluster: $(INSTALLED) browser promtool ## tests on a local Ray cluster
 spark: $(INSTALLED) java ## tests on Ray and Spark
 	$(BIN)/python -m pytest tests/spark
 
-demo: $(INSTALLED) java ## flight delays, from Spark through evenflow and back
-	$(BIN)/python examples/delays.py
+demo: $(INSTALLED) java ## flight delays, from Spark through evenflow and back; UI=1 opens the live page of each act
+	$(BIN)/python examples/delays.py $(if $(UI),--ui)
 
 SEEDS ?= 20000
 
@@ -86,6 +86,9 @@ chaos: $(INSTALLED) java ## a job that loses a process every 5 s, compared with 
 
 chaos-kafka: $(INSTALLED) ## Kafka to Kafka exactly once, with a killed process or cut connection every 2 s, compared with DuckDB; MINUTES=1 SEED=
 	$(BIN)/python -W ignore -m evenflow.bench.kafka.chaos $(if $(filter file,$(origin MINUTES)),,--minutes $(MINUTES)) $(SEED:%=--seed %)
+
+compare: $(INSTALLED) java ## the README's five numbers with those of other systems, in 15 minutes; installs Flink
+	$(BIN)/python -m evenflow.bench run compare
 
 bench: $(INSTALLED) java ## the benchmarks
 	$(BIN)/python -m evenflow.bench

@@ -2,8 +2,8 @@
 
     make demo        or        .venv/bin/python examples/delays.py
 
-The 336,776 departures from New York in 2013 arrive month by month, as a stream. In a second act (`demo/storm.py`) January is
-repeated with a storm that makes one destination hot: the job moves keys and adds a worker while it runs. At the end of each act
+The 336,776 departures from New York in 2013 arrive month by month, as a stream. In a second act (`demo/storm.py`) 50,000 arrive every
+second, and a storm makes one destination hot: the job moves keys, gets a worker and new code while it runs. At the end of each act
 every row of the result is compared with the same query in Spark; the process exits with 1 if one differs.
 """
 
@@ -15,11 +15,13 @@ import shutil
 import sys
 import tempfile
 import time
+import webbrowser
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 from demo import storm, storm_view
+from demo.changes import Changes
 from demo.check import compare
 from demo.clusters import Clusters
 from demo.data import MONTHS, departures, split_by_month
@@ -32,6 +34,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 -- as in Spark's own documentation
 
 import evenflow as ef
+from evenflow.actors.cluster import address
+from evenflow.page.page_process import PAGE
 
 
 def delays(flights: DataFrame, output: Path, trigger: str = "availableNow") -> ef.Dataflow:
@@ -72,6 +76,14 @@ def end_with_the_last_month(spark: SparkSession) -> None:
         query.stop()
 
 
+def start(flow: ef.Dataflow, config: ef.JobConfig, *, ui: bool) -> ef.Job:
+    """Start a dataflow; `ui`: open its live page in a browser."""
+    job = flow.run(config=config, ui=ui)
+    if ui:
+        webbrowser.open(PAGE.address(job.name, address()))
+    return job
+
+
 def first_act(spark: SparkSession, files: Path, output: Path, given: argparse.Namespace) -> bool:
     """Process all departures as fast as they can be read. Returns True if the results were right.
 
@@ -82,7 +94,7 @@ def first_act(spark: SparkSession, files: Path, output: Path, given: argparse.Na
     table = output / "delays.parquet"
     shutil.rmtree(table, ignore_errors=True)
     flow = delays(departures(spark, files, streaming=True), table, "1s" if given.scales else "availableNow")
-    job = flow.run(config=replace(SETTINGS, parallelism=1) if given.scales else SETTINGS, ui=given.ui)
+    job = start(flow, replace(SETTINGS, parallelism=1) if given.scales else SETTINGS, ui=given.ui)
     with ExitStack() as meanwhile:
         meanwhile.enter_context(LiveView(job))
         moving = meanwhile.enter_context(Moves(job, "aggregate")) if given.moves else None
@@ -108,22 +120,27 @@ def first_act(spark: SparkSession, files: Path, output: Path, given: argparse.Na
 
 
 def second_act(spark: SparkSession, files: Path, folder: Path, output: Path, given: argparse.Namespace) -> bool:
-    """Replay January with a storm at its own pace: the job moves keys and adds a worker automatically.
+    """Replay departures at 50,000 a second, with a storm: keys move automatically, a worker joins, and new code comes.
 
-    Returns True if the results were right.
+    Returns True if the results were right, and both changes were made.
     """
-    CONSOLE.print("\nSecond act: January in forty seconds. A storm diverts every third departure to Chicago, then comes a rush.")
+    phases = tuple(phase.slower(given.slower) for phase in storm.PHASES)
+    seconds = sum(phase.seconds for phase in phases)
+    CONSOLE.print(f"\nSecond act: {phases[0].rate:,.0f} departures a second, for {seconds:.0f} s. A storm diverts every third to Chicago.")
     table, replay = output / "storm.parquet", folder / "replay.parquet"
     shutil.rmtree(table, ignore_errors=True)
-    phases = tuple(phase.slower(given.slower) for phase in storm.PHASES)
     storm.write_replay(departures(spark, files, streaming=False), replay, phases)
-    job = storm.storm(replay, table, given.slower).run(config=storm.SETTINGS, ui=given.ui)
-    seen = storm_view.follow(job)
-    job.wait()
+    job = start(storm.storm(replay, table), storm.SETTINGS, ui=given.ui)
+    begins = {phase.name: sum(before.rows for before in phases[:place]) for place, phase in enumerate(phases)}
+    with Changes(job, "totals", storm.storm(replay, table, version=2), begins[storm.JOIN], begins[storm.UPGRADE]) as changes:
+        seen = storm_view.follow(job)
+        job.wait()
     if seen is not None:
         storm_view.show_seconds(seen, phases)
+    for change in changes.made:
+        CONSOLE.print(change)
     with CONSOLE.status("The same query in Spark, in batch ..."):
-        comparison = compare(spark.read.parquet(str(table)).toArrow(), storm.storm_in_spark(spark, replay).toArrow())
+        comparison = compare(spark.read.parquet(str(table)).toArrow(), storm.storm_in_spark(spark, replay, table).toArrow())
     show_comparison(comparison)
     return comparison.equal
 
@@ -155,7 +172,7 @@ def main() -> int:
     arguments.add_argument("--scales", action="store_true", help="give the operators other numbers of workers in the first act")
     arguments.add_argument("--act", type=int, choices=(1, 2), help="only this act (default: both)")
     arguments.add_argument("--slower", type=float, default=1.0, help="the second act takes this many times as long, on a slow machine")
-    arguments.add_argument("--ui", action="store_true", help="serve the live web page of each act, and print its address")
+    arguments.add_argument("--ui", action="store_true", help="open the live web page of each act in a browser")
     given = arguments.parse_args()
     try:
         return 0 if run(given.output.resolve(), given) else 1

@@ -1,0 +1,55 @@
+"""The changes of the second act: a worker joins, and new code comes, each when its phase begins."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Self
+
+import evenflow as ef
+
+WORKERS = 3
+CANARY, WATCH = 0.1, "4s"
+EVERY = 0.3
+"""Seconds between two looks at how far the source is."""
+
+WAIT = "5m"
+
+
+class Changes:
+    """A context during which the job changes; afterwards `made` describes the changes.
+
+    `join_at`, `upgrade_at`: the rows that the source has emitted when a worker joins, and when `upgrade` replaces the code.
+    """
+
+    def __init__(self, job: ef.Job, operator: str, upgrade: ef.Dataflow, join_at: int, upgrade_at: int) -> None:
+        self._job, self._operator, self._upgrade = job, operator, upgrade
+        self._join_at, self._upgrade_at = join_at, upgrade_at
+        self._thread = threading.Thread(target=self._change, name="changes", daemon=True)
+        self.made: list[str] = []
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is None:
+            self._thread.join()
+
+    def _change(self) -> None:
+        try:
+            if self._reached(self._join_at):
+                self.made.append(str(self._job.scale(self._operator, WORKERS, timeout=WAIT)))
+            if self._reached(self._upgrade_at):
+                self.made.append(str(self._job.upgrade(self._upgrade, canary=CANARY, watch=WATCH)))
+        except ef.JobError as error:  # the stream has ended before
+            self.made.append(str(error))
+
+    def _reached(self, rows: int) -> bool:
+        """Wait until the source has emitted so many rows; return False if the job has ended."""
+        wait = threading.Event()
+        while not self._job.status().state.final:
+            if sum(worker.rows_out for worker in self._job.metrics() if worker.operator == "departures") >= rows:
+                return True
+            wait.wait(EVERY)
+        return False
