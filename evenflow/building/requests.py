@@ -32,10 +32,12 @@ def checked_key(key: Any) -> Hashable:
     """Return a value that can be a key, a tuple for a key of several columns. Raises RequestError for anything else."""
     import pyarrow as pa
 
+    from ..engine.keys.typed_key import key_array
+
     try:
         hash(key)
         for part in key if isinstance(key, tuple) else (key,):
-            pa.array([part])
+            key_array(part)
     except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:
         raise RequestError(f"key={key!r:.200}: this can't be a key: {error}") from error
     return key  # type: ignore[no-any-return]  # it was hashed

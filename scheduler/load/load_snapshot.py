@@ -12,12 +12,10 @@ import pyarrow as pa
 from ...balancer.snapshot import LoadSnapshot
 from ...balancer.window import WorkerLoad, snapshot_of
 from ...engine.keys.encoding import key_hashes
+from ...engine.keys.typed_key import UNSIGNED, key_array
 from ...engine.protocol.routing import RoutingTable
 from ...engine.protocol.split_route import Dealt
 from .window import WorkerWindow
-
-MOST_WHOLE = 1 << 63
-"""Whole numbers of a smaller amount have one type."""
 
 STEP_BYTES = 1 << 18
 """State that a pair of workers hands over in one batched step: a chunk or two. The records of its keys wait for a few milliseconds, about
@@ -52,14 +50,14 @@ def hash_of(key: Hashable) -> int:
 
     Raises RecordError for a value that can't be a key.
     """
-    columns = [pa.array([value]) for value in (key if isinstance(key, tuple) else (key,))]
+    columns = [key_array(value) for value in (key if isinstance(key, tuple) else (key,))]
     return int(key_hashes(columns, "migrate")[0])
 
 
 def hashes_of(keys: Sequence[Hashable]) -> list[int]:
     """Return the hash64 of each key, as `hash_of` does, but at once where the keys are texts or are whole numbers."""
     alike = {type(key) for key in keys}
-    if alike == {str} or (alike == {int} and all(abs(key) < MOST_WHOLE for key in keys)):  # type: ignore[arg-type]
+    if alike == {str} or (alike == {int} and all(abs(key) < UNSIGNED for key in keys)):  # type: ignore[arg-type]
         found: list[int] = key_hashes([pa.array(keys)], "migrate").tolist()
         return found
     return [hash_of(key) for key in keys]

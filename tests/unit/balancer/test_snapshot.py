@@ -9,7 +9,7 @@ import pickle
 import numpy as np
 import pytest
 
-from evenflow.balancer.snapshot import GroupLoad, KeyLoad, LoadSnapshot
+from evenflow.balancer.snapshot import GroupColumns, GroupLoad, KeyColumns, KeyLoad, LoadSnapshot, SplitKey
 from evenflow.balancer.snapshot_json import snapshot_from_json, snapshot_to_json
 from evenflow.engine.errors import SnapshotError
 
@@ -121,3 +121,64 @@ def test_a_hot_key_is_listed_once():
 def test_hot_keys_are_not_hotter_than_their_group_together():
     with pytest.raises(SnapshotError, match=r"hot_keys 'a', 'b' have a load of 1\.2"):
         LoadSnapshot(2, [GroupLoad(0, 0, 1.0)], [KeyLoad("a", 0, 0.6), KeyLoad("b", 0, 0.6)])
+
+
+NAN = math.nan
+
+
+def columns(workers=(0, 1, 1), loads=(3.0, 1.0, 2.0), sizes=(10, 0, 5)):
+    return GroupColumns(np.array(workers), np.array(loads), np.array(sizes))
+
+
+def keys(names=("JFK", "ATL"), groups=(0, 2), loads=(2.0, 1.0), sizes=(4, 0), workers=(None, 0), left=(NAN, 0.5)):
+    return KeyColumns(list(names), np.array(groups, np.int64), np.array(loads), np.array(sizes), list(workers), np.array(left))
+
+
+def test_a_snapshot_of_columns_is_that_of_its_rows():
+    split = SplitKey("ORD", 1, "left", (1, 0), (0.5, 0.5))
+    made = LoadSnapshot.of_columns(2, columns(), keys(), [split], ("left",))
+    rows = [GroupLoad(0, 0, 3.0, 10), GroupLoad(1, 1, 1.0), GroupLoad(2, 1, 2.0, 5)]
+    expected = LoadSnapshot(2, rows, [KeyLoad("JFK", 0, 2.0, 4), KeyLoad("ATL", 2, 1.0, 0, 0, 0.5)], [split], ("left",))
+    assert made == expected
+    assert made.hot_keys[0].left is None
+    assert pickle.loads(pickle.dumps(made)) == made
+    for name in (
+        "group_ids",
+        "group_workers",
+        "group_loads",
+        "group_bytes",
+        "key_at",
+        "key_workers",
+        "key_loads",
+        "key_bytes",
+        "split_loads",
+    ):
+        assert getattr(made, name).tolist() == getattr(expected, name).tolist(), name
+
+
+def test_a_snapshot_of_columns_has_no_other_attributes():
+    with pytest.raises(AttributeError, match="no attribute 'loads'"):
+        LoadSnapshot.of_columns(2, columns(), keys()).loads  # noqa: B018 -- the lookup is what fails
+
+
+@pytest.mark.parametrize(
+    ("groups", "hot", "message"),
+    [
+        (columns(loads=(3.0, NAN, 2.0)), keys(), r"key_groups\[1\].load is nan"),
+        (columns(loads=(3.0, -1.0, 2.0)), keys(), r"key_groups\[1\].load is -1"),
+        (columns(workers=(0, 2, 1)), keys(), r"key_groups\[1\].worker is 2"),
+        (columns(sizes=(10, -1, 5)), keys(), r"key_groups\[1\].state_bytes is -1"),
+        (columns(), keys(names=("JFK", "JFK")), "'JFK'.* is listed twice"),
+        (columns(), keys(loads=(4.0, 1.0)), "hot_keys 'JFK' have a load of 4, their group 0 one of 3"),
+        (columns(), keys(workers=(None, 2)), r"hot_keys\[1\].worker is 2"),
+        (columns(), keys(left=(NAN, 1.5)), r"hot_keys\[1\].left is 1.5, which is more"),
+    ],
+)
+def test_inconsistent_columns_are_refused_as_rows_are(groups, hot, message):
+    with pytest.raises(SnapshotError, match=message):
+        LoadSnapshot.of_columns(2, groups, hot)
+
+
+def test_a_key_is_split_or_whole_in_columns_too():
+    with pytest.raises(SnapshotError, match="a key is split or whole"):
+        LoadSnapshot.of_columns(2, columns(), keys(), [SplitKey("ATL", 1, "left", (1, 0), (0.5, 0.5))], ("left",))

@@ -126,3 +126,26 @@ def test_other_keys_are_refused_with_advice():
     over(job)
     with pytest.raises(ef.JobNotRunningError, match="job `flights` is cancelled: keys can only be read while it runs"):
         job.read("totals", "JFK")
+
+
+LARGEST = 2**64 - 1
+
+
+def test_unsigned_keys_that_no_signed_type_holds_are_balanced_read_and_moved():
+    def large(_, position):
+        number = position or 0
+        while True:
+            yield [{"key": LARGEST - (number + place) % 3} for place in range(30)], number + 30
+
+    flow, out = ef.Dataflow("large-keys"), []
+    rows = flow.read(ef.from_generator(large, schema={"key": "uint64"}, poll_every="1ms"))
+    rows.key_by("key").aggregate(n=ef.count()).named("count").write(ef.to_list(out))
+    job = flow.run(runtime="local", config=ef.JobConfig(parallelism=2, metrics=ef.MetricsConfig(window="50ms")))
+    deadline = time.monotonic() + patience(30)
+    while LARGEST not in [key for key, _ in job.load("count").hot_keys]:
+        assert time.monotonic() < deadline, "the load of the keys was not measured in time"
+        time.sleep(0.01)
+    assert job.read("count", LARGEST)["n"] > 0
+    assert job.migrate("count", keys=[LARGEST], to=0).state == "done"
+    assert job.migrate("count", keys=[LARGEST], to=1).keys_moved == 1
+    over(job)

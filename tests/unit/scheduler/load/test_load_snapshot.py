@@ -8,7 +8,7 @@ import pytest
 from evenflow.engine.errors import RecordError
 from evenflow.engine.protocol.routing import RoutingTable
 from evenflow.engine.protocol.split_route import SplitRoute
-from evenflow.scheduler.load.load_snapshot import STEP_BYTES, group_loads, groups_per_step, hash_of, load_snapshot
+from evenflow.scheduler.load.load_snapshot import STEP_BYTES, group_loads, groups_per_step, hash_of, hashes_of, load_snapshot
 from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.state.hashing import group_of
 
@@ -132,3 +132,12 @@ def test_a_batched_step_has_one_group_where_nothing_is_known_or_groups_are_large
 def test_load_of_groups_is_the_sum_of_the_newest_windows_and_unknown_without_any():
     assert group_loads([window(0, {0: 0.5, 2: 0.25}), None, window(1, {2: 0.5})], TABLE).tolist() == [0.5, 0.0, 0.75, 0.0]
     assert group_loads([None, None], TABLE) is None
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [["JFK", "ATL", ""], [5, -7, 2**62], [2**63, 1, -1], [1, 2.5, "JFK"], [("JFK", 1), ("ATL", 2)], [True, False], [None, "JFK"], []],
+    ids=str,
+)
+def test_keys_that_are_hashed_together_have_the_hashes_that_they_have_alone(keys):
+    assert hashes_of(keys) == [hash_of(key) for key in keys]
