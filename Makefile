@@ -115,7 +115,8 @@ docs: $(INSTALLED) ## the site in build/site, from docs/ and the docstrings; a b
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --write-all -b html -d build/site-cache docs build/site
 	@echo "build/site/index.html"
 
-pictures: $(INSTALLED) browser ## update docs/images/page-*.png: the page of a job that moves keys, in a browser; minutes
+pictures: $(INSTALLED) browser ## update docs/images: the page of a job that moves keys, in a browser, and the moving picture; minutes
+	$(BIN)/python .ci/moving_picture.py
 	$(BIN)/python .ci/pictures.py
 
 java:
