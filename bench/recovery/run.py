@@ -19,6 +19,9 @@ from .output_log import KEYS, RATE, STATE_BYTES, Resumed
 KINDS = {"new process": kill.Kill(spares=0), "warm spare": kill.Kill(spares=1), "new coordinator": kill.Kill(spares=0, coordinator=True)}
 MOST_SECONDS = {"new process": 2.0, "warm spare": 1.0}
 LEAST_RATE, MOST_P99 = 0.97, 1.5
+WIDE = 10
+"""The ratio of the slowest recovery to the fastest from which on the axis is logarithmic."""
+
 HALF = 0.5
 """The part of the full speed at which latency is measured."""
 
@@ -119,10 +122,11 @@ def draw(run: Run, figure: Any) -> None:
     axes.barh(names, firsts, color="tab:cyan", height=0.4, label="first output")
     for place, seconds in enumerate(news):
         axes.annotate(f"{seconds:.1f} s", (seconds, place), xytext=(3, 0), textcoords="offset points", va="center")
-    axes.set_xscale("log")
-    axes.set_xlabel(f"seconds from the kill, {KEYS:,} keys (logarithmic)")
+    if max(news) > WIDE * min(news):
+        axes.set_xscale("log")
+    axes.set_xlabel(f"seconds from the kill, {KEYS:,} keys")
     axes.margins(x=0.15)
-    axes.legend(loc="upper right")
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, fontsize="small", frameon=False)
     if below is not None:
         timeline.draw(phases, below)
 

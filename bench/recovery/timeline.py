@@ -31,6 +31,9 @@ ORDER = (
 )  # fmt: skip
 """The steps in the order in which an attempt takes them."""
 
+LEAST_SHARE = 0.01
+"""The least part of a recovery that a phase must take to be drawn."""
+
 _LINES = 10_000
 
 _BETWEEN = "/until "
@@ -109,9 +112,10 @@ def draw(kinds: Mapping[str, Mapping[str, float]], axes: Any) -> None:
     """Draw the phases of each kind of kill, one behind the other."""
     names = list(kinds)[::-1]
     begins = dict.fromkeys(names, 0.0)
-    for place, what in enumerate(ORDER):
+    shown = [what for what in ORDER if any(kinds[name].get(what, 0.0) >= LEAST_SHARE * sum(kinds[name].values()) for name in names)]
+    for place, what in enumerate(shown):
         widths = [kinds[name].get(what, 0.0) for name in names]
         axes.barh(names, widths, left=list(begins.values()), color=f"C{place % 10}", alpha=1.0 if place < 10 else 0.5, label=what)
         begins = {name: begins[name] + width for name, width in zip(names, widths, strict=True)}
     axes.set_xlabel("seconds from the kill, medians of each phase")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=5, fontsize="x-small")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.4, -0.3), ncols=4, fontsize="x-small")

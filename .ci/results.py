@@ -1,0 +1,155 @@
+"""Keeps the measured numbers of the README and of docs/benchmarks.md: tables made from the runs in docs/results/.
+
+    .venv/bin/python .ci/results.py add bench/results/recovery-2026-11-28T160340Z.json     # take a run
+    .venv/bin/python .ci/results.py write                                                  # write the tables again
+
+A page has a table between `<!-- results: NAME -->` and `<!-- end -->`. Runs are stored without their curves.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from evenflow.bench.compare.numbers import numbers_table
+from evenflow.bench.harness.record import Run, medians
+from evenflow.bench.harness.report import number, table
+
+ROOT = Path(__file__).parents[1]
+PAGES = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md")
+RESULTS = ROOT / "docs" / "results"
+PLACE = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+Cell = Callable[[Mapping[str, float], str, str], str]
+"""Makes a cell from the medians of the cases, and the names of its row and its column."""
+
+
+def compared(run: Run) -> str:
+    """Return the README's table."""
+    return numbers_table(run.cases)
+
+
+def throughput(run: Run) -> str:
+    """Return a row for each task: million rows a second of each system."""
+    return _table(
+        run,
+        "million rows/s",
+        ("t1", "t1-strings", "t2", "t2-columns"),
+        ("evenflow", "local", "spark", "duckdb", "bytewax", "loop"),
+        _millions,
+    )
+
+
+def latency(run: Run) -> str:
+    """Return a row for each rate: percentiles of each system."""
+    rates = sorted({case.name.partition("/")[0] for case in run.cases}, key=int)
+    return _table(run, "rows/s; p50, p99, p99.9 in ms", rates, ("evenflow", "bytewax"), _percentiles)
+
+
+def migration(run: Run) -> str:
+    """Return a row for each strategy: p99 before and while keys move, the largest latency, and the duration."""
+    names = {"steady p99": "p99 before, ms", "p99 while it moves": "p99 meanwhile, ms", "largest": "largest, ms", "duration": "takes, s"}
+    return _figures(run, "strategy", ("batched", "fluid", "lazy", "sudden", "restart"), names)
+
+
+def moves(run: Run) -> str:
+    """Return a row for each query of NexMark: p99 during each change over the steady p99."""
+    changes = ("batched", "lazy", "2 to 3 workers", "restart")
+    queries = list(dict.fromkeys(case.name.partition(",")[0] for case in run.cases))
+    return _table(run, "p99 meanwhile / steady", queries, changes, _slowdown)
+
+
+def recovery(run: Run) -> str:
+    """Return a row for each kind of kill: seconds to the first output, and to new output."""
+    kinds = ("evenflow, new process", "evenflow, warm spare", "evenflow, new coordinator", "Spark", "Bytewax")
+    return _figures(run, "killed", kinds, {"first output": "first output, s", "new output": "new output, s"})
+
+
+def nexmark(run: Run) -> str:
+    """Return a row for each query: million rows a second of evenflow and of Flink, and the ratio."""
+    found = medians(run.cases)
+    queries = [name.removesuffix("/flink") for name in found if name.endswith("/flink")]
+    rates = [(found[f"{query}/evenflow"], found[f"{query}/flink"]) for query in queries]
+    rows = [(query, _number(a / 1e6), _number(b / 1e6), f"{a / b:.1f}") for query, (a, b) in zip(queries, rates, strict=True)]
+    return table(("query", "evenflow, M rows/s", "Flink, M rows/s", "ratio"), rows)
+
+
+TABLES: dict[str, Callable[[Run], str]] = {
+    "compare": compared, "throughput": throughput, "latency": latency, "migration": migration, "nexmark-moves": moves, "recovery": recovery,
+    "nexmark": nexmark,
+}  # fmt: skip
+
+
+def _table(run: Run, corner: str, rows: Iterable[str], columns: Iterable[str], cell: Cell) -> str:
+    """Return a table of the rows and columns that have a cell."""
+    found = medians(run.cases)
+    cells = {row: {column: cell(found, row, column) for column in columns} for row in rows}
+    there = [column for column in columns if any(each[column] for each in cells.values())]
+    return table((corner, *there), [(row, *(each[column] for column in there)) for row, each in cells.items() if any(each.values())])
+
+
+def _figures(run: Run, corner: str, rows: Sequence[str], names: Mapping[str, str]) -> str:
+    found = medians(run.cases)
+    there = [row for row in rows if any(f"{row}/{name}" in found for name in names)]
+    cells = ((_number(found.get(f"{row}/{name}")) for name in names) for row in there)
+    return table((corner, *names.values()), [(row, *each) for row, each in zip(there, cells, strict=True)])
+
+
+def _millions(found: Mapping[str, float], row: str, column: str) -> str:
+    rate = found.get(f"{row}/{column}")
+    return "" if rate is None else _number(rate / 1e6)
+
+
+def _percentiles(found: Mapping[str, float], row: str, column: str) -> str:
+    values = [found.get(f"{row}/{column}/{name}") for name in ("p50", "p99", "p99.9")]
+    return "" if None in values else ", ".join(map(_number, values))
+
+
+def _slowdown(found: Mapping[str, float], row: str, column: str) -> str:
+    meanwhile, steady = (found.get(f"{row}, {column}/{name}") for name in ("p99 meanwhile", "steady p99"))
+    return "" if meanwhile is None or not steady else f"{meanwhile / steady:.2g}"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else number(value)
+
+
+def origin(run: Run) -> str:
+    """Return the line below a table: commit, machine, date."""
+    machine = f"{run.machine['processor']}, {run.machine['cores']} cores, {run.machine['memory_gib']} GiB"
+    disturbed = f"; other programs used up to {run.busy:.0%} of the machine" if run.disturbed else ""
+    return f"`evenflow bench run {run.benchmark}`, commit {run.commit}, {machine}, {run.started[:10]}{disturbed}."
+
+
+def filled(page: str, runs: Mapping[str, Run]) -> str:
+    """Return a page with all its tables. Raises KeyError for one without a run."""
+    return PLACE.sub(lambda found: f"{found[1]}{TABLES[found[2]](runs[found[2]])}\n\n{origin(runs[found[2]])}\n{found[3]}", page)
+
+
+def stored() -> dict[str, Run]:
+    """Return the runs in docs/results, by name."""
+    return {path.stem: Run.read(path) for path in sorted(RESULTS.glob("*.json"))}
+
+
+def add(path: Path) -> None:
+    """Store a run without its curves, in place of the earlier one of the same benchmark."""
+    run = json.loads(path.read_text())
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{run['benchmark']}.json").write_text(json.dumps({**run, "series": {}}, indent=1) + "\n")
+
+
+def main() -> None:
+    """Take the runs that are named, and write all tables."""
+    command, *paths = sys.argv[1:] or ["write"]
+    if command == "add":
+        for path in paths:
+            add(Path(path))
+    for page in PAGES:
+        page.write_text(filled(page.read_text(), stored()))
+
+
+if __name__ == "__main__":
+    main()
