@@ -17,8 +17,8 @@ ROOM_INTERVAL = 1.0
 UNASKED_AFTER = 10.0
 """Seconds that a job runs before it starts spares that the user didn't ask for."""
 
-REPLACE_AFTER = 3.0
-"""Seconds from taking a spare to its replacement, whose start would take the CPU from workers that restore their checkpoint."""
+REPLACE_AFTER = 10.0
+"""Seconds from taking a spare to its replacement, whose start would take a CPU from workers that restore their checkpoint and catch up."""
 
 
 class SpareProcess(Protocol):
@@ -69,7 +69,7 @@ class Spares(Generic[P]):
             if process.look() and not process.lost and allowed(process.node):
                 self.processes.remove(process)
                 self._extra = max(0, self._extra - 1)
-                self._again = time.monotonic() + max(REPLACE_AFTER, self._after)
+                self._again = time.monotonic() + REPLACE_AFTER
                 return process
         return None
 

@@ -123,10 +123,9 @@ def test_spares_that_no_one_asked_for_start_late_and_nothing_waits_for_them():
     assert pool.labels == ["spare-1"]
     pool.made[1].started = True
     assert pool.spares.take(anywhere) is pool.made[1]
-    pool.spares._again -= REPLACE_AFTER
     pool.tick()
     assert pool.labels == [], "the start of another takes the processors from the rows that are read again"
-    pool.spares._again -= UNASKED_AFTER - REPLACE_AFTER
+    pool.spares._again -= REPLACE_AFTER
     pool.tick()
     assert pool.labels == ["spare-2"]
 
