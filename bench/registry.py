@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .balancing import run as balancing
 from .compare import run as compare
 from .harness.benchmark import Benchmark
 from .kafka import run as kafka
@@ -28,6 +29,7 @@ _MODULES = (
     migration,
     upgrade,
     skew,
+    balancing,
     scaling,
     recovery,
     sizing,

@@ -44,7 +44,7 @@ def run(given: argparse.Namespace, say: Say) -> Findings:
         for _ in range(given.repeat):
             for system in given.systems:
                 busy = machine.busy_share()
-                measured = _after_warm_up(SYSTEMS[system](rate, rate * (given.seconds + WARM_UP)))
+                measured = after_warm_up(SYSTEMS[system](rate, rate * (given.seconds + WARM_UP)))
                 found[system].append((measured, {"busy_before": busy, "at": time.time(), "rows": rate * given.seconds}))
         for system, iterations in found.items():
             of_system = _cases(rate, system, iterations)
@@ -55,13 +55,13 @@ def run(given: argparse.Namespace, say: Say) -> Findings:
     return Findings(cases, verdicts(cases), series=series, facts={"keys": KEYS, "warm_up_seconds": WARM_UP})
 
 
-def evenflow(rate: int, total: int) -> Counts:
-    """Run one source worker and one that counts."""
+def evenflow(rate: int, total: int, config: ef.JobConfig | None = None) -> Counts:
+    """Run one source worker and one that counts, or as many as `config` says."""
     sink = LatencySink()
     flow = ef.Dataflow(f"bench-latency-{rate}")
     rows = flow.read(ef.generate(rate=rate, total=total, keys=KEYS, created=True))
     rows.key_by("key").aggregate(n=ef.count(), created=ef.last("created")).write(sink)
-    flow.run().wait(total / rate + 120)
+    flow.run(config=config).wait(total / rate + 120)
     return sink.counts
 
 
@@ -111,7 +111,8 @@ def draw(run: Run, figure: Any) -> None:
     axes.legend()
 
 
-def _after_warm_up(counts: Counts) -> Counts:
+def after_warm_up(counts: Counts) -> Counts:
+    """Return the histograms of the seconds after the warm-up, counted from its end."""
     first = min(counts) + WARM_UP
     return {second - first: of_second for second, of_second in sorted(counts.items()) if second >= first}
 

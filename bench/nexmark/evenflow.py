@@ -29,12 +29,13 @@ def run(task: Task) -> Iterator[Answer]:
     """Run a job for each iteration, whose rows are discarded, and one that writes them to `task.output`.
 
     `options`: `input`, one of `INPUTS`; `events`, their number; `checked`, the folder of the events that the last job reads, and
-    `checked_events`, their number; `sql`: run the query's text, not its flow.
+    `checked_events`, their number; `sql`: run the query's text, not its flow; `balancers`: in turn, by default hotspot.
     """
     given = task.options
+    balancers = given.get("balancers", ["hotspot"])
     for number in range(task.repeat):
         events = EventFiles(Path(task.folder), given["events"])
-        job = _start(task, f"{task.name}-{number}", events, DiscardSink(), given["input"])
+        job = _start(task, f"{task.name}-{number}", events, DiscardSink(), given["input"], balancers[number % len(balancers)])
         begun = job.status().running_seconds
         with CpuWatch() as cpu:
             state_bytes = _largest_state(job)
@@ -44,11 +45,11 @@ def run(task: Task) -> Iterator[Answer]:
     _start(task, f"{task.name}-checked", checked, ef.write_parquet(task.output), form).wait(WAIT)
 
 
-def _start(task: Task, name: str, events: EventFiles, sink: ef.Sink, form: str) -> ef.Job:
+def _start(task: Task, name: str, events: EventFiles, sink: ef.Sink, form: str, balancer: str = "hotspot") -> ef.Job:
     flow = ef.Dataflow(name)
     read = read_events(flow, events, form)
     (in_sql(task.name, read) if task.options["sql"] else QUERIES[task.name](read)).write(sink)
-    return flow.run(config=ef.JobConfig(parallelism=2))
+    return flow.run(config=ef.JobConfig(parallelism=2, balance=ef.BalanceConfig(balancer)))
 
 
 def _largest_state(job: ef.Job) -> int:

@@ -16,12 +16,13 @@ WAIT = 600.0
 
 
 def run(task: Task) -> Iterator[Answer]:
-    """Run a job for each iteration. `options["runtime"]`: "ray" or "local"."""
-    runtime = task.options["runtime"]
+    """Run a job for each iteration. `options["runtime"]`: "ray" or "local"; `options["balancers"]`: in turn, by default hotspot."""
+    runtime, balancers = task.options["runtime"], task.options.get("balancers", ["hotspot"])
     for number in range(task.repeat):
         shutil.rmtree(task.output, ignore_errors=True)
         flow = flow_of(task, f"bench-{runtime}-{task.name}-{number}")
-        job = flow.run(runtime=runtime, config=ef.JobConfig(parallelism=1 if runtime == "local" else 2))
+        balance = ef.BalanceConfig(balancers[number % len(balancers)])
+        job = flow.run(runtime=runtime, config=ef.JobConfig(parallelism=1 if runtime == "local" else 2, balance=balance))
         seconds, cpu = timed(job, WAIT)
         yield Answer(seconds, task.rows, result_of(task), {"cpu_seconds": cpu})
 

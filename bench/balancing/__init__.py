@@ -1,0 +1,1 @@
+"""The cost of a balancer that has nothing to do."""
