@@ -44,7 +44,7 @@ class Step:
     """Moves that happen together; the next step waits until their state has arrived.
 
     `lazy`: the new owner fetches a key's state when a record needs it. `pause`: the upstream workers wait until the step is done.
-    `restart`: the job stops with a savepoint and starts again with the new table.
+    `restart`: the job takes a checkpoint and starts again with the new table.
     """
 
     moves: tuple[Move, ...]
@@ -69,7 +69,7 @@ def lazy(current: RoutingTable, target: RoutingTable) -> Iterator[Step]:
 
 
 def restart(current: RoutingTable, target: RoutingTable) -> Iterator[Step]:
-    """Stop the job with a savepoint and start it with the new table (Flink's rescale)."""
+    """Restart the job from a checkpoint with the new table (Flink's rescale)."""
     yield from _together(current, target, Step((), restart=True))
 
 

@@ -9,6 +9,7 @@
 | `ClusterError`: Ray, a node, a port, a folder for sockets | check the cluster, and run again |
 | `JobFailedError`, of it `JobLostError` when processes died | the job is over: run it again, from its last checkpoint |
 | `RequestError`, of it `JobBusyError` and `JobNotRunningError` | the job goes on as before: ask for something else, or later |
+| `RequestError`, of it `UpgradeRolledBackError` | the job goes on with the old code: correct the new one |
 | `JobTimeoutError` | the job goes on: ask again, or wait longer |
 | `SnapshotError`: a load or dataflow snapshot | correct the JSON |
 | `ProtocolError`: a peer sent what it must not | report it |

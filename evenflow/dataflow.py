@@ -98,11 +98,11 @@ class Dataflow:
     ) -> Job:
         """Start the flow as a job and return its handle at once.
 
-        `runtime="ray"` uses the Ray cluster to which this process is connected, or the one that RAY_ADDRESS names, or starts one on this
-        machine; `"local"` runs everything in one thread of this process. `from_savepoint` is a folder that `job.savepoint(path)` wrote, or
-        the folder of a checkpoint: the job continues from there, with this flow's parallelism. Operators are matched by their names, and
-        their aggregates by theirs. State that matches no operator is an error unless `allow_lost_state`, which discards it; an aggregate
-        without saved state is an error unless `allow_new_state`, which starts it empty.
+        `runtime="ray"` uses the Ray cluster to which this process is connected, or the one that RAY_ADDRESS names, or your own on this
+        machine, or starts one; `"local"` runs everything in one thread of this process. `from_savepoint` is a folder that
+        `job.savepoint(path)` wrote, or the folder of a checkpoint: the job continues from there, with this flow's parallelism. Operators
+        are matched by their names, and their aggregates by theirs. State that matches no operator is an error unless `allow_lost_state`,
+        which discards it; an aggregate without saved state is an error unless `allow_new_state`, which starts it empty.
 
         With CheckpointConfig(dir=...) the same program, started again after the loss of its process or machine, or after the job failed,
         was cancelled or was stopped, continues its unfinished run from the newest complete checkpoint, and says so in one line of the log:

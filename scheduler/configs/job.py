@@ -33,7 +33,7 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 class JobConfig:
     """The settings of a job: a few numbers, and a group of settings for each of its activities.
 
-    `parallelism`: default number of workers per operator. `key_groups`: a power of two, fixed for the job's life. `combine`:
+    `parallelism`: default number of workers per operator. `key_groups`: a power of two, fixed while the job runs. `combine`:
     pre-combine aggregates before the shuffle. `migration_strategy`: default way to move keyed state: sudden, fluid, batched,
     pause or lazy. `log_level`: of the root logger in the job's processes, debug, info, warning or error; None leaves it as it is.
     Each group `x` is an `ef.XConfig`, whose documentation has its settings:
@@ -81,7 +81,7 @@ class JobConfig:
         for name in given(self, "log_level"):
             choice(self, name, LOG_LEVELS)
         if self.migration_strategy not in LIVE and self.checkpoint.dir is None:
-            missing = "goes through a savepoint: it needs CheckpointConfig(dir=...)"
+            missing = "goes through a checkpoint: it needs CheckpointConfig(dir=...)"
             raise FlowError(f"JobConfig: migration_strategy {self.migration_strategy!r} {missing}")
         if not self.metrics.enabled:
             self._refuse_unmeasured()

@@ -79,7 +79,7 @@ class Reconfiguration:
         planned = plan_steps(chosen, table, target, groups_per_step(newest, table), group_loads(newest, table))
         if chosen == "restart" and not job.config.checkpoint.saves_state:
             raise RequestError(
-                f"job `{job.name}`: the strategy restart goes through a savepoint: give the job a place for it, "
+                f"job `{job.name}`: the strategy restart goes through a checkpoint: give the job a place for it, "
                 "CheckpointConfig(dir=...), or use another strategy"
             )
         self._refuse_if_busy("keys can only move")

@@ -137,7 +137,7 @@ def test_wrong_requests_are_refused_and_the_job_runs_on():
         "operator `totals` has no worker 2: its 2 workers are 0 to 1": lambda: job.migrate("totals", groups=[0], to=2),
         "operator `totals` has no key group 16: its groups are 0 to 15": lambda: job.migrate("totals", groups=[16], to=1),
         "'smooth' is not a migration strategy: use one of": lambda: job.migrate("totals", groups=[0], to=1, strategy="smooth"),
-        "the strategy restart goes through a savepoint": lambda: job.rebalance("totals", strategy="restart"),
+        "the strategy restart goes through a checkpoint": lambda: job.rebalance("totals", strategy="restart"),
         "coldspot": lambda: job.rebalance("totals", policy="coldspot"),
     }.items():
         with pytest.raises(ef.RequestError, match=words):

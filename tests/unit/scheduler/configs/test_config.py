@@ -88,7 +88,7 @@ def test_group_of_another_kind_is_refused_by_name():
 
 
 def test_migration_by_restart_needs_a_folder_for_checkpoints():
-    with pytest.raises(FlowError, match="'restart' goes through a savepoint: it needs CheckpointConfig"):
+    with pytest.raises(FlowError, match="'restart' goes through a checkpoint: it needs CheckpointConfig"):
         JobConfig(migration_strategy="restart")
     assert JobConfig(migration_strategy="restart", checkpoint=CheckpointConfig("/saved")).migration_strategy == "restart"
 

@@ -295,7 +295,7 @@ def test_fixed_setting_with_the_value_that_it_has_is_no_change():
 
 def test_moves_by_restart_need_a_checkpoint_folder():
     plan, config = counting()
-    with pytest.raises(RequestError, match=r"goes through a savepoint: it needs CheckpointConfig\(dir=\.\.\.\)"):
+    with pytest.raises(RequestError, match=r"goes through a checkpoint: it needs CheckpointConfig\(dir=\.\.\.\)"):
         change(ScriptedJob(plan, config).start(), migration_strategy="restart")
 
 

@@ -122,8 +122,8 @@ def test_job_that_does_not_run_moves_nothing():
         migrate(job)
 
 
-def test_restart_is_refused_without_a_place_for_its_savepoint():
-    with pytest.raises(RequestError, match=r"the strategy restart goes through a savepoint: .* CheckpointConfig\(dir="):
+def test_restart_is_refused_without_a_place_for_its_checkpoint():
+    with pytest.raises(RequestError, match=r"the strategy restart goes through a checkpoint: .* CheckpointConfig\(dir="):
         migrate(running_job(), strategy="restart")
 
 
