@@ -49,6 +49,11 @@ def is_secret(text: str) -> bool:
     return _PLACEHOLDER.fullmatch(text) is not None
 
 
+def has_secret(text: str) -> bool:
+    """Return True if the text contains a placeholder."""
+    return _PLACEHOLDER.search(text) is not None
+
+
 def revealed(value: Any) -> Any:
     """Return a value with its secrets: a text, or a dict or list that contains texts. Raises ConnectorError for one that is missing."""
     if isinstance(value, str):

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from ...engine.errors import ConnectorError, FlowError
-from ...engine.secrets import revealed_url
+from ...engine.secrets import has_secret, revealed_url
 from ...state.object_stores import file_system, is_azure
 from ...state.store_errors import translated, unusable
 
@@ -67,6 +67,10 @@ def folder_or_url(path: str | PathLike[str], what: str) -> str:
     text = str(path)
     if (cut := _CUT.match(text)) is not None:
         raise FlowError(f"{what}: {text!r} is a URL without its second slash; give it as a string: {f'{cut[1]}://{cut[2]}'!r}")
+    if not is_remote(text) and has_secret(text):
+        raise FlowError(
+            f"{what}: a secret can be a part of a URL, not all of it or of a path: write the scheme, such as s3://, outside of it"
+        )
     return text if is_remote(text) else str(Path(text).absolute())
 
 

@@ -36,6 +36,13 @@ def test_sink_writes_into_the_folder_of_a_file_url(tmp_path, sink):
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+@pytest.mark.parametrize("make", [*SINKS.values(), ef.read_parquet, ef.read_csv], ids=[*SINKS, "read_parquet", "read_csv"])
+def test_place_that_is_a_secret_as_a_whole_is_no_local_folder(make, tmp_path):
+    with pytest.raises(ef.FlowError, match="a secret can be a part of a URL, not all of it"):
+        make(ef.secret("env:PLACE"))
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     "url", ["s3://bucket/out", "gs://bucket/out", "hdfs://host/out", "ss3://bucket/out", "memory://out", "S3://bucket/out"]
 )
