@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -39,11 +40,20 @@ class Changes:
     def _change(self) -> None:
         try:
             if self._reached(self._join_at):
-                self.made.append(str(self._job.scale(self._operator, WORKERS, timeout=WAIT)))
+                self.made.append(str(self._when_free(lambda: self._job.scale(self._operator, WORKERS, timeout=WAIT))))
             if self._reached(self._upgrade_at):
-                self.made.append(str(self._job.upgrade(self._upgrade, canary=CANARY, watch=WATCH)))
+                self.made.append(str(self._when_free(lambda: self._job.upgrade(self._upgrade, canary=CANARY, watch=WATCH))))
         except ef.JobError as error:  # the stream has ended before
             self.made.append(str(error))
+
+    def _when_free(self, change: Callable[[], object]) -> object:
+        """Make a change, again and again while the balancer is moving keys."""
+        wait = threading.Event()
+        while True:
+            try:
+                return change()
+            except ef.JobBusyError:
+                wait.wait(EVERY)
 
     def _reached(self, rows: int) -> bool:
         """Wait until the source has emitted so many rows; return False if the job has ended."""

@@ -52,7 +52,7 @@ PHASES = (
     Phase(CALM, 50_000, 6, storm=False),
     Phase(STORM, 50_000, 12, storm=True),
     Phase(JOIN, 50_000, 8, storm=True),
-    Phase(UPGRADE, 50_000, 18, storm=True),
+    Phase(UPGRADE, 50_000, 26, storm=True),
 )
 
 SETTINGS = ef.JobConfig(
