@@ -43,7 +43,7 @@ def flow() -> ef.Dataflow:
 
     def total(state: float | None, row: dict[str, Any]) -> tuple[float, None]:
         value = row["value"]
-        for _ in range(12):
+        for _ in range(60):
             value = math.sqrt(value * value + 1.0)
         return (state or 0.0) + value, None
 

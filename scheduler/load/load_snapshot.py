@@ -15,6 +15,7 @@ from ...engine.keys.encoding import key_hashes
 from ...engine.keys.typed_key import UNSIGNED, key_array
 from ...engine.protocol.routing import RoutingTable
 from ...engine.protocol.split_route import Dealt
+from ...state.hashing import group_of
 from .window import WorkerWindow
 
 STEP_BYTES = 1 << 18
@@ -67,13 +68,15 @@ def worker_load(
     worker: int,
     history: Sequence[WorkerWindow],
     owned: npt.NDArray[np.int64],
+    key_groups: int,
     hashed: Callable[[Hashable], int] = hash_of,
     since: float = float("inf"),
 ) -> WorkerLoad:
     """Return the mean load of a worker over its windows `history`, oldest first, in useful seconds per second.
 
     The mean is over the time from `since` on, if that is before the first window: both workers of a key that moved have a part of
-    that time. The worker's state is assumed to be shared evenly by its key groups, `owned`, in rising order. `hashed` gives a key's hash64.
+    that time. The worker's state is assumed to be shared evenly by its key groups, `owned` (in rising order) of all `key_groups`; in a
+    join, hot keys have the same part of their group's state as of its load. `hashed` gives a key's hash64.
     """
     begun, ended = (history[0].start, history[-1].start + history[-1].length) if history else (0.0, 0.0)
     length = max(ended - min(since, begun), 1e-9)
@@ -90,17 +93,33 @@ def worker_load(
             keys[key] = before[0] + records * per_record, before[1] + left * per_record
     sizes = np.zeros(len(groups), np.int64)
     sizes[np.searchsorted(groups, owned)] = history[-1].state_bytes // max(len(owned), 1) if history else 0
+    hashes = np.array([hashed(key) for key in keys], np.uint64)
+    key_loads = np.array([load for load, _ in keys.values()], np.float64)
+    joins = any(window.hot_left for window in history)
     return WorkerLoad(
         worker,
         history[-1].start if history else 0.0,
         groups,
         loads,
         sizes,
-        np.array([hashed(key) for key in keys], np.uint64),
-        np.array([load for load, _ in keys.values()], np.float64),
+        hashes,
+        key_loads,
+        _key_bytes(group_of(hashes, key_groups), key_loads, groups, loads, sizes) if joins else np.zeros(0, np.int64),
         key_left=np.array([left for _, left in keys.values()], np.float64),
         records=sum(window.keyed_records for window in history),
     )
+
+
+def _key_bytes(
+    key_group: npt.NDArray[np.uint16],
+    key_load: npt.NDArray[np.float64],
+    groups: npt.NDArray[np.int64],
+    loads: npt.NDArray[np.float64],
+    sizes: npt.NDArray[np.int64],
+) -> npt.NDArray[np.int64]:
+    at = np.minimum(np.searchsorted(groups, key_group), len(groups) - 1)
+    part = np.minimum(key_load / np.maximum(loads[at], 1e-12), 1.0)
+    return np.where(groups[at] == key_group, part * sizes[at], 0).astype(np.int64)
 
 
 def owned_groups(table: RoutingTable, workers: int) -> list[npt.NDArray[np.int64]]:
@@ -119,7 +138,7 @@ def load_snapshot(windows: Sequence[Sequence[WorkerWindow]], table: RoutingTable
     names: dict[Hashable, Hashable] = {hashed: key for key, hashed in hashes.items()}
     owned = owned_groups(table, len(windows))
     since = min((history[0].start for history in windows if history), default=0.0)
-    loads = [worker_load(worker, history, owned[worker], hashes.__getitem__, since) for worker, history in enumerate(windows)]
+    loads = [worker_load(worker, history, owned[worker], len(table), hashes.__getitem__, since) for worker, history in enumerate(windows)]
     seen = snapshot_of(loads, table, len(windows), dealable)
     hot = sorted((key for key in seen.hot_keys if key.key in names and key.load > 0), key=lambda key: -key.load)
     return LoadSnapshot(

@@ -102,11 +102,13 @@ class Balancing:
 
     def _take_in(self) -> None:
         """Take the added windows, all at once: to hash a key alone takes as long as to hash a hundred."""
+        if self._table is None:
+            return
         added, self._added = self._added, []
         self._remember_hashes(dict.fromkeys(key for window in added for key, _ in window.hot_keys))
         for window in added:
             index = self._index[window.worker]
-            self._windows.add(worker_load(index, [window], self._owned[index], self._hashes.__getitem__))
+            self._windows.add(worker_load(index, [window], self._owned[index], len(self._table), self._hashes.__getitem__))
 
     def decide(self, table: RoutingTable, *, moving: bool) -> PlannedMigration | None:
         """Return the migration to begin now, None if there is none. `moving`: True while keys of the operator move."""

@@ -70,6 +70,15 @@ def test_hot_key_has_its_share_of_the_records():
     assert (found.key, found.group, found.load, found.worker) == (key, 0, pytest.approx(0.6), None)
 
 
+def test_hot_key_of_a_join_has_the_same_part_of_its_groups_state_as_of_its_load():
+    key = key_in(0)
+    joined = window(0, {0: 0.8, 1: 0.2}, hot=[(key, 20)], left=[20], state_bytes=2000)
+    found = load_snapshot([[joined], []], TABLE).hot_keys
+    assert [(each.key, each.state_bytes) for each in found] == [(key, 250)]
+    (found,) = load_snapshot([[window(0, {0: 0.8}, hot=[(key, 75)], state_bytes=2000)], []], TABLE).hot_keys
+    assert found.state_bytes == 0
+
+
 def test_hot_keys_are_together_not_hotter_than_their_group():
     first, second = key_in(1), next(key for key in range(key_in(1) + 1, 1000) if group_of(np.array([hash_of(key)], np.uint64), 4)[0] == 1)
     snapshot = load_snapshot([[window(0, {0: 0.7, 1: 0.3}, hot=[(first, 25), (second, 20)])], []], TABLE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -136,6 +138,9 @@ def test_a_balancer_that_splits_keys_cannot_balance_a_job():
 class JoinOperator(Operator):
     """A join whose rows come from the left, except for a part of each key's that comes from the right."""
 
+    state_bytes = 1000
+    """Of each worker."""
+
     def __init__(self, loads, *, right=0.05, dealable=("left",), config=CONFIG, noise=0.0):
         super().__init__(loads, config=config, noise=noise)
         self.right, self.balancing = right, Balancing("hotspot", WORKERS, config, dealable)
@@ -168,7 +173,7 @@ class JoinOperator(Operator):
             present, top = np.flatnonzero(by_group[index]), sorted(hot[index], key=lambda item: -item[1])[:16]
             total = float(by_group[index].sum())
             yield WorkerWindow(
-                worker, float(self.window), 1.0, useful=total, keyed_records=int(total * 10_000), state_bytes=1000,
+                worker, float(self.window), 1.0, useful=total, keyed_records=int(total * 10_000), state_bytes=self.state_bytes,
                 groups=present.astype(np.int32), load=by_group[index][present], hot_keys=tuple((key, n) for key, n, _ in top),
                 hot_left=tuple(left for *_, left in top),
             )  # fmt: skip
@@ -186,6 +191,14 @@ def test_hot_key_is_split_and_left_so_while_it_is_hot():
     (split,) = plan.splits
     assert (split.key, split.home, split.others, split.dealt) == (keys_of_worker(0, 1)[0], 0, (1,), "left")
     assert f"hot key {split.key!r} alone has" in plan.reason
+
+
+@pytest.mark.parametrize(("max_bytes", "splits"), [(None, True), (100_000, True), (1000, False)])
+def test_hot_key_is_not_split_if_its_copies_have_more_bytes_than_a_plan_may_move(max_bytes, splits):
+    operator = JoinOperator(with_hot_key(), config=replace(CONFIG, balance=replace(CONFIG.balance, max_bytes=max_bytes)))
+    operator.state_bytes = 1_000_000 * GROUPS // len(WORKERS)  # 5 % of almost all state of the key's group is copied
+    operator.run(60)
+    assert bool(operator.table.splits) == splits
 
 
 def test_key_that_cooled_is_gathered_after_a_rest_and_split_again_when_it_is_hot_again():
