@@ -15,6 +15,7 @@ from time import monotonic
 
 import pyarrow as pa
 
+from ...engine.batch import Batch
 from ...engine.errors import JobTimeoutError
 from ...engine.plan.channel_spec import ChannelSpec
 from ...engine.plan.task_spec import TaskSpec
@@ -251,7 +252,7 @@ class TaskRun:
         if not self._stalled:
             taken += task.replay()
         while pending and taken < TURN and not self._stalled and not task.over and monotonic() < until:
-            task.receive(*pending.take())
+            self._process(*pending.take())
             taken += 1
         taken += task.give() + task.save() + self._install()
         polled = task.is_source and not self._stalled and self._read()
@@ -263,6 +264,18 @@ class TaskRun:
         elif not transport.blocked:
             task.idle()
             self._rest = task.sleep_for()
+
+    def _process(self, channel: ChannelId, element: Element) -> None:
+        """Process an element, together with the batches right behind it if they are small.
+
+        Batches that the task would keep stay alone: their credit returns when they are processed.
+        """
+        more = list[Batch]()
+        if isinstance(element, Batch) and not self._task.task.keeps(channel) and (more := self._pending.take_more(channel, element)):
+            element = Batch.concat([element, *more])
+        self._task.receive(channel, element)
+        for batch in more:
+            self._transport.consumed(channel, batch)
 
     def _install(self) -> bool:
         """Install some restored state, if it is time to; the last of it makes the tables as large as they were."""

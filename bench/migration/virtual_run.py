@@ -194,6 +194,8 @@ class VirtualWorker:
         while self._pending and taken < TURN and clock.now() < until:
             channel, element = self._pending.take()
             kind = "batch" if isinstance(element, Batch) else "marker" if isinstance(element, Marker) else "signal"
+            if isinstance(element, Batch) and (more := self._pending.take_more(channel, element)):
+                element = Batch.concat([element, *more])
             self._slice(kind, interpreter.receive, channel, element)
             taken += 1
         taken += self._slice("give", interpreter.give)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -63,14 +64,20 @@ class Move:
 
     def brings(self, hashes: Hashes, key_groups: int) -> Mask:
         """Return a mask of the keys that get another owner, shape (keys,)."""
-        moving = np.zeros(key_groups, np.bool_)
-        moving[list(self.groups)] = True
-        mask: Mask = moving[group_of(hashes, key_groups)]
+        mask: Mask = _mask_of(self.groups, key_groups)[group_of(hashes, key_groups)]
         if self.staying:
             mask &= ~np.isin(hashes, np.array(self.staying, np.uint64))
         if self.keys:
             mask |= np.isin(hashes, np.array(self.keys, np.uint64))
         return mask
+
+
+@lru_cache(maxsize=64)
+def _mask_of(groups: tuple[int, ...], key_groups: int) -> Mask:
+    """Return a mask of the key groups that are among `groups`, shape (key_groups,)."""
+    mask = np.zeros(key_groups, np.bool_)
+    mask[list(groups)] = True
+    return mask
 
 
 def among(parts: Iterable[Part], hashes: Hashes, side: Dealt | None = None) -> Mask:

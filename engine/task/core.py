@@ -308,6 +308,10 @@ class TaskCore:
         """True if records at another worker wait for all that this one has to `give`."""
         return self.handovers is not None and self.handovers.awaited
 
+    def keeps(self, channel: ChannelId) -> bool:
+        """Return True if elements of the channel wait here now, for a barrier or for other channels."""
+        return channel in self._alignment.channels or self._held.holds(channel)
+
     def give(self, now: float) -> list[Effect]:
         """Send a chunk of the state that moves away."""
         self._begin(now, "give")

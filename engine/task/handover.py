@@ -275,7 +275,7 @@ class Handovers:
             moving &= ready
             if moving.any():
                 where = np.flatnonzero(moving)
-                ready[where] = self._set_aside(source, incoming, batch.take(where))
+                ready[where] = self._set_aside(source, incoming, batch, where)
         if behind:
             copied = among([part for o in self._outgoing if o.transfer is None for part in o.move.copies], hashes) & ready
             if copied.any():
@@ -370,17 +370,19 @@ class Handovers:
         self._out.extend(Sent(channel, chunk) for chunk in chunks)
         self._out.append(Sent(channel, FetchReply(outgoing.version, number)))
 
-    def _set_aside(self, source: int, incoming: _Incoming, rows: Batch) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Set rows of moving keys aside. Return a mask of the rows whose keys' state is here already."""
+    def _set_aside(self, source: int, incoming: _Incoming, batch: Batch, where: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+        """Set the rows `where` in a batch aside: they have moving keys. Return a mask of those whose keys' state is here already."""
         if not incoming.lazy:
-            incoming.aside.setdefault(0, deque()).append(rows)
-            return np.zeros(rows.num_rows, np.bool_)
-        keys = encode_keys(rows.rows, self._operator.keys, self._operator.context.name)
+            incoming.aside.setdefault(0, deque()).append(batch.take(where))
+            return np.zeros(len(where), np.bool_)
+        names = self._operator.keys
+        columns = [column.take(pa.array(where)) for column in self._operator.key_columns(batch.rows)]
+        keys = encode_keys(pa.RecordBatch.from_arrays(columns, names=list(names)), names, self._operator.context.name)
         by_row = self._requests(source, incoming, keys)[keys.codes]
-        for number in np.unique(by_row).tolist():
+        for number in sorted(set(by_row.tolist())):
             if number >= 0:
-                incoming.aside.setdefault(number, deque()).append(rows.take(np.flatnonzero(by_row == number)))
-        here: np.ndarray[Any, np.dtype[np.bool_]] = by_row < 0
+                incoming.aside.setdefault(number, deque()).append(batch.take(where[by_row == number]))
+        here: npt.NDArray[np.bool_] = by_row < 0
         return here
 
     def _requests(self, source: int, incoming: _Incoming, keys: EncodedKeys) -> npt.NDArray[np.int64]:

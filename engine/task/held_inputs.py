@@ -40,6 +40,10 @@ class HeldInputs:
         if others := set(behind):
             self._behind[channel] = others
 
+    def holds(self, channel: ChannelId) -> bool:
+        """Return True if elements of the channel are kept now."""
+        return channel in self._behind
+
     def keep(self, channel: ChannelId, element: Element) -> bool:
         """Keep an element if its channel is held; return True if so."""
         if channel not in self._behind:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from ...state_version import FIRST, StateVersion
@@ -21,6 +22,7 @@ MARK = b"\xc1"
 """The first byte of a state with a version: no packed value begins with it."""
 
 _SIZE = 4
+_first_byte = itemgetter(slice(0, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Migration:
         mark = self.mark
         if mark:
             return all(state.startswith(mark) for state in packed)
-        return not any(state.startswith(MARK) for state in packed)
+        return MARK not in map(_first_byte, packed)
 
 
 def mark_of(version: int) -> bytes:

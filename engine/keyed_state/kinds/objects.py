@@ -173,22 +173,24 @@ class StateObjects(KeyedState):
         sent: list[bytes | None] = chunk.rows.column(STATE).to_pylist()
         groups, keys = self._groups(columns), key_values(columns)
         packed = self.current(keys, sent)
+        states = [value for value in packed if value is not None]
+        if self._memory is not None and len(states) == len(packed):
+            self._memory.put_many(groups, keys, self._unpacked(keys, states))
+            return keys
         given = [place for place, value in enumerate(packed) if value is not None]
         if self._memory is not None:
             there = [keys[i] for i in given]
-            self._memory.put_many(
-                [groups[i] for i in given], there, self._unpacked(there, [value for value in packed if value is not None])
-            )
+            self._memory.put_many([groups[i] for i in given], there, self._unpacked(there, states))
             return keys
         places = self.codec.pack(columns)
         if None in sent:
             self.backend.take_over([group for group, value in zip(groups, sent, strict=True) if value is None])
             self.backend.note(groups, places)
             if self.migration.converts:
-                here = [place for place, value in enumerate(sent) if value is None]
-                self._found([keys[i] for i in here], [groups[i] for i in here], [places[i] for i in here])
+                passed = [place for place, value in enumerate(sent) if value is None]
+                self._found([keys[i] for i in passed], [groups[i] for i in passed], [places[i] for i in passed])
         if given:
-            self.backend.put_many([groups[i] for i in given], [places[i] for i in given], [value for value in packed if value is not None])
+            self.backend.put_many([groups[i] for i in given], [places[i] for i in given], states)
         return keys
 
     def current(self, keys: Sequence[Any], packed: Sequence[bytes | None]) -> list[bytes | None]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.actors.task.input_queues import TURNS, InputQueues
+from evenflow.actors.task.input_queues import JOINED, TURNS, InputQueues
 from evenflow.engine.batch import Batch
 from evenflow.engine.protocol.elements import MIN_TIME, Barrier, Rewind, Watermark
 from evenflow.engine.protocol.ids import CheckpointNumber
@@ -117,6 +118,34 @@ def test_turn_is_that_of_the_rule_looked_up_in_all_channels(script):
                 times[expected] = element.time
             assert queues.take() == (expected, element)
     assert not len(queues)
+
+
+def test_batches_behind_each_other_are_taken_together_up_to_a_signal():
+    parts, other = [batch(number) for number in range(4)], batch()
+    queues = filled((1, parts[0]), (2, other), (1, parts[1]), (1, parts[2]), (1, Watermark(50)), (1, parts[3]))
+    channel, first = queues.take()
+    assert (channel, first) == (1, parts[0])
+    assert queues.take_more(channel, first) == [parts[1], parts[2]]
+    assert [queues.take() for _ in range(len(queues))] == [(2, other), (1, Watermark(50)), (1, parts[3])]
+
+
+def test_nothing_is_taken_with_a_batch_of_many_rows_other_columns_or_event_times():
+    many = Batch(pa.record_batch({"n": np.arange(JOINED)}))
+    timed = Batch(batch().rows, np.zeros(1, np.int64))
+    for head, behind in [(many, batch()), (batch(), many), (batch(), Batch(pa.record_batch({"m": [1]}))), (batch(), timed)]:
+        queues = filled((1, head), (1, behind))
+        assert queues.take_more(*queues.take()) == []
+        assert queues.take() == (1, behind)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=60))
+def test_batches_that_are_taken_together_keep_their_order_and_nothing_is_lost(arrivals):
+    elements = [(channel, Watermark(time) if time else batch(place)) for place, (channel, time) in enumerate(arrivals)]
+    queues, found = filled(*elements), {channel: [] for channel in range(4)}
+    while len(queues):
+        channel, element = queues.take()
+        found[channel] += [element, *(queues.take_more(channel, element) if isinstance(element, Batch) else ())]
+    assert found == {channel: [element for other, element in elements if other == channel] for channel in range(4)}
 
 
 def test_reader_with_more_credit_does_not_run_away():
