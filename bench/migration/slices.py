@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -135,6 +136,7 @@ def measure_slices(
     _migrate(run, dict(plan.tables), strategy, steps, frozenset(run.workers) - frozenset(members), frozenset(members))
     ended = run.at
     run.run(ended + AFTER)
+    gc.unfreeze()
     latencies = np.concatenate(sink.parts, axis=1)
     during = latencies[1][(latencies[0] >= begun) & (latencies[0] <= ended)]
     before = latencies[1][(latencies[0] >= begun - STEADY / 2) & (latencies[0] < begun - 0.02)]

@@ -14,9 +14,10 @@ from ..harness.record import Case, Findings, Run, Verdict, medians
 from .crowd import KEY_GROUPS, Crowd
 from .loads import Loads
 from .measures import Figures, balanced, changes, coordinated, planned, rescaled, routed, viewed
+from .page import shown
 
-BOUNDS = {"reports": 100.0, "balance plan": 50.0}
-"""Targets at the largest number of workers, in milliseconds; for reports of a second."""
+BOUNDS = {"reports": 100.0, "balance plan": 50.0, "script of the page": 100.0}
+"""Targets at the largest number of workers, in milliseconds; for reports and the page of a second."""
 
 
 def run(given: argparse.Namespace, say: Say) -> Findings:
@@ -41,6 +42,8 @@ def measured(workers: int, given: argparse.Namespace, loads: Loads) -> Figures:
     crowd.settle()
     yield from changes(crowd)
     yield from viewed(crowd, loads, given.seconds)
+    if given.browser is not None:
+        yield from shown(crowd, loads, given.seconds, given.browser)
     del crowd
     if workers <= given.rescaled:
         yield from rescaled(Crowd(workers // 2, given.sources))
@@ -49,7 +52,8 @@ def measured(workers: int, given: argparse.Namespace, loads: Loads) -> Figures:
 def verdicts(cases: list[Case], workers: int) -> list[Verdict]:
     """Judge the figures of the largest number of workers."""
     found = medians(cases)
-    return [Verdict(f"{workers} workers: {name}, ms", found[f"{workers} workers/{name}"], most, "lower") for name, most in BOUNDS.items()]
+    measured = ((name, found.get(f"{workers} workers/{name}"), most) for name, most in BOUNDS.items())
+    return [Verdict(f"{workers} workers: {name}, ms", value, most, "lower") for name, value, most in measured if value is not None]
 
 
 def draw(run: Run, figure: Any) -> None:
@@ -75,8 +79,9 @@ BENCHMARK = Benchmark(
         Argument("--sources", int, 16, "workers that read"),
         Argument("--seconds", int, 3, "seconds of reports; their median counts"),
         Argument("--rescaled", int, 64, "the most workers that a rescale is measured to"),
+        Argument("--browser", str, None, "path of Chromium, in which the page is measured too (needs playwright)"),
     ),
     run,
-    ("Ray's part of a message, sockets, and the processes of workers", "the script of the page in a browser"),
+    ("Ray's part of a message, sockets, and the processes of workers",),
     draw,
 )

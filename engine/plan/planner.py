@@ -180,12 +180,12 @@ def _peers(stages: list[Stage], channels: list[ChannelSpec]) -> dict[str, list[P
     for stage in stages:
         if not stage.is_keyed:
             continue
-        ids = {}
-        for i in range(stage.parallelism):
-            for j in range(stage.parallelism):
-                if i != j:
-                    ids[i, j] = ChannelId(len(channels))
-                    channels.append(ChannelSpec(ids[i, j], stage.workers[i], stage.workers[j], state=True))
-        for (i, j), outgoing in ids.items():
-            peers.setdefault(stage.workers[i], []).append(Peer(j, outgoing, ids[j, i]))
+        workers, first, others = stage.workers, len(channels), stage.parallelism - 1
+
+        def channel(i: int, j: int, first: int = first, others: int = others) -> ChannelId:
+            return ChannelId(first + i * others + (j if j < i else j - 1))
+
+        for i, sender in enumerate(workers):
+            channels += [ChannelSpec(channel(i, j), sender, receiver, state=True) for j, receiver in enumerate(workers) if i != j]
+            peers[sender] = [Peer(j, channel(i, j), channel(j, i)) for j in range(stage.parallelism) if i != j]
     return peers

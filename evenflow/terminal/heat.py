@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from rich.console import Group, RenderableType
 
@@ -20,6 +22,9 @@ from .console import DataTable, lines
 from .metrics import keys_of
 
 STRIP, BAR = 28, 12
+
+MOST_WORKERS = 64
+"""The most rows of a table of workers: more fit on no screen, and a thousand take more than a second to draw."""
 
 _HEIGHTS = "▁▂▃▄▅▆▇█"
 
@@ -39,13 +44,22 @@ def heat_table(stage: StageView, load: OperatorLoad, text: str = "") -> Renderab
     title = f"{stage.name}: imbalance {load.imbalance:.2f}, {load.floors}, balancer {stage.balancer}"
     table = DataTable("worker", "groups", "heat of its key groups", "load, floor │", "busy", right=("groups", "busy"), title=title)
     hottest = float(groups.max(initial=0.0))
-    for index, worker in enumerate(stage.workers):
-        busy = load.workers.get(worker, 0.0)
+    loads = [load.workers.get(worker, 0.0) for worker in stage.workers]
+    for index in busiest(loads, table):
+        worker, busy = stage.workers[index], loads[index]
         bars = marked_bar(busy / most, mean * load.floor / most, BAR)
         heat = strip(groups[drawn == index], STRIP, hottest)
         table.row(worker, str(np.count_nonzero(owned == index)), heat, bars, f"{busy:.0%}")
     keys = keys_of(load)
     return Group(table, lines([*([f"hottest keys {keys}"] if keys else []), *([text] if text else [])]))
+
+
+def busiest(shares: Sequence[float], table: DataTable) -> list[int]:
+    """Return the places of all workers, or of many the `MOST_WORKERS` busiest, in rising order; then the table says so."""
+    if len(shares) <= MOST_WORKERS:
+        return list(range(len(shares)))
+    table.caption, table.caption_justify = f"the {MOST_WORKERS} busiest of {len(shares):,} workers", "left"
+    return sorted(sorted(range(len(shares)), key=lambda at: -shares[at])[:MOST_WORKERS])
 
 
 def strip(loads: Loads, width: int, hottest: float) -> str:

@@ -14,7 +14,7 @@ from ..scheduler.protocol.status import JobStatus
 from ..views.history import History
 from ..views.upgrades import upgrade_watched
 from .console import DataTable, data, lines
-from .heat import heat_table
+from .heat import busiest, heat_table
 from .metrics import lag, latency, newest_time
 from .reports import versions_table
 from .units import bar, clock, short_bytes, short_number
@@ -57,12 +57,12 @@ def headline(status: JobStatus) -> Text:
 
 def workers_table(figures: list[WorkerFigures]) -> Table:
     """Draw a row per worker with a bar for its useful time. `waits` is its backpressure; its lag is the distance from its event time to the
-    newest of any worker.
+    newest of any worker. Of many workers the busiest are shown.
     """
     newest = newest_time(figures)
     numbers = ("in/s", "out/s", "useful", "waits", "lag", "state", "p50/p99 ms")
     table = DataTable("worker", *numbers[:3], "", *numbers[3:], right=numbers)
-    for f in figures:
+    for f in (figures[at] for at in busiest([f.useful_share for f in figures], table)):
         rates = (short_number(f.rows_in_per_second), short_number(f.rows_out_per_second), f"{f.useful_share:.0%}", bar(f.useful_share, BAR))
         table.row(f.worker, *rates, f"{f.backpressure:.0%}", lag(f, newest), short_bytes(f.state_bytes), latency(f))
     return table

@@ -103,7 +103,7 @@ function hotRows(pen, plot, top, dark, versions) {
   });
 }
 
-// The edge between two workers' groups, over time.
+// The edge between two workers' groups, over time, unless there are so many that they would hide the loads.
 function lines(pen, plot, ink, card) {
   const step = plot.width / plot.span;
   for (const [colour, thick] of [[card, 3.5], [ink, 1.2]]) {
@@ -111,7 +111,7 @@ function lines(pen, plot, ink, card) {
     pen.lineWidth = thick;
     pen.beginPath();
     plot.columns.forEach((column, x) => {
-      if (!column?.bands) return;
+      if (!column?.bands || column.bands.length > plot.height / 6) return;
       const all = column.bands.reduce((sum, groups) => sum + groups, 0), before = plot.columns[x - 1]?.bands;
       let edge = 0, last = 0;
       column.bands.slice(0, -1).forEach((groups, worker) => {
@@ -146,10 +146,14 @@ function names(pen, plot, soft, narrow) {
   });
 }
 
+const MOST_PAIRS = 24;  // of workers between which a second's arrows are drawn
+
 function arrows(pen, plot, ink, card) {
   const step = plot.width / plot.span, room = plot.height / plot.rows;
   plot.columns.forEach((column, x) => {
-    for (const move of column?.moves ?? []) {
+    const moves = [...(column?.moves ?? [])].sort((a, b) => b.count - a.count), left = moves.slice(MOST_PAIRS);
+    if (left.length > 0) label(pen, plot, `moves between ${left.length} more pairs of workers`, plot.left + x * step, 10, ink, card);
+    for (const move of moves.slice(0, MOST_PAIRS)) {
       const shown = move.groups.slice(0, move.count > 24 ? 3 : 6);
       for (const [, before, after] of shown) {
         const from = [plot.left + x * step, (before + 0.5) * room], to = [plot.left + (x + 0.7) * step, (after + 0.5) * room];
@@ -191,9 +195,10 @@ function rowsOf(plot, index, key, source, target) {
   return move?.groups.find(([of]) => of === group).slice(1);
 }
 
-// Next to an arrow, below earlier labels.
+// Next to an arrow, below earlier labels; left out if there is no room.
 function label(pen, plot, text, x, y, ink, card) {
   while (plot.labels.some(([left, top]) => Math.abs(left - x) < 70 && Math.abs(top - y) < 14)) y += 14;
+  if (y > plot.height) return;
   plot.labels.push([x, y]);
   pen.textAlign = x > plot.left + plot.width * 0.85 ? "right" : "left";
   pen.textBaseline = "middle";

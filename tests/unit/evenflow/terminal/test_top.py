@@ -9,7 +9,7 @@ import pytest
 from recorded_jobs import view_at
 from shown_upgrades import LINE, WATCHED, upgrade_report
 
-from evenflow.engine.protocol.routing import RoutingTable
+from evenflow.engine.protocol.routing import RoutingTable, even_table
 from evenflow.scheduler.load.metrics import OperatorLoad
 from evenflow.scheduler.protocol.reports import UpgradeState
 from evenflow.scheduler.protocol.view import StageView
@@ -97,6 +97,16 @@ def test_a_worker_that_has_replaced_another_has_the_heat_of_its_index():
     load = replace(LOAD, workers={"count-0v2": 0.9, "count-1": 0.3})
     rows = [line.split()[:3] for line in as_text(heat_table(stage, load)).splitlines() if line.startswith("count-")]
     assert rows == [["count-0v2", "3", "█·▂"], ["count-1", "1", "▃"]]
+
+
+def test_of_many_workers_the_busiest_are_shown():
+    workers = tuple(f"count-{index}" for index in range(1000))
+    stage = replace(STAGE, workers=workers, table=even_table(1024, 1000))
+    shares = {worker: (index % 500) / 500 for index, worker in enumerate(workers)}
+    text = as_text(heat_table(stage, replace(LOAD, workers=shares, groups={}))).splitlines()
+    shown = [int(line.split()[0].removeprefix("count-")) for line in text if line.startswith("count-")]
+    assert shown == [*range(468, 500), *range(968, 1000)]
+    assert "the 64 busiest of 1,000 workers" in " ".join(text)
 
 
 def test_a_key_that_moved_alone_heats_its_new_worker_whose_groups_are_the_same():
