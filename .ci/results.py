@@ -77,9 +77,21 @@ def nexmark(run: Run) -> str:
     return table(("query", "evenflow, M rows/s", "Flink, M rows/s", "ratio"), rows)
 
 
+def wide(run: Run) -> str:
+    """Return a row for each figure: a column for each number of workers."""
+    names = {
+        "plan": "ms", "reports": "ms/s", "balance plan": "ms", "routing of a batch": "ms", "checkpoint": "ms", "migration": "ms",
+        "script of the page": "ms/s", "top": "ms", "bytes of a report": "bytes",
+    }  # fmt: skip
+    found = medians(run.cases)
+    counts = sorted({int(name.partition(" ")[0]) for name in found})
+    rows = [(f"{name}, {unit}", *(_number(found.get(f"{count} workers/{name}")) for count in counts)) for name, unit in names.items()]
+    return table(("workers", *(f"{count:,}" for count in counts)), rows)
+
+
 TABLES: dict[str, Callable[[Run], str]] = {
     "compare": compared, "throughput": throughput, "latency": latency, "migration": migration, "nexmark-moves": moves, "recovery": recovery,
-    "nexmark": nexmark,
+    "nexmark": nexmark, "wide": wide,
 }  # fmt: skip
 
 
