@@ -18,18 +18,18 @@ from evenflow.job import monitor_of
 from evenflow.pictures.svg import BLUE, GREY, ORANGE, RED, document, line, text
 
 IMAGE = Path(__file__).parents[1] / "docs" / "images" / "moving.svg"
-RATE, KEYS, OPERATOR = 100_000, 20_000, "totals"
-HOT_AT, SECONDS = 14, 40
-"""Seconds of the stream until one row in three has the same key, and of the whole stream."""
+RATE, KEYS, OPERATOR = 104_000, 20_000, "totals"
+HOT_AT, SECONDS = 24, 50
+"""Seconds of the stream until every second row has the same key, and of the whole stream."""
 
 SHOWN = 10
 """Seconds before the key becomes hot that are shown."""
 
-WIDTH, HEIGHT = 760.0, 330.0
+WIDTH, HEIGHT = 760.0, 335.0
 BARS, CHARTS = (30.0, 210.0), (300.0, 740.0)
 """The left and the right edge of the bars, and of the charts."""
 
-LOADS, LATENCIES = (70.0, 190.0), (225.0, 295.0)
+LOADS, LATENCIES = (96.0, 206.0), (242.0, 312.0)
 """The top and the bottom of the bars and the upper chart, and of the lower one."""
 
 PACE, REST = 0.5, 2.0
@@ -43,13 +43,13 @@ def flow() -> ef.Dataflow:
 
     def total(state: float | None, row: dict[str, Any]) -> tuple[float, None]:
         value = row["value"]
-        for _ in range(60):
+        for _ in range(40):
             value = math.sqrt(value * value + 1.0)
         return (state or 0.0) + value, None
 
     job = ef.Dataflow("moving")
     rows = job.read(ef.generate(rate=RATE, every="5ms", total=RATE * SECONDS, keys=KEYS)).parallelism(1, fixed=True)
-    hot = (ef.col("seq") >= RATE * HOT_AT) & (ef.col("seq") % 3 == 0)
+    hot = (ef.col("seq") >= RATE * HOT_AT) & (ef.col("seq") % 2 == 0)
     skewed = rows.with_columns(key=ef.when(hot).then(ef.lit(7)).otherwise(ef.col("key")))
     skewed.key_by("key").stateful_map(total).named(OPERATOR).parallelism(2).write(ef.to_callback(lambda _: None, name="none"))
     return job
@@ -89,7 +89,7 @@ def picture(message: Mapping[str, Any], hot_at: float, seconds: int = SECONDS) -
     p99 = [second["p99"] for second in shown]
     most = max(50.0, *(value for value in p99 if value is not None))
     parts += _chart("p99 latency", [(RED, p99)], LATENCIES, most, f"{most:.0f} ms")
-    parts += _marks([(hot_at, "a key becomes hot"), *((entry["begin"], entry["what"]) for entry in moves[:2])], span)
+    parts += _marks([(hot_at, "a key becomes hot"), *((entry["begin"], entry["what"].partition(" (")[0]) for entry in moves[:2])], span)
     parts += _cursor(len(shown))
     return document(WIDTH, HEIGHT, parts).svg
 
