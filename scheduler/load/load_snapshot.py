@@ -18,15 +18,20 @@ from ...engine.protocol.split_route import Dealt
 from ...state.hashing import group_of
 from .window import WorkerWindow
 
-STEP_BYTES = 1 << 18
-"""State that a pair of workers hands over in one batched step: a chunk or two. The records of its keys wait for a few milliseconds, about
-as long as a step waits for its markers anyway. With large state a step is one group.
+STEP_BYTES, MOST_BYTES = 1 << 18, 1 << 20
+"""State that a pair of workers hands over in one batched step, and the most of it in a migration of many steps.
+
+A quarter of a MiB is a chunk or two: the records of its keys wait for a few milliseconds, about as long as a step waits for its markers.
 """
 
+STEPS = 128
+"""The steps of a pair of workers beyond which each has more state: where records queue, a step waits for its markers for up to 100 ms."""
 
-def groups_per_step(newest: Sequence[WorkerWindow | None], table: RoutingTable) -> int:
-    """Return the number of key groups that hold about `STEP_BYTES` of state, by the newest window of each worker; 1 without
-    measurements.
+
+def groups_per_step(newest: Sequence[WorkerWindow | None], table: RoutingTable, target: RoutingTable) -> int:
+    """Return the number of key groups that a pair of workers moves in a step from `table` to `target`; 1 without measurements.
+
+    By the newest window of each worker, they hold about `STEP_BYTES` of state; `MOST_BYTES` at most if there are more than `STEPS` steps.
     """
     sizes = [
         window.state_bytes / owned
@@ -34,7 +39,11 @@ def groups_per_step(newest: Sequence[WorkerWindow | None], table: RoutingTable) 
         if window is not None and (owned := int(np.count_nonzero(table.groups == worker)))
     ]
     largest = max(sizes, default=0.0)
-    return max(1, int(STEP_BYTES / largest)) if largest else 1
+    if not largest:
+        return 1
+    pairs = table.groups.astype(np.int64) << 16 | target.groups
+    most_moved = np.unique(pairs[table.groups != target.groups], return_counts=True)[1].max(initial=0)
+    return max(1, int(STEP_BYTES / largest), min(-(-int(most_moved) // STEPS), int(MOST_BYTES / largest)))
 
 
 def group_loads(newest: Sequence[WorkerWindow | None], table: RoutingTable) -> npt.NDArray[np.float64] | None:

@@ -76,7 +76,7 @@ class Reconfiguration:
         chosen = strategy if strategy is not None else job.config.migration_strategy
         table = job.migrations.tables[stage.name]
         newest = [job.metrics.newest(worker) for worker in stage.workers]
-        planned = plan_steps(chosen, table, target, groups_per_step(newest, table), group_loads(newest, table))
+        planned = plan_steps(chosen, table, target, groups_per_step(newest, table, target), group_loads(newest, table))
         if chosen == "restart" and not job.config.checkpoint.saves_state:
             raise RequestError(
                 f"job `{job.name}`: the strategy restart goes through a checkpoint: give the job a place for it, "

@@ -6,13 +6,22 @@ import numpy as np
 import pytest
 
 from evenflow.engine.errors import RecordError
-from evenflow.engine.protocol.routing import RoutingTable
+from evenflow.engine.protocol.routing import RoutingTable, even_table
 from evenflow.engine.protocol.split_route import SplitRoute
-from evenflow.scheduler.load.load_snapshot import STEP_BYTES, group_loads, groups_per_step, hash_of, hashes_of, load_snapshot
+from evenflow.scheduler.load.load_snapshot import (
+    MOST_BYTES,
+    STEP_BYTES,
+    STEPS,
+    group_loads,
+    groups_per_step,
+    hash_of,
+    hashes_of,
+    load_snapshot,
+)
 from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.state.hashing import group_of
 
-TABLE = RoutingTable(np.array([0, 0, 1, 1], np.uint16))
+TABLE, OTHER = RoutingTable(np.array([0, 0, 1, 1], np.uint16)), RoutingTable(np.array([1, 0, 1, 1], np.uint16))
 
 
 def window(worker, loads, hot=(), length=1.0, records=100, state_bytes=0, left=(), start=0.0):
@@ -129,13 +138,22 @@ def test_keys_are_hashed_as_the_engine_hashes_them():
 
 
 def test_a_batched_step_has_about_so_many_bytes():
-    assert groups_per_step([window(0, {0: 1.0}, state_bytes=STEP_BYTES // 2), None], TABLE) == 4
-    assert groups_per_step([window(0, {0: 1.0}, state_bytes=STEP_BYTES // 2), window(1, {2: 1.0}, state_bytes=STEP_BYTES)], TABLE) == 2
+    assert groups_per_step([window(0, {0: 1.0}, state_bytes=STEP_BYTES // 2), None], TABLE, OTHER) == 4
+    windows = [window(0, {0: 1.0}, state_bytes=STEP_BYTES // 2), window(1, {2: 1.0}, state_bytes=STEP_BYTES)]
+    assert groups_per_step(windows, TABLE, OTHER) == 2
 
 
 @pytest.mark.parametrize("size", [0, 100 * STEP_BYTES])
 def test_a_batched_step_has_one_group_where_nothing_is_known_or_groups_are_large(size):
-    assert groups_per_step([None, window(1, {2: 1.0}, state_bytes=size)], TABLE) == 1
+    assert groups_per_step([None, window(1, {2: 1.0}, state_bytes=size)], TABLE, OTHER) == 1
+
+
+@pytest.mark.parametrize(("moved", "groups"), [(STEPS, 1), (STEPS + 1, 2), (2 * STEPS, 2), (4 * STEPS, 3)])
+def test_steps_have_more_state_if_there_would_be_many(moved, groups):
+    """Each group of worker 0 has a third of `MOST_BYTES`."""
+    table = even_table(1024, 2)
+    target = RoutingTable(np.where(np.arange(1024) < moved, np.uint16(1), table.groups))
+    assert groups_per_step([window(0, {0: 1.0}, state_bytes=512 * MOST_BYTES // 3), None], table, target) == groups
 
 
 def test_load_of_groups_is_the_sum_of_the_newest_windows_and_unknown_without_any():
