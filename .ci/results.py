@@ -62,6 +62,14 @@ def moves(run: Run) -> str:
     return _table(run, "p99 meanwhile / steady", queries, changes, _slowdown)
 
 
+def upgrade(run: Run) -> str:
+    """Return a row for each way to bring new code: the longest gap, p99 before and during, and the duration."""
+    names = {
+        "longest gap": "longest gap, s", "p99 before": "p99 before, ms", "p99 during": "p99 during, ms", "duration": "takes, s",
+    }  # fmt: skip
+    return _figures(run, "new code by", ("live", "restart"), names)
+
+
 def recovery(run: Run) -> str:
     """Return a row for each kind of kill: seconds to the first output, and to new output."""
     kinds = ("evenflow, new process", "evenflow, warm spare", "evenflow, new coordinator", "Spark", "Bytewax")
@@ -91,7 +99,7 @@ def wide(run: Run) -> str:
 
 TABLES: dict[str, Callable[[Run], str]] = {
     "compare": compared, "throughput": throughput, "latency": latency, "migration": migration, "nexmark-moves": moves, "recovery": recovery,
-    "nexmark": nexmark, "wide": wide,
+    "nexmark": nexmark, "wide": wide, "upgrade": upgrade,
 }  # fmt: skip
 
 

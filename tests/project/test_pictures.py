@@ -55,7 +55,7 @@ def test_moving_picture_has_a_frame_a_second_and_the_moves(moving):
     assert svg.count("moves 7 key groups &lt;by&gt; batched") == 1
     assert "100,000 rows/s through two workers" in svg
     heights = re.findall(r'attributeName="height" dur="4s" repeatCount="indefinite" values="([^"]*)"', svg)
-    assert heights == ["48.0;96.0;96.0;60.0;60.0", "48.0;36.0;36.0;60.0;60.0"]
+    assert heights == ["44.0;88.0;88.0;55.0;55.0", "44.0;33.0;33.0;55.0;55.0"]
     assert len(svg) < 10_000
 
 

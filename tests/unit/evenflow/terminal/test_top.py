@@ -99,7 +99,7 @@ def test_a_worker_that_has_replaced_another_has_the_heat_of_its_index():
     assert rows == [["count-0v2", "3", "█·▂"], ["count-1", "1", "▃"]]
 
 
-def test_of_many_workers_the_busiest_are_shown():
+def test_the_busiest_of_many_workers_are_shown():
     workers = tuple(f"count-{index}" for index in range(1000))
     stage = replace(STAGE, workers=workers, table=even_table(1024, 1000))
     shares = {worker: (index % 500) / 500 for index, worker in enumerate(workers)}

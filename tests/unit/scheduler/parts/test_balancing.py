@@ -139,7 +139,7 @@ class JoinOperator(Operator):
     """A join whose rows come from the left, except for a part of each key's that comes from the right."""
 
     state_bytes = 1000
-    """Of each worker."""
+    """Each worker's bytes of state."""
 
     def __init__(self, loads, *, right=0.05, dealable=("left",), config=CONFIG, noise=0.0):
         super().__init__(loads, config=config, noise=noise)
