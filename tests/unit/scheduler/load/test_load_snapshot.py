@@ -163,7 +163,19 @@ def test_load_of_groups_is_the_sum_of_the_newest_windows_and_unknown_without_any
 
 @pytest.mark.parametrize(
     "keys",
-    [["JFK", "ATL", ""], [5, -7, 2**62], [2**63, 1, -1], [1, 2.5, "JFK"], [("JFK", 1), ("ATL", 2)], [True, False], [None, "JFK"], []],
+    [
+        ["JFK", "ATL", "", "Zürich", "x" * 300],
+        [5, -7, 2**62],
+        [2**63, 1, -1],
+        [2**63 - 1, -(2**63)],
+        [1, 2.5, "JFK"],
+        [("JFK", 1), ("ATL", 2)],
+        [("JFK", None), ("ATL", 2)],
+        [("JFK", 1), ("ATL", 2, 3)],
+        [True, False],
+        [None, "JFK"],
+        [],
+    ],
     ids=str,
 )
 def test_keys_that_are_hashed_together_have_the_hashes_that_they_have_alone(keys):
