@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...state.key_index import DictIndex, WordIndex
+from ...state.key_index import DictIndex
 from ...state.slots import Slots
+from ...state.word_index import WordIndex
 from ...state.words import Where, Words
 from ..protocol.routing import Move
 from .encoding import KeyTypes, key_hashes, key_values

@@ -23,7 +23,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ....state.key_index import DictIndex, KeyIndex, WordIndex
+from ....state.key_index import DictIndex, KeyIndex
+from ....state.word_index import WordIndex
 from ....state.words import Words
 from ...aggregates.kept_values import in_groups
 from ...aggregates.ragged import Lengths, Ragged, stretches

@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenflow.state.key_index import DictIndex, WordIndex
+from evenflow.state import word_index
+from evenflow.state.key_index import DictIndex
 from evenflow.state.slots import Slots
+from evenflow.state.word_cells import WordCells
+from evenflow.state.word_index import STEP, WordIndex
 
 keys = st.lists(st.one_of(st.integers(0, 30), st.integers(-(2**63), 2**63 - 1)), max_size=20)
 
@@ -19,10 +22,14 @@ def hash_of(key: int) -> int:
     return key * 1_000_003 % 2**64
 
 
-@pytest.fixture(params=[DictIndex, lambda: WordIndex(2)], ids=["dict", "words"], scope="module")
+@pytest.fixture(params=["dict", "words", "words that grow"], scope="module")
 def index(request):
-    """Create an index."""
-    return request.param
+    """Create an index; one that grows moves 4 cells of a full table, which has 8 or more, in each call."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "words that grow":
+            patch.setattr(word_index, "STEP", 4)
+            patch.setattr(word_index, "_FIRST_BITS", 3)
+        yield DictIndex if request.param == "dict" else lambda: WordIndex(2)
 
 
 def fitting(slots: Slots, batch: list[int]) -> Any:
@@ -89,7 +96,7 @@ def test_freed_slots_are_used_again(index):
 
 
 def test_keys_that_are_looked_up_in_the_same_cell_are_distinguished(monkeypatch):
-    monkeypatch.setattr(WordIndex, "_home", lambda self, keys: np.full(keys.shape[1], self._mask - 1))
+    monkeypatch.setattr(WordCells, "home", lambda self, keys: np.full(keys.shape[1], self._mask - 1))
     slots = Slots(WordIndex(2))
     assert find(slots, [5, 6, 5, 7]) == [0, 1, 0, 2]
     slots.remove(np.array([1]))
@@ -104,12 +111,25 @@ def test_slots_grow_with_the_keys(index):
     assert slots.nbytes > 5000
 
 
+def test_a_full_table_is_moved_in_steps_and_its_keys_are_found_meanwhile():
+    index, moved, piece = WordIndex(1), [], 512
+    keys = np.arange(16 * STEP, dtype=np.uint64)[np.newaxis]
+    for first in range(0, keys.shape[1], piece):
+        index.add(keys, np.arange(first, first + piece), np.arange(first, first + piece))
+        index.remove(np.arange(first, first + piece, 2))
+        moved.append(0 if index._full is None else index._moved)
+        sought = np.arange(max(0, first - 16 * piece), first + piece)
+        assert index.find(keys[:, sought]).tolist() == np.where(sought % 2, sought, -1).tolist()
+    assert np.count_nonzero(moved) > 20, "it was seen on the move"
+    assert max(np.diff(moved)) <= 2 * STEP, "a call moves a step"
+
+
 def test_keys_for_which_there_is_room_move_no_others(index):
     slots = Slots(index())
     slots.reserve(5000)
-    tables = slots.live, getattr(slots.index, "_values", None), getattr(slots.index, "_table", None)
+    tables = slots.live, getattr(slots.index, "_values", None), getattr(slots.index, "_cells", None)
     assert find(slots, list(range(5000))) == list(range(5000))
-    now = slots.live, getattr(slots.index, "_values", None), getattr(slots.index, "_table", None)
+    now = slots.live, getattr(slots.index, "_values", None), getattr(slots.index, "_cells", None)
     assert [table is before for table, before in zip(now, tables, strict=True)] == [True] * 3
 
 

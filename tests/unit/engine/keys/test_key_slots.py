@@ -17,8 +17,9 @@ from evenflow.engine.keys import words as texts
 from evenflow.engine.keys.encoding import KeyTypes, encode_keys, key_hashes, key_values
 from evenflow.engine.keys.slots import KeySlots
 from evenflow.engine.keys.words import LONGEST
-from evenflow.state import hashing, key_index, words
-from evenflow.state.key_index import DictIndex, WordIndex
+from evenflow.state import hashing, word_cells, words
+from evenflow.state.key_index import DictIndex
+from evenflow.state.word_index import WordIndex
 
 SMALL = st.integers(-5, 5)
 TEXTS = st.one_of(st.sampled_from(["", "a", "a\0", "\x01", "\x02", "seven b", "eight by", "nine byte"]), st.text(max_size=40))
@@ -90,7 +91,7 @@ def test_slots_of_several_columns_agree_with_a_dict_of_values(changes):
 def told(batches, few):
     """Return the slots found for batches of key columns, one after another, if up to `few` keys count as a few."""
     with pytest.MonkeyPatch.context() as patch:
-        for module, name in ((words, "FEW"), (encoding, "FEW"), (texts, "FEW"), (hashing, "FEW"), (key_index, "_FEW")):
+        for module, name in ((words, "FEW"), (encoding, "FEW"), (texts, "FEW"), (hashing, "FEW"), (word_cells, "_FEW")):
             patch.setattr(module, name, few)
         slots, found = KeySlots("count"), []
         for columns in batches:
