@@ -33,7 +33,7 @@ from ..batch import Batch
 from ..broadcast_rows import is_broadcast
 from ..errors import ProtocolError
 from ..keyed_state.base import StateTransfer
-from ..keys.encoding import EncodedKeys, encode_keys, key_hashes, key_values
+from ..keys.encoding import key_hashes, key_values
 from ..operators.keyed import KeyedInstance
 from ..protocol.effects import Sent
 from ..protocol.elements import MIN_TIME, Element, FetchReply, FetchRequest, TransferEnd, TransferStart
@@ -203,11 +203,10 @@ class Handovers:
 
         Otherwise requests it, if it is to arrive so, for the next time that someone asks.
         """
-        keys, name, groups = self._operator.keys, self._operator.context.name, self._operator.context.key_groups
+        groups = self._operator.context.key_groups
         for source, incoming in self._incoming.items():
             if incoming.lazy and incoming.move.brings(hashes, groups).any():
-                encoded = encode_keys(pa.RecordBatch.from_arrays(list(columns), names=list(keys)), keys, name)
-                return bool(self._requests(source, incoming, encoded)[0] < 0)
+                return bool(self._requests(source, incoming, columns)[0] < 0)
         return False
 
     def marker(self, channel: ChannelId, version: StepVersion) -> None:
@@ -375,33 +374,31 @@ class Handovers:
         if not incoming.lazy:
             incoming.aside.setdefault(0, deque()).append(batch.take(where))
             return np.zeros(len(where), np.bool_)
-        names = self._operator.keys
-        columns = [column.take(pa.array(where)) for column in self._operator.key_columns(batch.rows)]
-        keys = encode_keys(pa.RecordBatch.from_arrays(columns, names=list(names)), names, self._operator.context.name)
-        by_row = self._requests(source, incoming, keys)[keys.codes]
+        rows = pa.array(where)
+        by_row = self._requests(source, incoming, [column.take(rows) for column in self._operator.key_columns(batch.rows)])
         for number in sorted(set(by_row.tolist())):
             if number >= 0:
                 incoming.aside.setdefault(number, deque()).append(batch.take(where[by_row == number]))
         here: npt.NDArray[np.bool_] = by_row < 0
         return here
 
-    def _requests(self, source: int, incoming: _Incoming, keys: EncodedKeys) -> npt.NDArray[np.int64]:
-        """Return the number of the request for each key, -1 for those whose state is here; request the keys that were not requested."""
-        numbers = np.zeros(keys.count, np.int64)
-        asking = []
-        for place, key in enumerate(keys.values()):
-            if key in incoming.here:
-                numbers[place] = -1
-            else:
-                number = incoming.requested.get(key)
-                if number is None:
-                    number = incoming.requested[key] = incoming.requests
-                    asking.append(place)
-                numbers[place] = number
+    def _requests(self, source: int, incoming: _Incoming, columns: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
+        """Return the number of the request for the key in each row of these key columns, -1 if its state is here.
+
+        Requests the keys that were not requested.
+        """
+        here, requested, now = incoming.here, incoming.requested, incoming.requests
+        numbers, asking = list[int](), list[int]()
+        for place, key in enumerate(key_values(columns)):  # few: the moving keys of a batch
+            number = -1 if key in here else requested.get(key)
+            if number is None:
+                number = requested[key] = now
+                asking.append(place)
+            numbers.append(number)
         if asking:
-            incoming.gathered.append([column.take(pa.array(asking)) for column in keys.columns])
+            incoming.gathered.append([column.take(pa.array(asking)) for column in columns])
             self._ask(source, incoming)
-        return numbers
+        return np.array(numbers, np.int64)
 
     def _ask(self, source: int, incoming: _Incoming) -> None:
         """Request the gathered keys, unless a request is in flight."""
