@@ -2,11 +2,14 @@
 
 A row's clock starts when it was due, so a stall counts for every row that it delayed. Every strategy gets a job of its own, with the same
 keys, rate and groups to move, in one run. The baseline is `restart`, which stops the job with a savepoint and starts it with the new table.
+After the moves of a strategy the same job runs once more, beside processes that take the processor time that a move took: what the
+machine adds.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +17,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+import psutil
 import pyarrow as pa
 
 import evenflow as ef
@@ -29,6 +33,7 @@ from ..harness.preload import PreloadedSource
 from ..harness.record import Case, Findings, Run, Verdict
 from ..harness.trace import TRACE, Trace, TraceSink, between, curve, firsts, percentile_of
 from . import slices
+from .competitor import compete
 from .memory import Memory, MemoryWatch
 
 KEYS = 1_000_000
@@ -60,9 +65,13 @@ SAVE_FIRST = 2.0
 """Seconds before a restart at which a checkpoint empties the workers' trace, so that the savepoint doesn't carry it."""
 
 
+COMPETED = ("batched", "lazy")
+"""The strategies that are compared with a competitor."""
+
+
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One migration: latencies are in ms, times in seconds.
+    """One migration: latencies are in ms, times in seconds. `cpu`: processor seconds that it took beyond those of its records.
 
     `first`: over the moved keys, the p99 of the latency of each key's first record that was due during the move.
     """
@@ -75,6 +84,7 @@ class Move:
     memory: Memory
     curve: list[tuple[float, float, float]]
     busy: float
+    cpu: float
 
     @property
     def transient_part(self) -> float:
@@ -93,6 +103,8 @@ def run(given: argparse.Namespace, say: Say) -> Findings:
             moves[strategy].append(move := measure(strategy, rate, number))
             say(line_of(strategy, move))
     cases = [case for strategy in strategies for case in cases_of(strategy, moves[strategy])]
+    for strategy in [strategy for strategy in COMPETED if strategy in given.strategies]:
+        cases += competed(strategy, rate, moves[strategy], say)
     for strategy in given.strategies:
         sliced = slices.measure_slices(strategy, lambda rows: rows.stateful_map(touch), KEYS, VIRTUAL_RATE, KEY_GROUPS, MOVED)
         say(slices.line_of(strategy, sliced))
@@ -136,9 +148,11 @@ def measure(strategy: str, rate: float, number: int) -> Move:
     with scratch("migration") as folder:
         job, sink = start(rate, f"bench-migration-{strategy}-{number}", str(folder) if strategy == RESTART else None)
         with MemoryWatch(rate * TRACE.itemsize / 2**20) as watch:
+            before, idle = processor_seconds(), time.monotonic()
             settle(job, strategy)
-            begun, begun_watch = time.time(), time.monotonic()
+            begun, begun_watch, at_begin = time.time(), time.monotonic(), processor_seconds()
             report = job.migrate(OPERATOR, groups=MOVED, to=1, strategy=strategy, timeout=WAIT)
+            cpu = processor_seconds() - at_begin - (at_begin - before) / (begun_watch - idle) * (time.monotonic() - begun_watch)
             time.sleep(AFTER)
         drain(job, WAIT)
     took = report.seconds or 0.0
@@ -148,8 +162,38 @@ def measure(strategy: str, rate: float, number: int) -> Move:
     return Move(
         percentile_of(steady, 0.99), percentile_of(moving, 0.99), longest_wait(between(trace, begun - PIECE, ended + 1.0)),
         percentile_of(firsts(of_groups(moving)), 0.99), report, Memory.around(watch.samples, begun_watch, begun_watch + took, STEADY / 2),
-        curve(around, begun, PIECE), busy,
+        curve(around, begun, PIECE), busy, max(0.0, cpu),
     )  # fmt: skip
+
+
+def processor_seconds() -> float:
+    """Return the processor seconds of all workers so far."""
+    return sum(machine.cpu_of(pid) or 0.0 for pid in machine.workers_below(os.getpid()))
+
+
+def competed(strategy: str, rate: float, moves: Sequence[Move], say: Say) -> list[Case]:
+    """Measure the job while nothing moves, but competitors take the processor time that the moves took, for as long."""
+    took = median(move.report.seconds or 0.0 for move in moves)
+    cores = median(move.cpu for move in moves) / took
+    job, sink = start(rate, f"bench-migration-competitor-{strategy}")
+    time.sleep(STEADY)
+    nice = psutil.Process(machine.workers_below(os.getpid())[0]).nice()
+    begun = compete(cores, took, nice)
+    time.sleep(AFTER)
+    drain(job, WAIT)
+    trace = sink.trace()
+    before, during = (
+        percentile_of(between(trace, first, last), 0.99) for first, last in ((begun - STEADY / 2, begun - PIECE), (begun, begun + took))
+    )
+    say(f"{strategy}, a competitor in its place ({cores:.2f} cores for {took:.1f} s): p99 {before:.1f} ms, {during:.1f} beside it")
+    figures = {
+        "steady p99": ("ms", before),
+        "p99 while it moves": ("ms", during),
+        "duration": ("s", took),
+        "ratio of the two": ("", during / before),
+        "cores": ("", cores),
+    }
+    return [Case(f"{strategy}, competitor/{name}", unit, "lower", (value,)) for name, (unit, value) in figures.items()]
 
 
 def settle(job: ef.Job, strategy: str) -> None:

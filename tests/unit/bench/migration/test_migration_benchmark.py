@@ -16,7 +16,7 @@ def move(p99, *, steady=2.0, first=4.0, memory=KEEPS):
         number=0, state=MigrationState.DONE, reason="by hand", seconds=1.5, operator="stateful_map", strategy="lazy", plan=None,
         groups=256, routed_keys=0, steps=1, steps_done=1, keys_moved=250_000, state_bytes=20 << 20,
     )  # fmt: skip
-    return Move(steady, p99, p99, first, report, memory, [], 0.0)
+    return Move(steady, p99, p99, first, report, memory, [], 0.0, 1.0)
 
 
 def test_state_is_a_count_of_64_bytes():
