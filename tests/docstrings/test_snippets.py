@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,10 @@ def running(name: str = "delays", parallelism: int = 4) -> dict[str, Any]:
     """Start a job of `counting`, and wait for its first results."""
     flow, rows = counting(name)
     job = flow.run(parallelism=parallelism, config=ef.JobConfig(checkpoint=ef.CheckpointConfig("saved/", interval="50ms")))
-    while not rows:
-        assert not job.status().state.final, job.status()
+    while not rows:  # waits, because a busy loop would keep the interpreter from the job's thread, and its load would look uneven
+        with suppress(ef.JobTimeoutError):
+            job.wait(0.05)
+            raise AssertionError(job.status())
     return {"job": job, "flow": flow}
 
 
