@@ -52,7 +52,8 @@ def latency(run: Run) -> str:
 def migration(run: Run) -> str:
     """Return a row for each strategy: p99 before and while keys move, the largest latency, and the duration."""
     names = {"steady p99": "p99 before, ms", "p99 while it moves": "p99 meanwhile, ms", "largest": "largest, ms", "duration": "takes, s"}
-    return _figures(run, "strategy", ("batched", "fluid", "lazy", "sudden", "restart"), names)
+    strategies = ("batched", "batched, competitor", "fluid", "lazy", "lazy, competitor", "sudden", "restart")
+    return _figures(run, "strategy", strategies, names)
 
 
 def moves(run: Run) -> str:
