@@ -93,6 +93,10 @@ class Meter:
         """Note the latency of a mark that has ended here."""
         self.latencies.append(milliseconds)
 
+    def starved(self) -> float:
+        """Return the seconds that the thread has been ready without a processor so far; 0 where the system doesn't count them."""
+        return self._run_queue.so_far().waiting
+
     def due(self) -> bool:
         """Return True if the window is over."""
         return self._clock() >= self._end

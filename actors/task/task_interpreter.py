@@ -136,6 +136,8 @@ class TaskInterpreter:
         now = self._now()
         if not self._pacing.may_poll(now):
             return 0
+        if self._pacing.look_due(now):
+            self._pacing.looked(self.meter.starved(), now)
         self._bring()
         mark = mark or self._pacing.mark_due(now)
         before = self.task.rows_in

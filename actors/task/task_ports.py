@@ -106,6 +106,9 @@ class TaskMeter(Protocol):
     def add_latency(self, milliseconds: float, /) -> None:
         """Called with the latency of each mark that ends at this task."""
 
+    def starved(self) -> float:
+        """Return the seconds that the task's thread has been ready without a processor so far."""
+
     def due(self) -> bool:
         """True if the window is over."""
 

@@ -134,6 +134,9 @@ class _NoMeter:
 
     add_latency = add_useful
 
+    def starved(self) -> float:
+        return 0.0
+
     def due(self) -> bool:
         return False
 

@@ -91,6 +91,9 @@ class SimulatedMeter:
     def add_latency(self, milliseconds: float) -> None:
         pass  # tasks have clocks of their own
 
+    def starved(self) -> float:
+        return 0.0
+
     def due(self) -> bool:
         return False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import evenflow as ef
-from evenflow.actors.task.pacing import FEW, GIVE_SHARE, IDLE, INSTALL_SHARE, SAVE_SHARE, Pacing
+from evenflow.actors.task.pacing import CROWDED, FEW, GIVE_SHARE, IDLE, INSTALL_SHARE, LESS, LOOK, MORE, SAVE_SHARE, Pacing
 from evenflow.actors.task.real_task import real_task
 
 WORK = 0.1
@@ -104,6 +104,52 @@ def test_a_source_that_returned_many_rows_or_none_does_not_rest(rows):
     pacing.polled(0, 0.1, marked=False)
     assert pacing.may_poll(0.1)
     assert pacing.sleep_for(0.1, 0.01, giving=False, installing=False, saving=False) == 0.01
+
+
+def rest_after(pacing, shares, begun=0.0):
+    """Return the seconds for which many rows gather after looks at these shares of the time without a processor, `LOOK` apart."""
+    now, starved = begun, 0.0
+    for share in shares:
+        assert pacing.look_due(now)
+        pacing.looked(starved, now)
+        assert not pacing.look_due(now)
+        now += LOOK
+        starved += share * LOOK
+    pacing.looked(starved, now)
+    pacing.polled(FEW, now, marked=False)
+    pacing.polled(0, now, marked=False)
+    return pacing.sleep_for(now, 0.0, giving=False, installing=False, saving=False)
+
+
+def test_rows_gather_for_up_to_the_linger_while_processors_are_short():
+    assert rest_after(Pacing(0.008), [0.5]) == pytest.approx(0.008 * MORE)
+    assert rest_after(Pacing(0.008), [0.5] * 20) == pytest.approx(0.008)
+    assert rest_after(Pacing(0.0), [0.5] * 20) == 0.0
+
+
+def test_rows_are_read_at_once_again_when_processors_are_free():
+    assert rest_after(Pacing(0.008), [CROWDED / 2] * 20) == 0.0
+    assert rest_after(Pacing(0.008), [0.5, 0.0, 0.0]) == pytest.approx(0.008 * (MORE - 2 * LESS))
+    assert rest_after(Pacing(0.008), [0.5] * 20 + [0.0] * 16) == pytest.approx(0.0)
+
+
+def test_a_shorter_linger_shortens_the_rest_that_scarce_processors_cause():
+    pacing = Pacing(0.008)
+    rest_after(pacing, [0.5] * 20)
+    pacing.set_linger(0.002, 10.0)
+    pacing.polled(FEW, 10.0, marked=False)
+    pacing.polled(0, 10.0, marked=False)
+    assert (pacing.may_poll(10.0019), pacing.may_poll(10.0021)) == (False, True)
+
+
+def test_a_source_looks_at_how_long_it_waits_for_processors():
+    task, _ = real()
+    task.meter.starved = lambda: 7.0
+    task._pacing.looked = lambda starved, now: looked.append(starved)
+    looked = []
+    task.poll(10)
+    assert looked == [7.0]
+    task.close()
 
 
 def test_a_resting_source_is_not_asked_for_rows():
