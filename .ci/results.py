@@ -153,8 +153,10 @@ def stored() -> dict[str, Run]:
 
 
 def add(path: Path) -> None:
-    """Store a run without its curves, in place of the earlier one of the same benchmark."""
+    """Store a run without its curves and timelines, in place of the earlier one of the same benchmark."""
     run = json.loads(path.read_text())
+    for case in run["cases"]:
+        case["details"] = [{name: value for name, value in each.items() if name != "timeline"} for each in case["details"]]
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{run['benchmark']}.json").write_text(json.dumps({**run, "series": {}}, indent=1) + "\n")
 
