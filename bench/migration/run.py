@@ -2,8 +2,8 @@
 
 A row's clock starts when it was due, so a stall counts for every row that it delayed. Every strategy gets a job of its own, with the same
 keys, rate and groups to move, in one run. The baseline is `restart`, which stops the job with a savepoint and starts it with the new table.
-After the moves of a strategy the same job runs once more, beside processes that take the processor time that a move took: what the
-machine adds.
+After the moves of a strategy the same job runs once more, while other processes take the processor time that a move took: what the machine
+adds.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def competed(strategy: str, rate: float, moves: Sequence[Move], say: Say) -> lis
     before, during = (
         percentile_of(between(trace, first, last), 0.99) for first, last in ((begun - STEADY / 2, begun - PIECE), (begun, begun + took))
     )
-    say(f"{strategy}, a competitor in its place ({cores:.2f} cores for {took:.1f} s): p99 {before:.1f} ms, {during:.1f} beside it")
+    say(f"{strategy}, a competitor in its place ({cores:.2f} cores for {took:.1f} s): p99 {before:.1f} ms, {during:.1f} meanwhile")
     figures = {
         "steady p99": ("ms", before),
         "p99 while it moves": ("ms", during),
