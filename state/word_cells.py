@@ -22,8 +22,6 @@ empty table: a large one costs nothing before its keys come."""
 _FEW = 24
 """Up to this number of keys whose first cell contains another key, the next cells are probed key by key."""
 
-Slots = npt.NDArray[np.integer]
-
 
 class WordCells:
     """A table of 2**`bits` cells. `filled`: the number of cells that are not empty, including those of removed keys."""
@@ -104,7 +102,7 @@ class WordCells:
         return slot
 
 
-def _have(values: Words, slots: Slots, keys: Words) -> npt.NDArray[np.bool_]:
+def _have(values: Words, slots: npt.NDArray[np.integer], keys: Words) -> npt.NDArray[np.bool_]:
     """Return a mask of the cells whose slots have the keys."""
     if not len(values):
         return np.zeros(len(slots), np.bool_)
@@ -112,5 +110,5 @@ def _have(values: Words, slots: Slots, keys: Words) -> npt.NDArray[np.bool_]:
     return hit
 
 
-def _of(values: Words, slots: Slots) -> Words:
+def _of(values: Words, slots: npt.NDArray[np.integer]) -> Words:
     return values.take(slots, axis=0, mode="clip").T

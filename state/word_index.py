@@ -67,8 +67,6 @@ class WordIndex(KeyIndex):
         self._move(_PER_KEY * len(where))
         if self._cells.filled + len(where) > _FULL * len(self._cells):
             self._succeed()
-            if len(self._full or ()) <= STEP:
-                self._move_all()
         self._cells.put(self._values, where)
 
     def remove(self, where: Where) -> None:
@@ -103,10 +101,12 @@ class WordIndex(KeyIndex):
         self._values = longer(self._values, np.zeros((more, self._values.shape[1]), np.uint64))
 
     def _succeed(self) -> None:
-        """Begin a new table with room for all keys."""
+        """Begin a new table with room for all keys; a small table moves there at once."""
         self._move_all()
         self._full, self._moved = self._cells, 0
         self._cells = WordCells(max(_FIRST_BITS, int(_ROOM * max(self._count, self._reserved)).bit_length()))
+        if len(self._full) <= STEP:
+            self._move_all()
 
     def _move_all(self) -> None:
         if self._full is not None:

@@ -83,7 +83,8 @@ def _plain_hashes(keys: Sequence[Any]) -> Hashes | None:
         return mix(np.array(keys, np.int64).view(np.uint64))
     if alike == {tuple} and len({len(key) for key in keys}) == 1:
         columns = [_plain_hashes(column) for column in zip(*keys, strict=True)]
-        return combine(known) if len(known := [column for column in columns if column is not None]) == len(columns) else None
+        known = [column for column in columns if column is not None]
+        return combine(known) if len(known) == len(columns) else None
     return None
 
 
