@@ -69,6 +69,10 @@ COMPETED = ("batched", "lazy")
 """The strategies that are compared with a competitor."""
 
 
+Reading = tuple[float, float]
+"""A time, and the processor seconds of all workers so far."""
+
+
 @dataclass(frozen=True, slots=True)
 class Move:
     """One migration: latencies are in ms, times in seconds. `cpu`: processor seconds that it took beyond those of its records.
@@ -148,11 +152,12 @@ def measure(strategy: str, rate: float, number: int) -> Move:
     with scratch("migration") as folder:
         job, sink = start(rate, f"bench-migration-{strategy}-{number}", str(folder) if strategy == RESTART else None)
         with MemoryWatch(rate * TRACE.itemsize / 2**20) as watch:
-            before, idle = processor_seconds(), time.monotonic()
+            settling = time.monotonic(), processor_seconds()
             settle(job, strategy)
-            begun, begun_watch, at_begin = time.time(), time.monotonic(), processor_seconds()
+            begun, begun_watch = time.time(), time.monotonic()
+            moving_from = begun_watch, processor_seconds()
             report = job.migrate(OPERATOR, groups=MOVED, to=1, strategy=strategy, timeout=WAIT)
-            cpu = processor_seconds() - at_begin - (at_begin - before) / (begun_watch - idle) * (time.monotonic() - begun_watch)
+            cpu = extra_seconds(settling, moving_from, (time.monotonic(), processor_seconds()))
             time.sleep(AFTER)
         drain(job, WAIT)
     took = report.seconds or 0.0
@@ -162,7 +167,7 @@ def measure(strategy: str, rate: float, number: int) -> Move:
     return Move(
         percentile_of(steady, 0.99), percentile_of(moving, 0.99), longest_wait(between(trace, begun - PIECE, ended + 1.0)),
         percentile_of(firsts(of_groups(moving)), 0.99), report, Memory.around(watch.samples, begun_watch, begun_watch + took, STEADY / 2),
-        curve(around, begun, PIECE), busy, max(0.0, cpu),
+        curve(around, begun, PIECE), busy, cpu,
     )  # fmt: skip
 
 
@@ -171,10 +176,23 @@ def processor_seconds() -> float:
     return sum(machine.cpu_of(pid) or 0.0 for pid in machine.workers_below(os.getpid()))
 
 
+def extra_seconds(settling: Reading, begun: Reading, ended: Reading) -> float:
+    """Return the processor seconds of a move beyond those that the steady phase before it would have taken, at least 0.
+
+    >>> extra_seconds((0.0, 10.0), (8.0, 14.0), (10.0, 16.0))
+    1.0
+    """
+    steady = (begun[1] - settling[1]) / (begun[0] - settling[0])
+    return max(0.0, ended[1] - begun[1] - steady * (ended[0] - begun[0]))
+
+
 def competed(strategy: str, rate: float, moves: Sequence[Move], say: Say) -> list[Case]:
     """Measure the job while nothing moves, but competitors take the processor time that the moves took, for as long."""
     took = median(move.report.seconds or 0.0 for move in moves)
     cores = median(move.cpu for move in moves) / took
+    if not cores:
+        say(f"{strategy}: its moves took no processor time that could be told from that of the records, so nothing competes")
+        return []
     job, sink = start(rate, f"bench-migration-competitor-{strategy}")
     time.sleep(STEADY)
     nice = psutil.Process(machine.workers_below(os.getpid())[0]).nice()
