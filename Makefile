@@ -16,7 +16,7 @@ UV := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
 
-.PHONY: help install test check lint format api types doctest unit coverage cluster spark demo compare chaos chaos-kafka simulate bench docs pictures dist java browser promtool azurite pyright clean
+.PHONY: help install test check nightly lint format api types doctest unit coverage cluster spark demo compare chaos chaos-kafka simulate bench docs pictures dist java browser promtool azurite pyright clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 16
@@ -26,8 +26,11 @@ install: $(INSTALLED) ## the environment in .venv; PYTHON=... chooses the interp
 test: $(INSTALLED) java ## the first check, a few minutes: style, types, docstrings, unit tests, the most important tests on Ray and Spark
 	@$(BIN)/python .ci/parts.py test
 
-check: $(INSTALLED) java browser promtool azurite pyright ## all other tests: many seeds, benchmarks, chaos, hosts, the page in a browser
+check: $(INSTALLED) java browser promtool azurite pyright ## the other tests: many seeds, benchmarks, kills, the page in a browser
 	@$(BIN)/python .ci/parts.py check
+
+nightly: $(INSTALLED) java ## the longest tests: several nodes, hosts, an autoscaler, chaos
+	@$(BIN)/python .ci/parts.py nightly
 
 lint: $(INSTALLED) ## style, and changes of the public API that would break programs
 	$(BIN)/ruff check .
@@ -76,7 +79,7 @@ demo: $(INSTALLED) java ## flight delays, from Spark through evenflow and back; 
 SEEDS ?= 20000
 
 simulate: $(INSTALLED) ## more simulated jobs: moves, scaling, policies, backends, crashes; SEEDS=20000 of each kind
-	EVENFLOW_SEEDS=$(SEEDS) $(BIN)/python .ci/parts.py simulations
+	EVENFLOW_SEEDS=$(SEEDS) $(BIN)/python .ci/parts.py simulate
 
 MINUTES ?= 10
 SEED ?=

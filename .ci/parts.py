@@ -1,6 +1,7 @@
-"""Runs the parts of `make test` or `make check`, or named parts one after another: `python .ci/parts.py simulations`.
+"""Runs the parts of `make test`, `make check` or `make nightly`, or named parts one after another: `python .ci/parts.py unit`.
 
-`make test` is the first check, of a few minutes; `make check` runs the remaining tests. Several parts at a time share the
+`make test` is the first check, of a few minutes; `make check` runs the remaining tests but those of `make nightly`, which start whole
+clusters or cost as much as a hundred others. Several parts at a time share the
 processors, the longest first; tests on Ray and Spark often wait, and leave more than a half to the others. Each part writes a log
 to `build/`. While parts run, a line shows their progress; finally a summary shows what failed, why, and how to run it alone.
 """
@@ -26,7 +27,10 @@ from patience import FACTOR, VARIABLE  # noqa: E402 -- tests are no package
 
 LOGS = ROOT / "build"
 LOOK_SECONDS = 0.5
-AT_ONCE = {"test": 4, "check": 3}
+LAST_WORDS = 10.0
+"""Seconds that interrupted parts have to write which of their tests have failed."""
+
+AT_ONCE = {"test": 4, "check": 3, "nightly": 2}
 """The number of parts that run at a time. Those of `make test` that start jobs mostly wait; two of `make check` keep a processor
 busy.
 """
@@ -45,17 +49,6 @@ SIMULATIONS = [
         "splitting", "automatic_splitting", "rows_and_times", "nexmark_in_simulations",
     )
 ]  # fmt: skip
-OUTSIDE = [
-    CLUSTER / folder / f"test_{name}.py"
-    for folder, names in (
-        ("moves", ("placement", "stela_on_ray")),
-        ("processes", ("clones", "several_hosts", "wire")),
-        ("connectors", ("kafka_on_ray", "kafka_sink_on_ray", "kafka_chaos", "tables_on_ray")),
-    )
-    for name in names
-]  # fmt: skip
-"""Tests that start more than the shared cluster of all tests on Ray: other clusters, in separate programs, brokers and databases.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +79,28 @@ FIRST = [
 ]
 """Parts of `make test`."""
 
+CHECKED = "slow and not nightly"
+
 REST = [
-    Part("outside+spark", pytest("slow", *OUTSIDE, SPARK)),
-    Part("cluster", pytest("slow", CLUSTER, without=OUTSIDE)),
-    Part("slow-unit", pytest("slow", DOCSTRINGS, UNIT, SIMULATION, PROJECT, without=SIMULATIONS)),
-    Part("simulations", pytest("", *SIMULATIONS)),
+    Part("cluster", pytest(CHECKED, CLUSTER)),
+    Part("slow-unit", pytest(CHECKED, DOCSTRINGS, UNIT, PROJECT)),
+    Part("simulations", pytest(CHECKED, *SIMULATIONS)),
+    Part("planted-faults", pytest(CHECKED, SIMULATION, without=SIMULATIONS)),
+    Part("spark", pytest(CHECKED, SPARK)),
     Part("packages", [sys.executable, ".ci/dist.py"]),
 ]
 """Parts of `make check`."""
 
-TIERS = {"test": FIRST, "check": REST}
+NIGHTLY = [
+    Part("nightly-clusters", pytest("nightly", CLUSTER, SPARK)),
+    Part("nightly-others", pytest("nightly", DOCSTRINGS, UNIT, SIMULATION, PROJECT)),
+]
+"""Parts of `make nightly`."""
+
+SIMULATE = Part("simulate", pytest("", *SIMULATIONS))
+"""The part that `make simulate` runs, with more seeds."""
+
+TIERS = {"test": FIRST, "check": REST, "nightly": NIGHTLY}
 
 
 def main(names: list[str]) -> int:
@@ -104,7 +109,7 @@ def main(names: list[str]) -> int:
     os.environ["COLUMNS"] = "200"
     if len(names) == 1 and names[0] in TIERS:
         return side_by_side(names[0])
-    parts = {part.name: part for tier in TIERS.values() for part in tier}
+    parts = {part.name: part for tier in (*TIERS.values(), [SIMULATE]) for part in tier}
     if unknown := set(names).difference(parts):
         print(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join([*TIERS, *parts])}")
         return 2
@@ -134,16 +139,38 @@ def side_by_side(tier: str) -> int:
                     progress.end(name, code, processor_seconds() - spent)
                     spent = processor_seconds()
             progress.show()
-    finally:
+    except BaseException as why:
         progress.clear()
-        for process in running.values():
-            process.terminate()
-        for process in running.values():
-            process.wait()
-    said = {name: (code, logs[name].read_text(encoding="utf-8", errors="replace")) for name, code in ended.items()}
-    for line in [*details(said), *summary(f"make {tier}", said, progress.elapsed())]:
-        print(line)
+        if not isinstance(why, KeyboardInterrupt):  # a terminal's Ctrl-C goes to the parts too
+            interrupt(running)
+        report(tier, {**ended, **last_codes(running)}, logs, progress.elapsed())
+        raise
+    report(tier, ended, logs, progress.elapsed())
     return int(any(ended.values()))
+
+
+def interrupt(running: dict[str, subprocess.Popen[bytes]]) -> None:
+    """Interrupt parts, which lets pytest write which tests have failed."""
+    for process in running.values():
+        process.send_signal(signal.SIGINT)
+
+
+def last_codes(running: dict[str, subprocess.Popen[bytes]]) -> dict[str, int]:
+    """Return the exit codes of interrupted parts; those that don't end soon are terminated."""
+    deadline = time.monotonic() + LAST_WORDS
+    for process in running.values():
+        try:
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.terminate()
+    return {name: process.wait() for name, process in running.items()}
+
+
+def report(tier: str, ended: dict[str, int], logs: dict[str, Path], seconds: float) -> None:
+    """Print how parts ended, by their exit codes."""
+    said = {name: (code, logs[name].read_text(encoding="utf-8", errors="replace")) for name, code in ended.items()}
+    for line in [*details(said), *summary(f"make {tier}", said, seconds)]:
+        print(line, flush=True)
 
 
 def processor_seconds() -> float:

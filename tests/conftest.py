@@ -1,5 +1,5 @@
 """Settings of all tests: hypothesis gives every run the same examples, no verdict depends on how fast the machine is, and each test is part
-of `make test`, or of `make check`.
+of `make test`, `make check` or `make nightly`.
 
 To look for new counterexamples: `pytest --hypothesis-profile=explore tests/unit`.
 """

@@ -1,4 +1,4 @@
-"""`make test` and `make check` run in parts: the tests that they name exist, and a part that fails is reported."""
+"""`make test`, `make check` and `make nightly` run in parts: the tests that they name exist, and a part that fails is reported."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from patience import patience, until
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,9 +22,8 @@ def parts(monkeypatch):
     return runpy.run_path(str(ROOT / ".ci" / "parts.py"))
 
 
-@pytest.mark.parametrize("named", ["SIMULATIONS", "OUTSIDE"])
-def test_tests_that_a_part_names_are_there(parts, named):
-    assert all((ROOT / path).is_file() for path in parts[named])
+def test_simulations_that_a_part_names_are_there(parts):
+    assert all((ROOT / path).is_file() for path in parts["SIMULATIONS"])
 
 
 def test_no_two_modules_of_tests_have_one_name():
@@ -34,18 +34,18 @@ def test_no_two_modules_of_tests_have_one_name():
 
 def test_an_unknown_part_is_refused(parts, capsys):
     assert parts["main"](["chaos"]) == 2
-    assert "no such part: chaos; there are test, check, clusters, programs, unit, style, " in capsys.readouterr().out
+    assert "no such part: chaos; there are test, check, nightly, clusters, programs, unit, style, " in capsys.readouterr().out
 
 
-def test_every_test_is_in_a_part_of_one_of_the_two_checks(parts):
+@pytest.mark.parametrize(("tier", "mark"), [("test", "not slow"), ("check", "slow and not nightly"), ("nightly", "nightly")])
+def test_every_test_is_in_a_part_of_its_tier(parts, tier, mark):
     """Check that a test that one part ignores is in another."""
-    for tier, mark in (("test", "not slow"), ("check", "slow")):
-        commands = [part.command for part in parts["TIERS"][tier] if "pytest" in part.command]
-        assert all(mark in command or "-m" not in command[3:] for command in commands)
-        named = {ROOT / word for command in commands for word in command if word.startswith("tests/")}
-        left_out = {ROOT / word.removeprefix("--ignore=") for command in commands for word in command if word.startswith("--ignore=")}
-        assert {ROOT / "tests" / folder for folder in ("unit", "simulation", "project", "cluster", "spark", "docstrings")} <= named
-        assert [path for path in left_out if not {path, path.parent / path.name} & named and path not in named] == []
+    commands = [part.command for part in parts["TIERS"][tier] if "pytest" in part.command]
+    assert all(command[command.index("-m", 3) + 1] == mark for command in commands)
+    named = {ROOT / word for command in commands for word in command if word.startswith("tests/")}
+    left_out = {ROOT / word.removeprefix("--ignore=") for command in commands for word in command if word.startswith("--ignore=")}
+    assert {ROOT / "tests" / folder for folder in ("unit", "simulation", "project", "cluster", "spark", "docstrings")} <= named
+    assert [path for path in left_out if not {path, path.parent / path.name} & named and path not in named] == []
 
 
 def test_a_part_that_fails_is_reported(parts, capfd, monkeypatch):
@@ -71,3 +71,19 @@ def test_parts_run_side_by_side_also_if_one_fails(parts, capfd, monkeypatch, tmp
     said = capfd.readouterr().out
     assert "first: FAILED (exit code 3)" in said
     assert "second: passed" in said
+
+
+def test_parts_that_are_interrupted_report_what_they_have_found_and_others_are_terminated(parts, monkeypatch, tmp_path):
+    program = "import signal, sys\n"
+    program += "signal.signal(signal.SIGINT, lambda *_: print('one failed') or sys.exit(2) if sys.argv[2] == 'soon' else None)\n"
+    program += "print('begun', flush=True)\nwhile True: signal.pause()"
+    monkeypatch.setitem(parts["start"].__globals__, "LOGS", tmp_path)
+    monkeypatch.setattr("time.sleep", threading.Event().wait)
+    both = [parts["Part"](name, [sys.executable, "-c", program, "", name]) for name in ("soon", "never")]
+    running = {part.name: parts["start"](part) for part in both}
+    until(lambda: all("begun" in part.log.read_text() for part in both))
+    parts["interrupt"](running)
+    running["soon"].wait(patience(60))
+    monkeypatch.setitem(parts["last_codes"].__globals__, "LAST_WORDS", 0.0)
+    assert parts["last_codes"](running) == {"soon": 2, "never": -15}
+    assert both[0].log.read_text() == "begun\none failed\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,10 +27,18 @@ def run(benchmark, busy=0.0, **values):
     return Run(benchmark, "2026-11-28T16:03:40+00:00", MACHINE, {}, "0123456789ab", {}, cases, busy=busy)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/benchmarks.md"])
-def test_pages_have_the_tables_of_the_stored_runs(results, page):
-    text = (ROOT / page).read_text()
-    assert results.filled(text, results.stored()) == text
+def test_pages_have_the_tables_of_the_stored_runs(results):
+    runs, shown = results.stored(), set()
+    for page in results.PAGES:
+        text = page.read_text()
+        assert results.filled(text, runs) == text, page
+        shown |= {found[2] for found in results.PLACE.finditer(text)}
+    assert shown == set(runs)
+
+
+def test_the_command_has_the_options_that_are_not_as_by_default(results):
+    found = replace(run("recovery"), arguments={"parts": ["checkpoints"], "keys": [1_000_000, 10_000_000], "repeat": 2})
+    assert results.command(found) == "recovery --parts checkpoints --keys 1000000,10000000"
 
 
 @pytest.mark.parametrize(
@@ -89,10 +98,60 @@ def test_pages_have_the_tables_of_the_stored_runs(results, page):
                 "| q1 | 4, 2 | 2.0 |  |  |  |",
             ],
         ),
+        (
+            "checkpoints",
+            {
+                "1 M keys, 0.1 M changing, full speed/with": 98.0,
+                "1 M keys, 0.1 M changing, full speed/without": 100.0,
+                "1 M keys, 0.1 M changing, half speed/p99 with": 6.0,
+                "1 M keys, 0.1 M changing, half speed/p99 without": 4.0,
+                "1 M keys, 0.1 M changing, half speed/checkpoint takes": 0.2,
+                "1 M keys, 0.1 M changing, half speed/checkpoint": 2**20,
+            },
+            [
+                "| keys | throughput kept | p99, times | a checkpoint takes, s | state, MiB |",
+                "|---|---|---|---|---|",
+                "| 1 M | 0.98 | 1.50 | 0.2 | 1 |",
+            ],
+        ),
+        (
+            "skew",
+            {
+                f"{workers} workers, zipf 1, {policy}/{what}": value * workers
+                for workers in (1, 2)
+                for policy in ("off", "hotspot", "lpt")
+                for what, value in (("imbalance / floor", 1.0), ("windows until good", 3.0), ("state moved", 1e6))
+            },
+            [
+                "| balancer | largest mean imbalance / floor | windows until within 5 % | MB moved |",
+                "|---|---|---|---|",
+                "| `off` | 2.00 |  | 3 |",
+                "| `hotspot` | 2.00 | 4.5, at most 6 | 3 |",
+                "| `lpt` | 2.00 | 4.5, at most 6 | 3 |",
+            ],
+        ),
+        (
+            "kafka",
+            {"count/evenflow": 5e5, "count/evenflow, processor": 3.9, "count/bytewax": 6e4, "count/bytewax, processor": 26.0},
+            [
+                "| count | rows/s | processor seconds per million rows |",
+                "|---|---|---|",
+                "| `aggregate` | 500 k | 3.9 |",
+                "| Bytewax | 60 k | 26 |",
+            ],
+        ),
     ],
 )
 def test_each_table_has_the_medians_of_its_run(results, name, values, expected):
     assert results.TABLES[name](run(name, **values)).splitlines() == expected
+
+
+def test_a_policys_worst_phase_counts(results):
+    figures = ("steps", "time to converge", "workers off the optimum", "over-provisioned", "under-provisioned", "oscillations")
+    cases = [Case(f"linear, ds2/{name}", "", "lower", (1.0, 2.0)) for name in figures]
+    bent = [Case(f"2% overhead, ds2/{name}", "", "lower", (9.0,)) for name in figures]
+    lines = results.TABLES["scaling"](replace(run("scaling"), cases=(*cases, *bent))).splitlines()
+    assert lines[2:] == ["| `ds2` | 2 | 2 | 2 | 2 | 2 | 2 |"]
 
 
 def test_table_is_put_between_its_marks_with_its_origin(results):

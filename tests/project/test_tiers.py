@@ -1,4 +1,4 @@
-"""A test belongs to `make test` or to `make check` by its folder and its markers, and its deadlines grow with the machine's load."""
+"""A test belongs to a tier by its folder and its markers, and its deadlines grow with the machine's load."""
 
 from __future__ import annotations
 
@@ -33,6 +33,13 @@ def test_unit_tests_are_in_the_first_check_and_others_are_not_unless_they_are_ma
     items = [Item("unit/a.py::test"), Item("docstrings/a.py::test"), Item(of_ray), Item(of_spark), Item(of_a_benchmark)]
     assert slow(*items) == [of_ray, of_spark, of_a_benchmark]
     assert slow(*(Item(name, pytest.mark.first) for name in (of_ray, of_spark, of_a_benchmark))) == []
+
+
+def test_a_test_for_the_night_is_not_in_the_first_check():
+    assert slow(Item("unit/a.py::test", pytest.mark.nightly), Item("cluster/a.py::test", pytest.mark.nightly)) == [
+        "unit/a.py::test",
+        "cluster/a.py::test",
+    ]
 
 
 def test_a_few_cases_of_a_test_are_in_the_first_check_and_all_of_its_neighbour():

@@ -9,7 +9,10 @@ import evenflow as ef
 from evenflow.bench.recovery import chaos
 from evenflow.testing.chaos.chaos import Chaos
 
-pytestmark = pytest.mark.timeout(600)  # a process of Ray's takes from one second to ten to start, by how busy the machine is
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.timeout(600),
+]  # a process of Ray's takes from one second to ten to start, by how busy the machine is
 
 
 def test_killed_workers_coordinators_and_queries_change_nothing_in_what_spark_reads(cluster, spark, tmp_path, monkeypatch):

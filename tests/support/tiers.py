@@ -1,4 +1,5 @@
-"""Decides which tests `make test` runs, and which are left to `make check`: by the markers `slow`, `first` and `few`.
+"""Decides which tests `make test` runs, and which are left to `make check` or `make nightly`: by the markers `slow`, `nightly`, `first`
+and `few`.
 
 >>> sorted(sample(10, 3))
 [0, 4, 8]
@@ -19,10 +20,10 @@ SLOW_FOLDERS = ("cluster", "spark", "unit/bench")
 
 
 def mark_slow(items: Iterable[pytest.Item]) -> None:
-    """Mark all tests that belong to `make check` as `slow`."""
+    """Mark all tests that belong to `make check` or `make nightly` as `slow`."""
     sampled = defaultdict(list)
     for item in items:
-        if in_slow_folder(item.path) and not item.get_closest_marker("first"):
+        if item.get_closest_marker("nightly") or (in_slow_folder(item.path) and not item.get_closest_marker("first")):
             item.add_marker(pytest.mark.slow)
         elif few := item.get_closest_marker("few"):
             sampled[item.nodeid.partition("[")[0], few.args[0]].append(item)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import psycopg
+import pytest
 from avro_events import TableEvents, field, optional
 from confluent_kafka import Producer
 from kafka_broker import kafka_broker, make_topic
@@ -23,6 +24,8 @@ from watching import await_rows, pid, until
 import evenflow as ef
 from evenflow.bench.harness.background import Background
 from evenflow.bench.kafka.topics import records_of
+
+pytestmark = pytest.mark.nightly
 
 STEP = 20
 """Changes in each step of 50 ms."""

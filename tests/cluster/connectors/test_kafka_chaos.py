@@ -7,7 +7,10 @@ from patience import patience
 
 from evenflow.bench.kafka import chaos
 
-pytestmark = pytest.mark.timeout(600)  # a process of Ray's takes from one second to ten to start, by how busy the machine is
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.timeout(600),
+]  # a process of Ray's takes from one second to ten to start, by how busy the machine is
 
 
 def test_killed_processes_and_cut_connections_do_not_change_what_a_reader_of_the_topic_sees(tmp_path, monkeypatch):

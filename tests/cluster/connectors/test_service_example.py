@@ -38,6 +38,8 @@ from watching import processes_of, until
 
 from evenflow.bench.kafka import broker
 
+pytestmark = pytest.mark.nightly
+
 ROOT = Path(__file__).parents[3]
 EXAMPLE, PAGE = ROOT / "examples" / "service.py", ROOT / "docs" / "how-to/service.md"
 PATIENCE = patience(120)

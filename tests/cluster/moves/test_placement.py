@@ -6,7 +6,10 @@ from collections import Counter
 
 import pytest
 
-pytestmark = pytest.mark.timeout(420)  # a process of Ray's takes from one second to ten to start, by how busy the machine is
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.timeout(420),
+]  # a process of Ray's takes from one second to ten to start, by how busy the machine is
 
 
 @pytest.fixture

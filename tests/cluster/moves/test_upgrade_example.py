@@ -14,6 +14,7 @@ from patience import patience
 EXAMPLE = Path(__file__).parents[3] / "examples" / "upgrade.py"
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 def test_code_is_exchanged_and_taken_back_in_mid_stream_and_each_sale_counts_once(cluster):
     environment = {**os.environ, "RAY_ADDRESS": cluster}

@@ -17,7 +17,7 @@ from patience import patience
 from ray_settings import OF_PROGRAMS
 from watching import SUPPORT
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(900)]
 
 
 class Program:

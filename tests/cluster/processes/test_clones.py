@@ -22,7 +22,7 @@ from ports import free_port, listens
 from watching import processes_of, socket_folders, until
 
 PATIENCE = patience(240)  # several programs start Ray's processes one after another
-pytestmark = pytest.mark.timeout(480)
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(480)]
 
 ROOT = Path(__file__).parents[3]
 NO_SOURCES = shutil.ignore_patterns(".git", ".venv", ".*_cache", ".hypothesis", "__pycache__", "build", "*.egg-info")

@@ -13,6 +13,8 @@ from watching import PATIENCE, until
 
 import evenflow as ef
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture
 def guarded(cluster):

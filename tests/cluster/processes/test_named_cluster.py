@@ -11,7 +11,7 @@ from patience import patience
 
 import evenflow as ef
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 PROGRAM = """
 import sys, time

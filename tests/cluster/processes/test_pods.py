@@ -141,6 +141,7 @@ def _client(address: str) -> JobSubmissionClient | None:
     return client
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(600)
 def test_a_program_runs_is_saved_stops_and_continues_as_its_pods_say(pods):
     for probe in pods.probes:

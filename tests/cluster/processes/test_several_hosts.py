@@ -16,7 +16,10 @@ from patience import patience
 from ray_settings import OF_PROGRAMS, RAY_SETTINGS
 from watching import SUPPORT
 
-pytestmark = pytest.mark.timeout(420)  # a process of Ray's takes from one second to ten to start, by how busy the machine is
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.timeout(420),
+]  # a process of Ray's takes from one second to ten to start, by how busy the machine is
 
 
 def run(count, *certificate):

@@ -198,6 +198,7 @@ def driver(cluster, tmp_path):
     end(name for name in actors() if name.startswith("damaged/"))  # a detached job's coordinator lingers to say how the job ended
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(300)  # nine recoveries; each starts a process
 def test_rows_are_right_whatever_is_damaged_and_whichever_process_is_killed(driver, folder, tmp_path):
     job = ef.connect("damaged")

@@ -165,6 +165,7 @@ def test_worker_lost_during_a_migration_and_the_strategy_restart_do_not_change_t
     stop_and_check(job, results, tmp_path)
 
 
+@pytest.mark.nightly
 def test_worker_lost_during_a_scaling_does_not_change_the_output(tmp_path):
     job, results = endless("growing", tmp_path, ("numbered", "windows"))
     goes_on(job, results)

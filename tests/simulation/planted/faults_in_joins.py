@@ -10,15 +10,14 @@ import pytest
 
 from evenflow.engine.joins.row_log import RowLog
 from evenflow.engine.joins.segment import Segment
-from evenflow.engine.joins.sides import LEFT, RIGHT
 from evenflow.engine.joins.window_rows import FixedWindows
 from evenflow.engine.keyed_state.kinds import join_changes
 from evenflow.engine.keyed_state.kinds.join_rows import JoinRows
 from evenflow.engine.keys import equality
 from evenflow.engine.protocol.elements import MIN_TIME
 from evenflow.engine.task.awaited_columns import AwaitedColumns
-from evenflow.engine.task.exchange import HashExchange
 from evenflow.engine.task.handover import Handovers
+from evenflow.engine.task.hash_exchange import HashExchange
 from evenflow.engine.task.outputs import Outputs
 
 Patch = pytest.MonkeyPatch
@@ -116,11 +115,6 @@ def rows_without_a_partner_do_not_wait_for_the_columns(patch: Patch) -> None:
 
 def new_owner_keeps_its_own_event_time(patch: Patch) -> None:
     patch.setattr(Handovers, "came_at", property(lambda self: MIN_TIME, lambda self, time: None), raising=False)
-
-
-def new_owner_waits_for_columns_that_its_state_has_told(patch: Patch) -> None:
-    thaw = AwaitedColumns.thaw
-    patch.setattr(AwaitedColumns, "thaw", lambda self, unknown: thaw(self, (LEFT, RIGHT)))
 
 
 def nans_are_many_keys(patch: Patch) -> None:

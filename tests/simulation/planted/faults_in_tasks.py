@@ -23,8 +23,9 @@ from evenflow.engine.protocol.routing import Move
 from evenflow.engine.task import core, handover
 from evenflow.engine.task.alignment import Alignment
 from evenflow.engine.task.core import TaskCore
-from evenflow.engine.task.exchange import Exchange, HashExchange
+from evenflow.engine.task.exchange import Exchange
 from evenflow.engine.task.handover import Handovers
+from evenflow.engine.task.hash_exchange import HashExchange
 from evenflow.engine.task.saving import Saving
 from evenflow.engine.task.task_checkpoints import TaskCheckpoints
 from evenflow.engine.task.task_event_time import TaskEventTime
@@ -235,6 +236,8 @@ def row_in_a_buffer_is_dropped_at_a_rewind(patch: Patch) -> None:
     rewind = Exchange.rewind
 
     def dropping(self: Any, time: int, out: list[Any]) -> None:
+        if isinstance(self, HashExchange):
+            self._route(out)
         for buffer in self.buffers:
             buffer.batches, buffer.rows = buffer.batches[1:], 0
         rewind(self, time, out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from evenflow.engine.keyed_state.kinds.objects import StateObjects
 from evenflow.engine.task.exchange import Exchange
 from evenflow.engine.task.held_inputs import HeldInputs
 from evenflow.engine.task.task_event_time import TaskEventTime
-from evenflow.scheduler.parts import upgrading
+from evenflow.scheduler.parts import reconfiguration, upgrading
 from evenflow.scheduler.record.job_record import JobRecord
 from evenflow.scheduler.record.rescaling import Rescaling
 from evenflow.scheduler.record.upgrade import Task
@@ -41,14 +42,17 @@ def a_replaced_worker_keeps_its_channel(patch: Patch) -> None:
     patch.setattr(Exchange, "attach", lambda self, place, channel, out: attach(self, len(self.buffers), channel, out))
 
 
-def the_peers_of_a_replaced_worker_are_forgotten(patch: Patch) -> None:
-    def forget(self: Any) -> Any:
-        joining, self.rescale = self.rescale.joining, _without_joining(self.rescale)
-        commands = REALLY_FORGET(self)
-        self.rescale = _with_joining(self.rescale, joining)
-        return commands
+def a_replaced_worker_hands_its_number_on(patch: Patch) -> None:
+    """Give a worker the number of the one whose place it takes: it is forgotten together with that one."""
+    plan_replaced = reconfiguration.replaced
 
-    patch.setattr(Rescaling, "forget", forget)
+    def replaced(plan: Any, stage: Any, *given: Any) -> Any:
+        change = plan_replaced(plan, stage, *given)
+        numbers = {task.index: task.number for task in plan.tasks if task.stage == stage.name}
+        tasks = [replace(task, number=numbers[task.index]) if task.name in change.joining else task for task in change.plan.tasks]
+        return replace(change, plan=replace(change.plan, tasks=tuple(tasks)))
+
+    patch.setattr(reconfiguration, "replaced", replaced)
 
 
 def a_source_is_shared_out_when_its_workers_are_replaced(patch: Patch) -> None:
@@ -113,16 +117,5 @@ def processes_that_started_ahead_are_kept(patch: Patch) -> None:
     patch.setattr(upgrading.Upgrading, "_release", lambda self, upgrade: None)
 
 
-REALLY_FORGET = Rescaling.forget
-
-
-def _without_joining(rescale: Any) -> Any:
-    return upgrading.replace(rescale, joining=())
-
-
-def _with_joining(rescale: Any, joining: Any) -> Any:
-    return upgrading.replace(rescale, joining=joining)
-
-
 def _replacing(rescale: Any, replaces: Any) -> Any:
-    return upgrading.replace(rescale, replaces=replaces)
+    return replace(rescale, replaces=replaces)

@@ -25,7 +25,7 @@ ZOMBIES = with_zombies(MOVES_AND_CRASHES)
 PLANTED = [
     (faults.checkpoint_is_committed_before_its_manifest, Runs(flows.running_finals, 100, CRASHES, save_state=True)),
     (faults.manifest_that_was_not_written_counts, Runs(flows.running_finals, 300, FULL, save_state=True)),
-    (faults.checkpoint_begins_while_keys_move, Runs(flows.stateful_map_in_order, 500, MOVES_AND_CRASHES, save_state=True)),
+    (faults.checkpoint_begins_while_keys_move, Runs(flows.stateful_map_in_order, 500, MOVES_AND_CRASHES, save_state=True, begin=58)),
     (
         faults.rows_that_were_not_committed_stay_when_the_job_goes_back,
         Runs(flows.rows_in_order, 300, CRASHES, save_state=True),

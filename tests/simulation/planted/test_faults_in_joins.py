@@ -22,18 +22,14 @@ PLANTED = [
     (faults.last_time_of_the_bounds_is_left_out, Runs(flows.join_inner, 20)),
     (faults.rows_that_are_due_are_decided_once_more, Runs(flows.join_left, 20)),
     (faults.null_keys_are_equal, Runs(flows.join_inner, 20)),
-    (faults.keys_that_left_stay_among_the_rows_that_came, Runs(flows.join_always, 500, MOVES_AND_CRASHES, save_state=True, begin=31)),
+    (faults.keys_that_left_stay_among_the_rows_that_came, Runs(flows.join_always, 500, MOVES_AND_CRASHES, save_state=True, begin=151)),
     (faults.rows_that_a_move_brought_are_not_saved, Runs(flows.join_always, 200, MOVES_AND_CRASHES, save_state=True)),
     (faults.row_that_leaves_also_stays, Runs(flows.join_always, 100, MOVES)),
     (faults.new_owner_is_not_told_the_columns, Runs(flows.join_full, 500, SCALING_AND_CRASHES, save_state=True)),
     (faults.only_one_exchange_of_a_self_join_switches, Runs(flows.join_with_itself, 50, MOVES)),
     (faults.window_is_joined_before_its_last_rows_came, Runs(flows.join_in_windows, 20)),
     (faults.rows_without_a_partner_do_not_wait_for_the_columns, Runs(flows.join_with_a_side_that_comes_late, 20)),
-    (faults.new_owner_keeps_its_own_event_time, Runs(flows.join_with_a_side_that_comes_late, 200, KEYED_SCALING, (2,), begin=141)),
-    (
-        faults.new_owner_waits_for_columns_that_its_state_has_told,
-        Runs(flows.join_with_a_side_that_comes_late, 200, KEYED_SCALING, (2,), begin=109),
-    ),
+    (faults.new_owner_keeps_its_own_event_time, Runs(flows.join_with_a_side_that_comes_late, 500, KEYED_SCALING, (2,), begin=141)),
     (faults.nans_are_many_keys, Runs(flows.join_by_floats, 20)),
 ]
 

@@ -23,7 +23,7 @@ PLANTED = [
     (faults.owner_that_was_taken_over_from_goes_on, Runs(flows.rows_in_order, 500, TAKEN_OVER, save_state=True, begin=19)),
     (
         faults.start_that_continues_forgets_where_the_ones_before_began,
-        Runs(flows.rows_in_order, 500, TAKEN_OVER, save_state=True, begin=91),
+        Runs(flows.rows_in_order, 500, TAKEN_OVER, save_state=True, begin=131),
     ),
 ]
 

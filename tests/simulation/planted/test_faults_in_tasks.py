@@ -32,7 +32,7 @@ PLANTED = [
     (faults.record_set_aside_is_lost, Runs(flows.stateful_map_in_order, 100, MOVES)),
     (faults.record_overtakes_those_that_were_set_aside, Runs(flows.stateful_map_in_order, 300, MOVES)),
     (faults.step_is_over_before_the_records_that_were_set_aside_are_processed, Runs(flows.stateful_map_in_order, 300, MOVES)),
-    (faults.records_of_a_requested_key_are_overtaken, Runs(flows.stateful_map_in_order, 300, MOVES)),
+    (faults.records_of_a_requested_key_are_overtaken, Runs(flows.stateful_map_in_order, 300, MOVES, begin=70)),
     (faults.records_of_moving_keys_are_not_set_aside, Runs(flows.stateful_map_in_order, 100, MOVES)),
     (faults.state_given_away_is_kept, Runs(flows.stateful_map_in_order, 100, MOVES)),
     (faults.key_is_left_out_of_the_state_given_away, Runs(flows.stateful_map_in_order, 100, MOVES)),

@@ -18,7 +18,7 @@ from evenflow.testing.actions.scaling import with_scaling
 
 BLOCK = 25
 """Queries of a test."""
-BLOCKS = max(1, (int(TOLD) if TOLD else 400) // BLOCK)
+BLOCKS = max(1, (int(TOLD) if TOLD else 150) // BLOCK)
 """Tests without accidents, and with each kind."""
 
 STRATEGIES = ("sudden", "pause", "fluid", "batched", "lazy", "restart")
