@@ -1,4 +1,4 @@
-"""The changes of the second act: a worker joins, and new code comes, each when its phase begins."""
+"""The changes of the second act: a worker joins, and new code comes, each when its phase begins; then the stream ends."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Self
 
 import evenflow as ef
 
+SOURCE = "departures"
 WORKERS = 3
 CANARY, WATCH = 0.1, "4s"
 EVERY = 0.3
@@ -18,16 +19,18 @@ WAIT = "5m"
 
 
 class Changes:
-    """A context during which the job changes; afterwards `made` describes the changes.
+    """A context during which the job changes; afterwards `made` describes the changes, and `complete` is True if there were two.
 
-    `join_at`, `upgrade_at`: the rows that the source has emitted when a worker joins, and when `upgrade` replaces the code.
+    `join_at`, `upgrade_at`: the rows that the source has emitted when a worker joins, and when `upgrade` replaces the code. After `end_at`
+    rows, and not before both changes are made, the stream ends.
     """
 
-    def __init__(self, job: ef.Job, operator: str, upgrade: ef.Dataflow, join_at: int, upgrade_at: int) -> None:
+    def __init__(self, job: ef.Job, operator: str, upgrade: ef.Dataflow, *, join_at: int, upgrade_at: int, end_at: int) -> None:
         self._job, self._operator, self._upgrade = job, operator, upgrade
-        self._join_at, self._upgrade_at = join_at, upgrade_at
+        self._join_at, self._upgrade_at, self._end_at = join_at, upgrade_at, end_at
         self._thread = threading.Thread(target=self._change, name="changes", daemon=True)
         self.made: list[str] = []
+        self.complete = False
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -43,6 +46,9 @@ class Changes:
                 self.made.append(str(self._when_free(lambda: self._job.scale(self._operator, WORKERS, timeout=WAIT))))
             if self._reached(self._upgrade_at):
                 self.made.append(str(self._when_free(lambda: self._job.upgrade(self._upgrade, canary=CANARY, watch=WATCH))))
+                self.complete = True
+            if self._reached(self._end_at):
+                self._job.stop(drain=True)
         except ef.JobError as error:  # the stream has ended before
             self.made.append(str(error))
 
@@ -59,7 +65,12 @@ class Changes:
         """Wait until the source has emitted so many rows; return False if the job has ended."""
         wait = threading.Event()
         while not self._job.status().state.final:
-            if sum(worker.rows_out for worker in self._job.metrics() if worker.operator == "departures") >= rows:
+            if emitted(self._job) >= rows:
                 return True
             wait.wait(EVERY)
         return False
+
+
+def emitted(job: ef.Job) -> int:
+    """Return the rows that the source has emitted."""
+    return sum(worker.rows_out for worker in job.metrics() if worker.operator == SOURCE)

@@ -8,7 +8,7 @@ longer make up for late ones.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,8 @@ PHASES = (
     Phase(JOIN, 50_000, 8, storm=True),
     Phase(UPGRADE, 50_000, 26, storm=True),
 )
+LONGEST = 120.0
+"""The most seconds of the last phase: it goes on until the new code has all keys."""
 
 SETTINGS = ef.JobConfig(
     parallelism=2,
@@ -63,8 +65,13 @@ SETTINGS = ef.JobConfig(
 )
 
 
-def write_replay(departures: DataFrame, path: Path, story: tuple[Phase, ...]) -> None:
-    """Write the departures of all phases, again and again: `n` counts them, `due` is the time of each, in seconds."""
+def write_replay(departures: DataFrame, path: Path, phases: tuple[Phase, ...]) -> None:
+    """Write the departures of all phases, again and again, and of the last for its longest time.
+
+    `n` counts them, `due` is the time of each, in seconds.
+    """
+    last = phases[-1]
+    story = (*phases[:-1], replace(last, seconds=LONGEST * PHASES[-1].rate / last.rate))
     year = departures.orderBy(*departures.columns).select("dest", "dep_delay").toArrow()
     count = sum(phase.rows for phase in story)
     ends = list(accumulate((phase.rows for phase in story), initial=0))
@@ -107,8 +114,8 @@ def storm(replay: Path, output: Path, version: int = 1) -> ef.Dataflow:
     return flow
 
 
-def storm_in_spark(spark: SparkSession, replay: Path, output: Path) -> DataFrame:
-    """Return the result of the same query by Spark in batch.
+def storm_in_spark(spark: SparkSession, replay: Path, output: Path, departures: int) -> DataFrame:
+    """Return the result of the same query over the first `departures` by Spark in batch.
 
     Which version of the code had a departure is read from `output`; of a destination, these never go back from 2 to 1.
     """
@@ -118,7 +125,7 @@ def storm_in_spark(spark: SparkSession, replay: Path, output: Path) -> DataFrame
     for _ in range(ROUNDS):
         sealed = F.sha2(sealed, 256)
     delay = F.when(F.col("version") == 1, F.col("dep_delay")).otherwise(F.greatest("dep_delay", F.lit(0)))
-    rows = spark.read.parquet(str(replay)).join(versions, "n", "left")
+    rows = spark.read.parquet(str(replay)).where(F.col("n") < departures).join(versions, "n", "left")
     return rows.select(
         "n",
         "dest",

@@ -78,11 +78,12 @@ def show_seconds(history: History, story: tuple[Phase, ...]) -> None:
 
 
 def _phase(second: float, story: tuple[Phase, ...]) -> str:
-    for phase in story:
+    """Return the name of the phase; the last has no end."""
+    for phase in story[:-1]:
         if second < phase.seconds:
             return phase.name
         second -= phase.seconds
-    return "the rest"
+    return story[-1].name
 
 
 def _milliseconds(value: float | None) -> str:

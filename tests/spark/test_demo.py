@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from patience import patience
 
-SLOWER = min(5.0, patience(1))
-"""The factor by which the demo is slowed down: on a busy machine, workers start too late for acts of 52 s."""
+SLOWER = min(1.5, patience(1))
+"""The factor by which the demo is slowed down on a busy machine. At less than half its rate, the balancer may see no reason to act."""
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -77,7 +77,9 @@ def test_both_acts_equal_spark_the_second_moves_keys_automatically_and_only_resu
     assert re.search("scaling 0 of `totals` from 2 to 3 workers done", second)
     assert re.search("upgrade 0 of `totals` to version 2 done", second)
     assert "max / mean" in second
-    assert "Check: all 2,600,000 rows are equal to those of the same query in Spark." in second
+    equal = re.search("Check: all ([0-9,]+) rows are equal to those of the same query in Spark.", second)
+    assert equal
+    assert int(equal[1].replace(",", "")) >= 2_600_000
     assert (output / "delays.png").stat().st_size > 10_000
     assert pq.read_table([*(output / "delays.parquet").glob("*.parquet")]).num_rows == 2_659
     assert_nothing_runs(demo.pid)
