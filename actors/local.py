@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from time import monotonic
 from traceback import format_exception
 from typing import TypeVar
@@ -18,7 +18,8 @@ from ..engine.errors import JobFailedError, shown
 from ..engine.plan.physical import Plan
 from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.elements import Element
-from ..engine.protocol.ids import Attempt, ChannelId, WorkerId
+from ..engine.protocol.ids import Attempt, ChannelId, WorkerId, WorkerNumber
+from ..engine.protocol.state_channels import is_state_channel, receiver_of
 from ..engine.task.core import TaskCore
 from ..engine.time.duration import seconds
 from ..scheduler.configs.job import JobConfig
@@ -55,14 +56,16 @@ STORAGE_PATIENCE = 30.0
 """Seconds that storage has, once the job has ended, to carry out pending effects."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Queues:
-    """The channels of the tasks in this thread: the queue of the receiving task, by channel."""
+    """The channels of the tasks in this thread: the queues of the receiving tasks, by channel of records and by worker."""
 
-    receivers: Mapping[int, deque[tuple[ChannelId, Element]]]
+    receivers: dict[ChannelId, deque[tuple[ChannelId, Element]]] = field(default_factory=dict)
+    workers: dict[WorkerNumber, deque[tuple[ChannelId, Element]]] = field(default_factory=dict)
 
     def send(self, channel: ChannelId, element: Element) -> None:
-        self.receivers[channel].append((channel, element))
+        queue = self.workers[receiver_of(channel)] if is_state_channel(channel) else self.receivers[channel]
+        queue.append((channel, element))
 
     def consumed(self, channel: ChannelId, batch: Batch) -> None:
         """Return no credit: the length of the queues holds the senders back."""
@@ -78,7 +81,7 @@ class LocalJob:
         self._commands: dict[WorkerId, deque[Command]] = {}
         self._queues: dict[WorkerId, deque[tuple[ChannelId, Element]]] = {}
         self._runners: dict[WorkerId, TaskInterpreter] = {}
-        self._receivers: dict[int, deque[tuple[ChannelId, Element]]] = {}
+        self._channels = _Queues()
         self._targets: dict[WorkerId, list[deque[tuple[ChannelId, Element]]]] = {}
         self._changes: deque[Deploy | Spawn | tuple[WorkerId, ...]] = deque()
         self._answers: deque[StorageAnswer] = deque()
@@ -115,7 +118,7 @@ class LocalJob:
     def tell(self, worker: WorkerId, command: Command) -> None:
         """Queue a command for the worker's next turn, so that its consequences can't get between two effects."""
         if isinstance(command, Attach):
-            self._receivers.update((c.id, self._queues[c.receiver]) for c in (*command.accept, *command.connect))
+            self._channels.receivers.update((c.id, self._queues[c.receiver]) for c in (*command.accept, *command.connect))
         if worker in self._commands:
             self._commands[worker].append(command)
 
@@ -174,20 +177,22 @@ class LocalJob:
     def _join(self, change: Spawn) -> None:
         for name in change.workers:
             self._queues[name], self._commands[name] = deque(), deque()
-        self._receivers.update((channel.id, self._queues[channel.receiver]) for channel in change.plan.channels)
+        self._channels.receivers.update((channel.id, self._queues[channel.receiver]) for channel in change.plan.channels)
         for task in change.plan.tasks:
             if task.name in change.workers:
-                self._runners[task.name] = self._runner(task, change.attempt, self._receivers, None)
+                self._channels.workers[task.number] = self._queues[task.name]
+                self._runners[task.name] = self._runner(task, change.attempt, None)
                 self._runners[task.name].open()
                 self._interpreter.ready(task.name, change.attempt)
 
     def _connect(self, plan: Plan) -> None:
         """Compute the queues that each task feeds: it waits while one of them is full."""
-        self._receivers.update((channel.id, self._queues[channel.receiver]) for channel in plan.channels)
-        self._targets = {
-            name: [self._queues[receiver] for receiver in {c.receiver for c in plan.channels if c.sender == name and not c.state}]
-            for name in self._runners
-        }
+        self._channels.receivers.update((channel.id, self._queues[channel.receiver]) for channel in plan.channels)
+        fed: dict[WorkerId, set[WorkerId]] = {name: set() for name in self._runners}
+        for channel in plan.channels:
+            if channel.sender in fed:
+                fed[channel.sender].add(channel.receiver)
+        self._targets = {name: [self._queues[receiver] for receiver in receivers] for name, receivers in fed.items()}
 
     def _deploy(self, wanted: Deploy) -> None:
         """Begin attempt `wanted.attempt`; everything of the previous one is discarded."""
@@ -196,21 +201,19 @@ class LocalJob:
             runner.close()
         self._queues = {task.name: deque() for task in plan.tasks}
         self._commands = {task.name: deque() for task in plan.tasks}
-        self._receivers, self._runners = {}, {}
+        self._channels, self._runners = _Queues(workers={task.number: self._queues[task.name] for task in plan.tasks}), {}
         try:
             restored = self._saved.restored(wanted.manifest, plan)
         except EvenflowError as error:
             self._interpreter.not_deployed(wanted.attempt, error)
             return
-        self._runners = {task.name: self._runner(task, wanted.attempt, self._receivers, restored.get(task.name)) for task in plan.tasks}
+        self._runners = {task.name: self._runner(task, wanted.attempt, restored.get(task.name)) for task in plan.tasks}
         self._connect(plan)
         for name, runner in self._runners.items():
             runner.open()
             self._interpreter.ready(name, wanted.attempt)
 
-    def _runner(
-        self, task: TaskSpec, attempt: Attempt, queues: Mapping[int, deque[tuple[ChannelId, Element]]], restored: RestoredTask | None
-    ) -> TaskInterpreter:
+    def _runner(self, task: TaskSpec, attempt: Attempt, restored: RestoredTask | None) -> TaskInterpreter:
         job = self._interpreter.core.name
 
         def report(message: Report) -> None:
@@ -218,7 +221,7 @@ class LocalJob:
 
         return real_task(
             task.of_attempt(job, attempt),
-            _Queues(queues),
+            self._channels,
             report,
             self._config.of_run(job),
             restored,
@@ -288,8 +291,8 @@ class LocalJob:
         if not full and not runner.task.outputs.paused:
             busy = runner.replay() or busy
         busy = runner.give() or busy
-        busy = runner.install() or busy
-        busy = runner.save() or busy
+        busy = runner.install(behind=bool(queue)) or busy
+        busy = runner.save(behind=True) or busy  # the one thread has other records to process
         if runner.is_source and not full and not runner.task.outputs.paused:
             busy = runner.poll(self._config.network.source_rows) > 0 or runner.over or busy
         if not busy or not runner.is_source:

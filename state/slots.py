@@ -130,7 +130,8 @@ class Slots:
         found, self._found = self._found, None
         yield
         if found is not None:
-            self._found = np.concatenate([found, np.zeros(self.capacity - len(found), np.bool_)])
+            more = self.capacity - len(found)
+            self._found = np.concatenate([found, np.zeros(more, np.bool_)]) if more else found
 
     def in_use(self, those: Mask) -> Mask:
         """Return the slots among these that are in use."""

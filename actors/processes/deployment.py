@@ -1,4 +1,4 @@
-"""Deployment of workers: each gets a process, its task, the channels to its peers, and begins.
+"""Deployment of workers: each gets a process, its task, its channels for records, and begins.
 
 Invariant: no step begins before all workers have finished the previous one, so that no worker sends to one that isn't there.
 """
@@ -14,6 +14,7 @@ from ray.exceptions import ActorUnschedulableError, RayActorError, RayError
 
 from ...engine.errors import ClusterError, JobFailedError, JobLostError
 from ...engine.hopeless import hopeless
+from ...engine.plan.channel_spec import ChannelSpec
 from ...engine.plan.physical import Plan
 from ...engine.protocol.ids import Attempt, WorkerId
 from ...engine.time.duration import seconds
@@ -100,11 +101,11 @@ class Deployment:
             return worker.deploy.remote(token, attempt, tasks[name], config, restored.get(name), across_nodes=self._across_nodes)
 
         self.addresses |= self._deployed(deploy, names, deadline, check)
-        connected = []
+        connected, around = [], _channels_around(names, plan)
         for name, worker in self._handles(names).items():
-            channels = tuple(c for c in plan.channels if name in (c.sender, c.receiver))
+            channels = tuple(around[name])
             connected.append(worker.connect.remote(token, attempt, {c.receiver: self.addresses[c.receiver] for c in channels}, channels))
-        self._await(connected, names, deadline, "connect to its peers", check)
+        self._await(connected, names, deadline, "connect to its neighbours", check)
 
     def start(self, attempt: Attempt, names: Sequence[WorkerId], deadline: float, check: Check) -> None:
         """Let the workers begin to work."""
@@ -189,6 +190,16 @@ def _fails(ref: Any, kind: type[RayError]) -> bool:
     except (RayError, TimeoutError):
         return False
     return False
+
+
+def _channels_around(workers: Sequence[WorkerId], plan: Plan) -> dict[WorkerId, list[ChannelSpec]]:
+    """Return the channels that begin or end at each of these workers."""
+    found: dict[WorkerId, list[ChannelSpec]] = {worker: [] for worker in workers}
+    for channel in plan.channels:
+        for end in (channel.sender, channel.receiver):
+            if end in found:
+                found[end].append(channel)
+    return found
 
 
 def _nodes() -> list[str]:

@@ -28,7 +28,7 @@ from ...scheduler.load.long_call import LongCall
 from ...scheduler.parts.node_scaling import AUTOSCALER_PATIENCE
 from ...scheduler.policies.nodes.placement import ClusterNode, ClusterView
 from ...scheduler.protocol.effects import Deploy, JobState, Spawn
-from ...scheduler.protocol.messages import LAST_ELEMENTS_SECONDS, Attach, Command, InOrder, Report
+from ...scheduler.protocol.messages import LAST_ELEMENTS_SECONDS, Announce, Attach, Command, InOrder, Report
 from ...state.errors import EvenflowError
 from ..attempt_log import note_step
 from ..job.job_interpreter import JobInterpreter
@@ -84,9 +84,11 @@ class RayWorkers:
         self._numbers[worker] = number + 1
         handle = self.pool.handle(worker)
         if handle is not None:
+            addresses = self._deployment.addresses
             if isinstance(command, Attach):
-                addresses = self._deployment.addresses
                 command = replace(command, addresses={c.receiver: addresses[c.receiver] for c in command.connect})
+            elif isinstance(command, Announce) and command.peers:
+                command = replace(command, addresses={peer: addresses[peer] for peer in command.peers})
             handle.command.options(num_returns=0).remote(self._token, self._interpreter.core.attempt, number, command)
 
     def deploy(self, wanted: Deploy) -> None:
@@ -99,7 +101,8 @@ class RayWorkers:
         threading.Thread(target=self._spawn, args=(wanted,), name=f"{self._plan.name}/spawn", daemon=True).start()
 
     def retire(self, workers: tuple[WorkerId, ...]) -> None:
-        joins = [ref for ref, name in self._joins.items() if name in workers]
+        gone = frozenset(workers)
+        joins = [ref for ref, name in self._joins.items() if name in gone]
         self._forget(workers)
         processes = self.pool.let_go(workers)
         threading.Thread(target=_end, args=(processes, joins), name=f"{self._plan.name}/retire", daemon=True).start()
@@ -287,8 +290,9 @@ class RayWorkers:
 
     def _forget(self, names: Sequence[WorkerId]) -> None:
         """Stop treating the end of these processes as a loss."""
-        self._joins = {ref: name for ref, name in self._joins.items() if name not in names}
-        for name in names:
+        gone = frozenset(names)
+        self._joins = {ref: name for ref, name in self._joins.items() if name not in gone}
+        for name in gone:
             self._pings.forget(name)
 
     def _warm(self, spare: WorkerProcess) -> None:

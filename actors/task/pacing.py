@@ -31,18 +31,21 @@ SAVING = 0.001
 SAVE_SECONDS = 0.003
 """Seconds for which a worker makes chunks of state at a time, between two batches, which may take much longer."""
 
-SAVE_SHARE, SAVE_SOON = 0.15, 3.0
+SAVE_SHARE, SAVE_SOON, SAVE_ALONE = 0.15, 3.0, 3 / 4
 """The largest share of its time that a worker spends on chunks of state for a checkpoint, for the first `SAVE_SOON` seconds. Writing them
-takes a processor too, and records wait meanwhile. After that time the share is `GIVE_SHARE`: what arrives during a checkpoint is replayed
-after a failure."""
+takes a processor too, and records wait meanwhile. After that time the share is `GIVE_SHARE`, and `SAVE_ALONE` while no records wait: what
+arrives during a checkpoint is replayed after a failure, so a large one must end."""
+
+SAVE_LATE = 0.01
+"""Seconds by which chunks may be late, because records were processed, without a loss of their share."""
 
 GIVE_SHARE = 1 / 3
 """The largest share of its time that a worker spends on giving state away for which no records wait: the worker that takes the state has
 work with it too, before its own records, and would fall behind."""
 
-INSTALL_SHARE = 1 / 3
-"""The largest share of its time that a worker spends on installing restored state in the background: the records that come need theirs
-first, and after a failure many wait."""
+INSTALL_SHARE, INSTALL_BEHIND = 1 / 3, 1 / 20
+"""The largest share of its time that a worker spends on installing restored state in the background, and while records wait: those need
+their own state first, and after a failure many wait."""
 
 
 class Pacing:
@@ -55,7 +58,8 @@ class Pacing:
         self._rest = 0.0
         """Seconds for which rows gather because processors are short."""
         self._looked, self._starved = -math.inf, 0.0
-        self._give_at = self._install_at = self._save_at = 0.0
+        self._give_at = self._save_at = 0.0
+        self._install_ended, self._install_took = -math.inf, 0.0
         self._saving_since = math.inf
 
     def set_linger(self, linger: float, now: float) -> None:
@@ -98,23 +102,23 @@ class Pacing:
         """Note a chunk that was given away."""
         self._give_at = now + (now - begun) * (1 / GIVE_SHARE - 1)
 
-    def may_install(self, now: float) -> bool:
-        """True if a slice of restored state may be installed."""
-        return now >= self._install_at
+    def may_install(self, now: float, *, behind: bool) -> bool:
+        """True if a slice of restored state may be installed. `behind`: records wait."""
+        return now >= self._install_at(INSTALL_BEHIND if behind else INSTALL_SHARE)
 
     def installed(self, begun: float, now: float) -> None:
         """Note a slice that was installed."""
-        self._install_at = now + (now - begun) * (1 / INSTALL_SHARE - 1)
+        self._install_ended, self._install_took = now, now - begun
 
     def may_save(self, now: float) -> bool:
         """True if chunks of state may be made for a checkpoint."""
         return now >= self._save_at
 
-    def saved(self, begun: float, now: float) -> None:
-        """Note the time in which chunks were made."""
+    def saved(self, begun: float, now: float, *, behind: bool) -> None:
+        """Note the time in which chunks were made. `behind`: records waited."""
         self._saving_since = min(self._saving_since, begun)
-        share = SAVE_SHARE if now < self._saving_since + SAVE_SOON else GIVE_SHARE
-        self._save_at = now + (now - begun) * (1 / share - 1)
+        share = SAVE_SHARE if now < self._saving_since + SAVE_SOON else GIVE_SHARE if behind else SAVE_ALONE
+        self._save_at = max(self._save_at, begun - SAVE_LATE) + (now - begun) / share
 
     def nothing_to_save(self) -> None:
         """Note that no state waits for a checkpoint."""
@@ -126,5 +130,9 @@ class Pacing:
         if giving:
             until = min(until, max(0.0, self._give_at - now))
         if installing:
-            until = min(until, max(0.0, self._install_at - now))
+            until = min(until, max(0.0, self._install_at(INSTALL_SHARE) - now))
         return min(until, max(SAVING, self._save_at - now)) if saving else until
+
+    def _install_at(self, share: float) -> float:
+        """Return when installation has taken this share of the time since the last slice began."""
+        return self._install_ended + self._install_took * (1 / share - 1)

@@ -205,16 +205,19 @@ class TaskInterpreter:
         self._work(self.task.replay)
         return True
 
-    def install(self) -> bool:
-        """Install a slice of the restored state, if it is time to. True if there was one."""
-        if self.over or not self.task.installing or not self._pacing.may_install(begun := self._now()):
+    def install(self, *, behind: bool) -> bool:
+        """Install a slice of the restored state, if it is time to. True if there was one. `behind`: records wait."""
+        if self.over or not self.task.installing or not self._pacing.may_install(begun := self._now(), behind=behind):
             return False
         self._work(self.task.install_some)
         self._pacing.installed(begun, self._now())
         return True
 
-    def save(self) -> bool:
-        """Make some chunks of the state that goes into a checkpoint, if it is time to, and report what is written. True if it made any."""
+    def save(self, *, behind: bool) -> bool:
+        """Make some chunks of the state that goes into a checkpoint, if it is time to, and report what is written. True if it made any.
+
+        `behind`: records wait.
+        """
         self.report_written()
         if self.over or not self.task.saving:
             self._pacing.nothing_to_save()
@@ -225,7 +228,7 @@ class TaskInterpreter:
         while now - begun < SAVE_SECONDS and self._may_write and self.task.saving and not self.over:
             self._work(self.task.save)
             now = self._now()
-        self._pacing.saved(begun, now)
+        self._pacing.saved(begun, now, behind=behind)
         return True
 
     @property
@@ -283,7 +286,7 @@ class TaskInterpreter:
                 assert_never(command)
 
     def _announce(self, announcement: Announce) -> list[Effect]:
-        self.task.announce(announcement.stage, announcement.steps)
+        self.task.announce(announcement.stage, announcement.steps, announcement.peers)
         self._reports(Announced(announcement.number))
         return []
 
@@ -292,10 +295,10 @@ class TaskInterpreter:
         task = self.task
         match command:
             case Attach():
-                self._carry_out_all(task.attach(command.inputs, command.outputs, command.peers, now))
+                self._carry_out_all(task.attach(command.inputs, command.outputs, now, unused=command.unused))
                 self._reports(Attached(command.token, task.finished))
             case Detach():
-                self._carry_out_all(task.detach(command.outputs, command.peers, now))
+                self._carry_out_all(task.detach(command.outputs, now))
                 self._reports(Attached(command.token))
             case ExpectRewind():
                 self._carry_out_all(task.expect_rewind(command.channels))

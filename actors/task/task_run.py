@@ -20,10 +20,21 @@ from ...engine.errors import JobTimeoutError
 from ...engine.plan.channel_spec import ChannelSpec
 from ...engine.plan.task_spec import TaskSpec
 from ...engine.protocol.elements import Element
-from ...engine.protocol.ids import Attempt, ChannelId, WorkerId
+from ...engine.protocol.ids import Attempt, ChannelId, WorkerId, WorkerNumber
+from ...engine.protocol.state_channels import is_state_channel, state_channel
 from ...scheduler.configs.run import RunConfig
 from ...scheduler.load.long_call import LongCall
-from ...scheduler.protocol.messages import LAST_ELEMENTS_SECONDS, ApplySettings, Attach, Command, Detach, InOrder, Report, Shutdown
+from ...scheduler.protocol.messages import (
+    LAST_ELEMENTS_SECONDS,
+    Announce,
+    ApplySettings,
+    Attach,
+    Command,
+    Detach,
+    InOrder,
+    Report,
+    Shutdown,
+)
 from ...scheduler.record.restoring.restored_task import RestoredTask
 from ..attempt_log import note_step
 from ..channels.address import Address
@@ -96,8 +107,8 @@ class TaskRun:
         self._rest = 0.0
         self._poll_size = PollSize(config.network.source_rows)
         self._rows_read, self._blocked_before = 0, 0.0
-        self._state_channels = frozenset(peer.incoming for peer in spec.peers)
-        self._to_peers = {peer.index: peer.outgoing for peer in spec.peers}
+        self._peers: set[WorkerNumber] = set()
+        """The workers with which there are open channels for state."""
         limits = ChannelLimits(config.network.credit_batches, config.network.credit_bytes)
         self._transport = Transport(f"{job}/{spec.name}", attempt, security, limits, host=host)
         self._thread: threading.Thread | None = None
@@ -115,12 +126,12 @@ class TaskRun:
         return self._transport.address
 
     def connect(self, addresses: Mapping[WorkerId, Address], channels: tuple[ChannelSpec, ...]) -> None:
-        """Open the channels that begin or end here."""
+        """Open the channels for records that begin or end here."""
         for channel in channels:
             if channel.receiver == self.spec.name:
                 self._transport.accept(channel.id, f"{self._job}/{channel.sender}")
             if channel.sender == self.spec.name:
-                self._transport.connect(channel.id, addresses[channel.receiver], paced=not channel.state)
+                self._transport.connect(channel.id, addresses[channel.receiver], paced=True)
 
     def start(self, over: Callable[[], None]) -> None:
         """Begin to work; `over` is called when the run ends itself: after a shutdown, or because its thread could not continue."""
@@ -218,6 +229,8 @@ class TaskRun:
                 return False
             if isinstance(command, ApplySettings):
                 set_log_level(command.log_level)
+            elif isinstance(command, Announce):
+                self._meet_peers(command)
             elif isinstance(command, Attach):
                 self._open(command)
             elif isinstance(command, Detach):
@@ -230,18 +243,25 @@ class TaskRun:
 
     def _open(self, attach: Attach) -> None:
         """Accept and open the channels of joining workers."""
-        self._state_channels |= {peer.incoming for peer in attach.peers}
-        self._to_peers.update((peer.index, peer.outgoing) for peer in attach.peers)
         for channel in attach.accept:
             self._transport.accept(channel.id, f"{self._job}/{channel.sender}")
         for channel in attach.connect:
-            self._transport.connect(channel.id, attach.addresses[channel.receiver], paced=not channel.state)
+            self._transport.connect(channel.id, attach.addresses[channel.receiver], paced=True)
+
+    def _meet_peers(self, announcement: Announce) -> None:
+        """Open channels for state to and from the workers with which a migration exchanges state, unless an earlier one did."""
+        own = self.spec.number
+        for worker, number in announcement.peers.items():
+            if number not in self._peers:
+                self._peers.add(number)
+                self._transport.accept(state_channel(number, own), f"{self._job}/{worker}")
+                self._transport.connect(state_channel(own, number), announcement.addresses[worker])
 
     def _forget_peers(self, detach: Detach) -> None:
         """Abandon the channels to workers that have left, whose credit for a request in flight will never be returned."""
-        for index in detach.peers:
-            if index in self._to_peers:
-                self._transport.abandon(self._to_peers.pop(index))
+        for number in self._peers.intersection(detach.peers):
+            self._peers.remove(number)
+            self._transport.abandon(state_channel(self.spec.number, number))
 
     def _turn(self) -> None:
         """Look at the sockets, process what has come, poll the source, and let the buffers go if there is nothing to do."""
@@ -254,7 +274,7 @@ class TaskRun:
         while pending and taken < TURN and not self._stalled and not task.over and monotonic() < until:
             self._process(*pending.take())
             taken += 1
-        taken += task.give() + task.save() + self._install()
+        taken += task.give() + task.save(behind=bool(pending)) + self._install()
         polled = task.is_source and not self._stalled and self._read()
         self._rest = 0.0
         if polled and self._poll_size.limited:
@@ -279,7 +299,7 @@ class TaskRun:
 
     def _install(self) -> bool:
         """Install some restored state, if it is time to; the last of it makes the tables as large as they were."""
-        installed = self._task.install()
+        installed = self._task.install(behind=bool(self._pending))
         if installed and not self._task.task.installing:
             gc.freeze()
         return installed
@@ -311,7 +331,7 @@ class TaskRun:
         else:
             received = transport.poll(0.0)
         for channel, element in received:
-            if channel in self._state_channels:
+            if is_state_channel(channel):
                 self._state.append((channel, element))
             else:
                 self._pending.put(channel, element)

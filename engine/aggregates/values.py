@@ -53,6 +53,10 @@ class Values(ABC):
     def read(self, column: pa.Array) -> Array:
         """Return a column, which may hold nulls, as an array."""
 
+    def read_at(self, column: pa.Array, places: npt.NDArray[np.int64]) -> Array:
+        """Return the values at these places of a column without nulls as an array."""
+        return self.read(column.take(pa.array(places)))
+
     @abstractmethod
     def write(self, values: Array, seen: npt.NDArray[np.bool_]) -> pa.Array:
         """Return the column of `values`, null where not `seen`."""
@@ -110,13 +114,16 @@ class FixedValues(Values):
     def read(self, column: pa.Array) -> Array:
         if column.null_count:
             column = column.fill_null(pa.scalar(0, self.storage).cast(self.kind))
-        stored = column.view(self.storage) if self.reinterpreted else column.cast(self.storage)
+        stored = column if column.type == self.storage else column.view(self.storage) if self.reinterpreted else column.cast(self.storage)
         values: Array = stored.to_numpy(zero_copy_only=False)
         return values + self.dtype.type(0.0) if self.dtype.kind == "f" else values
 
+    def read_at(self, column: pa.Array, places: npt.NDArray[np.int64]) -> Array:
+        return self.read(column)[places]
+
     def write(self, values: Array, seen: npt.NDArray[np.bool_]) -> pa.Array:
         column = pa.array(values, self.storage, mask=None if seen.all() else ~seen)
-        return column.view(self.kind) if self.reinterpreted else column.cast(self.kind)
+        return column if self.storage == self.kind else column.view(self.kind) if self.reinterpreted else column.cast(self.kind)
 
     def nbytes(self, values: Array) -> int:
         return values.nbytes

@@ -40,6 +40,16 @@ class KeySlots(Slots):
 
         Raises RecordError for a type that can't be a key.
         """
+        self.learn(columns)
+
+        def hashes(places: Where) -> npt.NDArray[np.uint64]:
+            some = pa.array(places)
+            return key_hashes([column.take(some) for column in columns], self._operator)
+
+        return self.find(self._form(columns), hashes)
+
+    def learn(self, columns: Sequence[pa.Array]) -> None:
+        """Learn the types of key columns. Raises RecordError for one that can't be a key, or not together with the others."""
         first = not self.types.types
         types = self.types.with_types(columns)
         if isinstance(self.index, WordIndex) and any(map(_differ, self.types.types, types)):
@@ -49,19 +59,16 @@ class KeySlots(Slots):
             self._widths = [1] * len(columns)
             self.index = WordIndex(len(columns))
 
-        def hashes(places: Where) -> npt.NDArray[np.uint64]:
-            some = pa.array(places)
-            return key_hashes([column.take(some) for column in columns], self._operator)
-
-        return self.find(self._form(columns), hashes)
-
     def known(self, columns: Sequence[pa.Array]) -> Where:
         """Return the slots of the keys in these key columns that have one."""
         return super().known(self._form(columns))
 
     def places(self, columns: Sequence[pa.Array]) -> Where:
         """Return the slot of each key in these key columns, -1 for a key without one."""
-        return self.index.find(self._form(columns)) if self.types.types else np.full(len(columns[0]), -1)
+        if not self.types.types:
+            return np.full(len(columns[0]), -1)
+        keys = self._form(columns)  # first, because it may replace the index
+        return self.index.find(keys)
 
     def leaving(self, move: Move, key_groups: int) -> Where:
         """Return the slots of the keys that `move` selects."""

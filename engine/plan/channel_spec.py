@@ -9,9 +9,8 @@ from ..protocol.ids import ChannelId, WorkerId
 
 @dataclass(frozen=True, slots=True)
 class ChannelSpec:
-    """A channel between two workers (their names), for records, or for `state` between two workers of one operator."""
+    """A channel for records between two workers (their names)."""
 
     id: ChannelId
     sender: WorkerId
     receiver: WorkerId
-    state: bool = False

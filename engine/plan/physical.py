@@ -102,10 +102,10 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The physical plan of the flow `name`: its stages in topological order, every worker's task, every channel.
+    """The physical plan of the flow `name`: its stages in topological order, every worker's task, every channel for records.
 
-    `next_channel`: the number of the next new channel; numbers are never reused. `inputs`: the known columns of the operators'
-    inputs. `identities`: of its operators, from the process of the program; empty if they aren't known.
+    `next_channel`, `next_worker`: the numbers of the next new channel and worker; numbers are never reused. `inputs`: the known
+    columns of the operators' inputs. `identities`: of its operators, from the process of the program; empty if they aren't known.
     """
 
     name: str
@@ -113,6 +113,7 @@ class Plan:
     tasks: tuple[TaskSpec, ...]
     channels: tuple[ChannelSpec, ...]
     next_channel: int
+    next_worker: int
     inputs: Inputs = field(default_factory=dict)
     identities: Mapping[str, Identity] = field(default_factory=dict)
 
@@ -160,6 +161,10 @@ class Plan:
 
         stages = tuple(replace(stage, chain=list(of(stage.chain))) for stage in self.stages)
         return replace(self, inputs=inputs, stages=stages, tasks=tuple(replace(task, chain=tuple(of(task.chain))) for task in self.tasks))
+
+    def numbering_after(self, later: Plan) -> Plan:
+        """Return the plan whose next channels and workers get numbers that `later`, which was made from it, has not used."""
+        return replace(self, next_channel=later.next_channel, next_worker=later.next_worker)
 
     def with_tables(self, tables: Mapping[str, RoutingTable]) -> Plan:
         """Return the plan with other initial routing tables, by stage."""

@@ -17,8 +17,7 @@ from ..operators.own_time import OwnTime
 from ..operators.rows.broadcast import Broadcast
 from ..operators.rows.read import Read
 from ..operators.rows.write import Write
-from ..protocol.handover_step import Peer
-from ..protocol.ids import ChannelId
+from ..protocol.ids import ChannelId, WorkerNumber
 from ..protocol.routing import even_table
 from ..sink import Sink
 from ..source import Source
@@ -50,7 +49,7 @@ def plan(graph: Graph, *, parallelism: int = 1, combine: bool = True, settings: 
         if stage.parallelism > settings.key_groups:
             raise FlowError(f"operator `{stage.name}`: parallelism {stage.parallelism} is more than the {settings.key_groups} key groups")
     tasks, channels = _tasks(stages, settings)
-    return Plan(graph.name, tuple(stages), tuple(tasks), tuple(channels), len(channels)).knowing(check_columns(reading))
+    return Plan(graph.name, tuple(stages), tuple(tasks), tuple(channels), len(channels), len(tasks)).knowing(check_columns(reading))
 
 
 def _stages(graph: Graph, default: int, combine: bool, untimed: Collection[int]) -> list[Stage]:
@@ -154,8 +153,7 @@ def _tasks(stages: list[Stage], settings: TaskSettings) -> tuple[list[TaskSpec],
                 marks = output.tells_columns, output.to_all, output.untimed
                 exchange = ExchangeSpec(output.source, tuple(ids), target.name, output.keys, table, *marks)
                 exchanges.setdefault(stage.workers[i], []).append(exchange)
-    peers = _peers(stages, channels)
-    tasks = []
+    tasks: list[TaskSpec] = []
     for stage in stages:
         for i, name in enumerate(stage.workers):
             task = TaskSpec(
@@ -165,27 +163,8 @@ def _tasks(stages: list[Stage], settings: TaskSettings) -> tuple[list[TaskSpec],
                 tuple(stage.chain),
                 tuple(exchanges.get(name, ())),
                 tuple(inputs.get(name, ())),
+                WorkerNumber(len(tasks)),
                 settings,
-                tuple(peers.get(name, ())),
             )
             tasks.append(task)
     return tasks, channels
-
-
-def _peers(stages: list[Stage], channels: list[ChannelSpec]) -> dict[str, list[Peer]]:
-    """Add channels between all workers of each keyed operator, for its state transfers, to `channels`; return each worker's
-    peers.
-    """
-    peers: dict[str, list[Peer]] = {}
-    for stage in stages:
-        if not stage.is_keyed:
-            continue
-        workers, first, others = stage.workers, len(channels), stage.parallelism - 1
-
-        def channel(i: int, j: int, first: int = first, others: int = others) -> ChannelId:
-            return ChannelId(first + i * others + (j if j < i else j - 1))
-
-        for i, sender in enumerate(workers):
-            channels += [ChannelSpec(channel(i, j), sender, receiver, state=True) for j, receiver in enumerate(workers) if i != j]
-            peers[sender] = [Peer(j, channel(i, j), channel(j, i)) for j in range(stage.parallelism) if i != j]
-    return peers

@@ -17,8 +17,7 @@ from ..errors import RequestError
 from ..identity.identity import Identity
 from ..operators.own_time import OwnTime
 from ..operators.rows.broadcast import Broadcast
-from ..protocol.handover_step import Peer
-from ..protocol.ids import ChannelId, CodeVersion, WorkerId, code_of, worker_id
+from ..protocol.ids import ChannelId, CodeVersion, WorkerId, WorkerNumber, code_of, worker_id
 from ..protocol.routing import RoutingTable
 from .channel_spec import ChannelSpec
 from .physical import Plan, Stage
@@ -71,14 +70,13 @@ def replaced(plan: Plan, stage: Stage, indexes: Collection[int], tables: Mapping
     names = {stage.workers[index]: worker_id(stage.name, index, code.version) for index in sorted(indexes)}
     closed = [channel for channel in plan.channels if channel.sender in names or channel.receiver in names]
     ids = {channel.id: ChannelId(plan.next_channel + place) for place, channel in enumerate(closed)}
-    opened = [ChannelSpec(ids[c.id], names.get(c.sender, c.sender), names.get(c.receiver, c.receiver), c.state) for c in closed]
+    opened = [ChannelSpec(ids[c.id], names.get(c.sender, c.sender), names.get(c.receiver, c.receiver)) for c in closed]
     tasks: dict[WorkerId, TaskSpec] = {}
     for task in plan.with_tables(tables).tasks:
         rewired = replace(
             task,
             exchanges=tuple(replace(e, channels=tuple(ids.get(id_, id_) for id_ in e.channels)) for e in task.exchanges),
             inputs=tuple(ids.get(id_, id_) for id_ in task.inputs),
-            peers=tuple(Peer(p.index, ids.get(p.outgoing, p.outgoing), ids.get(p.incoming, p.incoming)) for p in task.peers),
         )
         tasks[names.get(task.name, task.name)] = coded(rewired, code) if task.name in names else rewired
     codes = tuple(code.version if worker in names else code_of(worker) for worker in stage.workers)
@@ -105,9 +103,7 @@ def check_parallelism(plan: Plan, stage: Stage, parallelism: int, *, upgrading: 
         raise RequestError(f"operator `{stage.name}` can't have {parallelism} workers: {problem}")
 
 
-def _grown(  # noqa: C901 -- a loop for each kind of channel
-    plan: Plan, stage: Stage, parallelism: int, code: NewCode | None
-) -> Rescale:
+def _grown(plan: Plan, stage: Stage, parallelism: int, code: NewCode | None) -> Rescale:
     tasks = {task.name: task for task in plan.tasks}
     by_name = {s.name: s for s in plan.stages}
     old, template = stage.workers, tasks[stage.workers[0]]
@@ -115,13 +111,12 @@ def _grown(  # noqa: C901 -- a loop for each kind of channel
     changed = replace(stage, parallelism=parallelism, codes=(*map(code_of, old), *[template.code] * (parallelism - len(old))))
     joining = changed.workers[len(old) :]
     opened: list[ChannelSpec] = []
-    # What tasks get in addition, so that each is made once: a job of 1,000 workers has a million channels.
+    # What tasks get in addition, so that each is made once: 1,000 workers behind 1,000 sources have a million channels.
     outputs: dict[tuple[WorkerId, int], list[ChannelId]] = {}
     more_inputs: dict[WorkerId, list[ChannelId]] = {}
-    more_peers: dict[WorkerId, list[Peer]] = {}
 
-    def channel(sender: WorkerId, receiver: WorkerId, *, state: bool = False) -> ChannelId:
-        opened.append(ChannelSpec(ChannelId(plan.next_channel + len(opened)), sender, receiver, state))
+    def channel(sender: WorkerId, receiver: WorkerId) -> ChannelId:
+        opened.append(ChannelSpec(ChannelId(plan.next_channel + len(opened)), sender, receiver))
         return opened[-1].id
 
     feeders = [(feeder, at) for feeder in _feeders(plan, stage) for at, e in enumerate(tasks[feeder].exchanges) if e.target == stage.name]
@@ -137,18 +132,11 @@ def _grown(  # noqa: C901 -- a loop for each kind of channel
             for receiver, id_ in zip(receivers, ids, strict=True):
                 more_inputs.setdefault(receiver, []).append(id_)
             exchanges.append(replace(exchange, channels=ids))
-        if stage.is_keyed:
-            for other, other_name in enumerate([*old, *joining[: index - stage.parallelism]]):
-                here, there = channel(name, other_name, state=True), channel(other_name, name, state=True)
-                more_peers.setdefault(name, []).append(Peer(other, here, there))
-                more_peers.setdefault(other_name, []).append(Peer(index, there, here))
-        tasks[name] = replace(template, index=index, parallelism=parallelism, exchanges=tuple(exchanges), inputs=tuple(inputs), peers=())
+        tasks[name] = replace(template, index=index, exchanges=tuple(exchanges), inputs=tuple(inputs))
     for (feeder, position), added in outputs.items():
         tasks[feeder] = _with_exchange(tasks[feeder], position, (*tasks[feeder].exchanges[position].channels, *added))
     for receiver, added in more_inputs.items():
         tasks[receiver] = replace(tasks[receiver], inputs=(*tasks[receiver].inputs, *added))
-    for worker, peers in more_peers.items():
-        tasks[worker] = replace(tasks[worker], peers=(*tasks[worker].peers, *peers))
     return _rescaled(plan, changed, tasks, joining, (), opened, [])
 
 
@@ -169,8 +157,8 @@ def _shrunk(plan: Plan, stage: Stage, parallelism: int) -> Rescale:
                 tasks[receiver] = replace(tasks[receiver], inputs=(*tasks[receiver].inputs, left[0]))
             tasks[name] = _with_exchange(tasks[name], position, left)
         inputs = tuple(id_ for id_ in tasks[name].inputs if id_ not in ids)
-        tasks[name] = replace(tasks[name], inputs=inputs, peers=tuple(peer for peer in task.peers if peer.outgoing not in ids))
-    fed = {channel.receiver for channel in closed if channel.sender in gone and not channel.state}
+        tasks[name] = replace(tasks[name], inputs=inputs)
+    fed = {channel.receiver for channel in closed if channel.sender in gone}
     for name in sorted(fed & tasks.keys()):
         if not tasks[name].inputs:  # all its upstream workers leave
             sender = tasks[staying[tasks[name].index % parallelism]]
@@ -193,11 +181,20 @@ def _rescaled(
     closed: list[ChannelSpec],
 ) -> Rescale:
     stages = tuple(changed if s.name == changed.name else s for s in plan.stages)
+    for number, worker in enumerate(joining, plan.next_worker):
+        tasks[worker] = replace(tasks[worker], number=WorkerNumber(number))
     ordered = [tasks[worker] for s in stages for worker in s.workers]
     ordered = [replace(task, parallelism=changed.parallelism) if task.stage == changed.name else task for task in ordered]
     gone = {channel.id for channel in closed}
     channels = (*(channel for channel in plan.channels if channel.id not in gone), *opened)
-    now = replace(plan, stages=stages, tasks=tuple(ordered), channels=channels, next_channel=plan.next_channel + len(opened))
+    now = replace(
+        plan,
+        stages=stages,
+        tasks=tuple(ordered),
+        channels=channels,
+        next_channel=plan.next_channel + len(opened),
+        next_worker=plan.next_worker + len(joining),
+    )
     return Rescale(changed.name, now, tuple(joining), tuple(leaving), tuple(opened), tuple(closed))
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from ...state.backends.settings import StateSettings
 from ..operators.base import Operator
-from ..protocol.handover_step import Peer
-from ..protocol.ids import FIRST_CODE, Attempt, ChannelId, CodeVersion, WorkerId, worker_id
+from ..protocol.ids import FIRST_CODE, Attempt, ChannelId, CodeVersion, WorkerId, WorkerNumber, worker_id
 from ..protocol.routing import RoutingTable
 
 
@@ -60,8 +59,9 @@ class TaskSettings:
 class TaskSpec:
     """The task of one worker. `chain[0]` is the head; the head of a source task gets the batches that the source polls.
 
-    `joining`: a source task that joins a running job; it reads nothing before it gets its position. `code`: the version of the job's
-    code that the chain is from. `environment`: the environment of its process, as Ray's `runtime_env`; None for the job's.
+    `number`: the worker's, from which the ids of its channels for state follow. `joining`: a source task that joins a running job; it
+    reads nothing before it gets its position. `code`: the version of the job's code that the chain is from. `environment`: the
+    environment of its process, as Ray's `runtime_env`; None for the job's.
     """
 
     stage: str
@@ -70,8 +70,8 @@ class TaskSpec:
     chain: tuple[ChainedOperator, ...]
     exchanges: tuple[ExchangeSpec, ...]
     inputs: tuple[ChannelId, ...]
+    number: WorkerNumber
     settings: TaskSettings = field(default_factory=TaskSettings)
-    peers: tuple[Peer, ...] = ()
     joining: bool = False
     code: CodeVersion = FIRST_CODE
     environment: Mapping[str, Any] | None = None

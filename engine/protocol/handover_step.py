@@ -1,10 +1,11 @@
-"""A step of a migration as the coordinator announces it, the workers that take part, and their report."""
+"""A step of a migration as the coordinator announces it, and the report of a worker that takes part."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-from .ids import ChannelId, StepVersion
+from .ids import StepVersion
 from .routing import Move
 
 
@@ -21,13 +22,22 @@ class HandoverStep:
     pause: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """Another worker of the same operator: its index, and the channels to it and from it."""
+def steps_by_worker(steps: Iterable[HandoverStep]) -> dict[int, tuple[HandoverStep, ...]]:
+    """Return the steps in which each worker gives or takes keys, with its own moves only, by the worker's index."""
+    found: dict[int, list[HandoverStep]] = {}
+    for step in steps:
+        moves: dict[int, list[Move]] = {}
+        for move in step.moves:
+            moves.setdefault(move.source, []).append(move)
+            moves.setdefault(move.target, []).append(move)
+        for index, own in moves.items():
+            found.setdefault(index, []).append(replace(step, moves=tuple(own)))
+    return {index: tuple(own) for index, own in found.items()}
 
-    index: int
-    outgoing: ChannelId
-    incoming: ChannelId
+
+def partners(index: int, steps: Iterable[HandoverStep]) -> list[int]:
+    """Return the other workers in the moves of worker `index`, by their indexes."""
+    return sorted({end for step in steps for move in step.moves for end in (move.source, move.target)} - {index})
 
 
 @dataclass(frozen=True, slots=True)

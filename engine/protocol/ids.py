@@ -45,8 +45,11 @@ def code_of(worker: WorkerId) -> CodeVersion:
     return CodeVersion(int(worker.rpartition("-")[2].partition("v")[2] or FIRST_CODE))
 
 
+WorkerNumber = NewType("WorkerNumber", int)
+"""A worker's number in its job, never reused: a worker that takes the place of another at its index has a number of its own."""
+
 ChannelId = NewType("ChannelId", int)
-"""A channel of the plan, from one worker to another; the number is never reused for another pair."""
+"""A channel from one worker to another; the number is never reused for another pair."""
 
 Attempt = NewType("Attempt", int)
 """One run of the job's workers, from start to restart.

@@ -13,20 +13,24 @@ within a file doesn't matter, and the chains of different workers are independen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 import msgpack
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch
-from ..keys.codec import KeyCodec
-from ..keys.encoding import KeyTypes, key_hashes
+from ..keys.slots import KeySlots
+from .saved_rows import alike
 
 REPLACES = b"evenflow.replaces"
 """Schema metadata of a chunk: the names of the columns that make the keys that it replaces, as a msgpack array."""
+
+GATHERED, GATHERED_BYTES = 1 << 18, 1 << 26
+"""The most rows and bytes of small chunks that are processed together: a chunk costs as much as some thousand rows."""
+
+WHOSE = "a checkpoint's state"
+"""The owner of the keys, in errors."""
 
 
 def replacing(rows: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
@@ -55,10 +59,10 @@ def resolved(files: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBat
 
     Also yields the chunks without rows, which tell the columns. Holds the keys of all files but the last.
     """
-    hidden: dict[tuple[str, ...], _Keys] = {}
+    hidden: dict[tuple[str, ...], KeySlots] = {}
     for chunks in files:
         replaced: list[tuple[tuple[str, ...], list[pa.Array]]] = []
-        for chunk in chunks:
+        for chunk in gathered(chunks):
             names = _replaced(chunk)
             if names:
                 replaced.append((names, [chunk.column(name) for name in names]))
@@ -67,7 +71,25 @@ def resolved(files: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBat
                 if rows.num_rows or not chunk.num_rows:
                     yield rows.replace_schema_metadata({k: v for k, v in (rows.schema.metadata or {}).items() if k != REPLACES})
         for names, columns in replaced:
-            hidden.setdefault(names, _Keys()).add(columns)
+            hidden.setdefault(names, KeySlots(WHOSE, names)).of(columns)
+
+
+def gathered(chunks: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of chunks, consecutive small ones with equal schemas together."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for chunk in chunks:
+        if held and (rows + chunk.num_rows > GATHERED or size + chunk.nbytes > GATHERED_BYTES or not alike(chunk, held[-1])):
+            yield _together(held)
+            held, rows, size = [], 0, 0
+        held.append(chunk)
+        rows, size = rows + chunk.num_rows, size + chunk.nbytes
+    if held:
+        yield _together(held)
+
+
+def _together(chunks: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return chunks[0] if len(chunks) == 1 else pa.concat_batches(chunks)
 
 
 def _replaced(chunk: pa.RecordBatch) -> tuple[str, ...]:
@@ -75,48 +97,13 @@ def _replaced(chunk: pa.RecordBatch) -> tuple[str, ...]:
     return () if written is None else tuple(msgpack.unpackb(written))
 
 
-def _visible(chunk: pa.RecordBatch, hidden: dict[tuple[str, ...], _Keys]) -> pa.RecordBatch:
+def _visible(chunk: pa.RecordBatch, hidden: Mapping[tuple[str, ...], KeySlots]) -> pa.RecordBatch:
     for names, keys in hidden.items():
         if not set(names).issubset(chunk.schema.names):
             continue
-        there = keys.among([chunk.column(name) for name in names])
+        columns = [chunk.column(name) for name in names]
+        keys.learn(columns)
+        there = keys.places(columns) >= 0
         if there.any():
             chunk = chunk.filter(pa.array(~there))
     return chunk
-
-
-class _Keys:
-    """A set of keys: their hashes find candidates, their bytes decide."""
-
-    def __init__(self) -> None:
-        self._types = KeyTypes("a checkpoint's state")
-        self._codec = KeyCodec(self._types)
-        self._packed: set[bytes] = set()
-        self._hashes = np.zeros(0, np.uint64)
-        self._new: list[npt.NDArray[np.uint64]] = []
-
-    def add(self, columns: list[pa.Array]) -> None:
-        self._types.learn(columns)
-        self._packed.update(self._codec.pack(columns))
-        self._new.append(_hashes(columns))
-
-    def among(self, columns: list[pa.Array]) -> npt.NDArray[np.bool_]:
-        """Return a mask of the rows whose keys are in the set, shape (rows,)."""
-        if self._new:
-            self._hashes, self._new = np.sort(np.concatenate([self._hashes, *self._new])), []
-        hashes = _hashes(columns)
-        if not len(self._hashes):
-            return np.zeros(len(hashes), np.bool_)
-        places = np.searchsorted(self._hashes, hashes)
-        places[places == len(self._hashes)] = 0
-        found: npt.NDArray[np.bool_] = self._hashes[places] == hashes
-        candidates = np.flatnonzero(found)
-        if len(candidates):
-            self._types.learn(columns)
-            where = pa.array(candidates)
-            found[candidates] = [key in self._packed for key in self._codec.pack([column.take(where) for column in columns])]
-        return found
-
-
-def _hashes(columns: list[pa.Array]) -> npt.NDArray[np.uint64]:
-    return key_hashes(columns, "a checkpoint's state")

@@ -46,7 +46,7 @@ class SavedRows:
 
     def add(self, chunk: pa.RecordBatch) -> bool:
         """Add a chunk; return True if its schema, metadata included, differs from that of the last one."""
-        new: bool = not self._open or not _alike(chunk, self._open[-1])
+        new: bool = not self._open or not alike(chunk, self._open[-1])
         if new or self._open_rows >= BLOCK or self._open_bytes >= BLOCK_BYTES:
             self.close()
         self._open.append(chunk)
@@ -61,7 +61,7 @@ class SavedRows:
         for block, first, (begin, end) in zip(self._blocks, self._ends, pairwise(cuts), strict=False):
             if block is not None and end > begin:
                 piece = block.take(pa.array(rows[begin:end] - first))
-                if runs and _alike(runs[-1][0], piece):
+                if runs and alike(runs[-1][0], piece):
                     runs[-1].append(piece)
                 else:
                     runs.append([piece])
@@ -80,5 +80,6 @@ class SavedRows:
             self._open, self._open_rows, self._open_bytes = [], 0, 0
 
 
-def _alike(some: pa.RecordBatch, other: pa.RecordBatch) -> bool:
+def alike(some: pa.RecordBatch, other: pa.RecordBatch) -> bool:
+    """Return True if two chunks have equal schemas, metadata included."""
     return bool(some.schema.equals(other.schema, check_metadata=True))

@@ -25,8 +25,8 @@ from ..operators.keyed import KeyedInstance
 from ..plan.task_spec import TaskSpec
 from ..protocol.effects import Consumed, Effect, Finished, Latency, OperatorProblem, Prepared, Rewound, Switched, WorkOutcome
 from ..protocol.elements import MAX_TIME, Barrier, Element, End, LatencyMark, Marker, Rewind, Watermark
-from ..protocol.handover_step import Arrived, HandoverStep, Peer
-from ..protocol.ids import NO_CHECKPOINT, ChannelId, CheckpointNumber, StepVersion
+from ..protocol.handover_step import Arrived, HandoverStep
+from ..protocol.ids import NO_CHECKPOINT, ChannelId, CheckpointNumber, StepVersion, WorkerId, WorkerNumber
 from ..protocol.read_value import KeyToRead
 from ..protocol.restored_keys import RestoredKeys
 from ..protocol.routing import Move
@@ -77,7 +77,7 @@ class TaskCore:
         self.chain.open()
         keyed = self.chain.keyed
         if keyed is not None:
-            self.handovers = Handovers(self.spec.index, keyed, self.spec.peers, self.outputs.sent)
+            self.handovers = Handovers(self.spec.index, self.spec.number, keyed, self.outputs.sent)
             self._await_columns(keyed)
             if self.spec.joining:
                 keyed.state.await_copy()
@@ -147,23 +147,27 @@ class TaskCore:
         self._mark(LatencyMark(created))
         return self._take()
 
-    def announce(self, stage: str, steps: Sequence[HandoverStep]) -> None:
-        """Note steps of a reconfiguration of `stage` that may follow, for the tasks that feed it and for its own."""
+    def announce(self, stage: str, steps: Sequence[HandoverStep], peers: Mapping[WorkerId, WorkerNumber]) -> None:
+        """Note steps of a reconfiguration of `stage` that may follow, for the tasks that feed it and for its own.
+
+        One of its own gets the steps in which it exchanges state, with `peers`.
+        """
         if stage == self.spec.stage and self.handovers is not None:
-            self.handovers.announce(steps)
+            self.handovers.announce(steps, peers)
         self.outputs.announce(stage, steps)
 
     def attach(
         self,
         inputs: Sequence[tuple[ChannelId, ChannelId | None]],
         outputs: Sequence[tuple[int, int, ChannelId]],
-        peers: Sequence[Peer],
         now: float,
+        *,
+        unused: bool = False,
     ) -> list[Effect]:
-        """Add workers around this one: inputs, outputs (exchange, place, channel), peers of its own operator.
+        """Add workers around this one: inputs, outputs (exchange, place, channel).
 
         What comes on an input waits for the end of the channel that is named with it, if any: its worker takes the place of that one's. A
-        task that has finished ends the new outputs at once.
+        task that has finished ends the new outputs at once, as it does `unused` ones.
         """
         self._begin(now, "attach", (inputs, outputs))
         for channel, before in inputs:
@@ -171,18 +175,14 @@ class TaskCore:
                 self._time.add(channel)
                 if before in self._time.channels:
                     self._held.hold(channel, {before})
-        self.outputs.attach(outputs, finished=self.finished)
-        if self.handovers is not None:
-            self.handovers.add_peers(peers)
+        self.outputs.attach(outputs, ends=self.finished or unused)
         return self._take()
 
-    def detach(self, outputs: Sequence[ChannelId], peers: Sequence[int], now: float) -> list[Effect]:
-        """Remove workers after this one, whose channels end, and peers of its own operator, by their indexes."""
-        self._begin(now, "detach", (outputs, peers))
+    def detach(self, outputs: Sequence[ChannelId], now: float) -> list[Effect]:
+        """Remove workers after this one, whose channels end."""
+        self._begin(now, "detach", outputs)
         if not self.finished:
             self.outputs.detach(outputs)
-        if self.handovers is not None:
-            self.handovers.drop_peers(peers)
         return self._take()
 
     def rewind(self, time: int, own_times: Mapping[str, int], now: float) -> list[Effect]:

@@ -8,22 +8,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
 from itertools import groupby
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ..batch import Batch
-from ..joins.sides import Side, side_of
-from ..keys.encoding import key_column, key_hashes
 from ..protocol.effects import Sent
 from ..protocol.elements import MAX_TIME, MIN_TIME, Element, End, LatencyMark, Marker, Rewind, Watermark
 from ..protocol.handover_step import HandoverStep
 from ..protocol.ids import ChannelId
-from ..protocol.routing import Hashes, RoutingTable
-from ..types.exact import NoCommonType, common, common_schema
+from ..types.exact import common_schema
 
 
 class Buffer:
@@ -98,8 +92,8 @@ class Exchange(ABC):
     def push(self, batch: Batch, now: float, out: list[Sent]) -> None:
         """Route a batch; full buffers are sent through `out`."""
 
-    def mark(self, mark: LatencyMark) -> None:
-        """Pass a latency mark on, to one channel after the other."""
+    def mark(self, mark: LatencyMark, out: list[Sent]) -> None:
+        """Pass a latency mark on behind the rows before it, to one channel after the other."""
         self._marked = (self._marked + 1) % len(self.buffers)
         self.buffers[self._marked].marks.append(mark)
 
@@ -179,88 +173,6 @@ class KeyedExchange(Exchange):
         self.paused = step.pause
 
 
-class HashExchange(KeyedExchange):
-    """An exchange that sends every record to the worker that owns its key.
-
-    `tells_columns`: every channel gets a batch without rows before the first batch with new columns or wider types.
-    """
-
-    def __init__(
-        self,
-        channels: Sequence[ChannelId],
-        batch_rows: int,
-        operator: str,
-        keys: tuple[str, ...],
-        table: RoutingTable,
-        *,
-        tells_columns: bool = False,
-    ) -> None:
-        super().__init__(channels, batch_rows)
-        self.operator, self.keys, self.table = operator, keys, table
-        self._tells_columns = tells_columns
-        self._told: Batch | None = None
-        self._dealt = 0
-
-    def attach(self, place: int, channel: ChannelId, out: list[Sent]) -> None:
-        if self._told is not None:
-            out.append(Sent(channel, self._told))
-        super().attach(place, channel, out)
-
-    def push(self, batch: Batch, now: float, out: list[Sent]) -> None:
-        if self._tells_columns and (self._told is None or not batch.rows.schema.equals(self._told.rows.schema)):
-            self._tell(batch, now)
-        if len(self.buffers) == 1:
-            self._add(self.buffers[0], batch, now, out)
-            return
-        columns = [key_column(batch.rows, key, self.operator) for key in self.keys]
-        hashes = key_hashes(columns, self.operator)
-        targets, places = self.table.owners(hashes), None
-        if self.table.splits:
-            targets, places = self._shared(hashes, targets, side_of(batch.rows.schema))
-        counts = np.bincount(targets, minlength=len(self.buffers))
-        if counts.max() == len(targets):
-            self._add(self.buffers[int(targets[0])], batch, now, out)
-            return
-        order = np.argsort(targets, kind="stable")
-        ordered, start = batch.take(order if places is None else places[order]), 0
-        for buffer, count in zip(self.buffers, counts.tolist(), strict=True):
-            if count:
-                self._add(buffer, ordered.slice(start, count), now, out)
-            start += count
-
-    def _tell(self, batch: Batch, now: float) -> None:
-        """Add a batch without rows to every channel, unless the columns told before hold those of `batch`."""
-        told, schema = None if self._told is None else self._told.rows.schema, batch.rows.schema
-        if told is not None and _all_names(told) == _all_names(schema):
-            with suppress(NoCommonType):  # the join refuses such columns
-                schema = common([told, schema])
-        if told is None or not schema.equals(told):
-            self._told = batch.slice(0, 0).with_rows(pa.RecordBatch.from_pylist([], schema))
-            for buffer in self.buffers:
-                buffer.add(self._told, now)
-
-    def _shared(self, hashes: Hashes, targets: npt.NDArray[np.uint16], side: Side) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.intp]]:
-        """Return the worker and the index of each row to send; rows that go to several workers are repeated.
-
-        `targets`: the owner of each row's key.
-        """
-        to, places = [targets], [np.arange(len(hashes))]
-        for key, split in self.table.splits.items():
-            rows = np.flatnonzero(hashes == np.uint64(key))
-            if side.dealt == split.dealt:
-                turns = (np.arange(len(rows)) + self._dealt) % len(split.workers)
-                targets[rows] = np.array(split.workers, np.uint16)[turns]
-                self._dealt += len(rows)
-            elif len(rows):
-                to += [np.full(len(rows), worker, np.uint16) for worker in split.others]
-                places += [rows] * len(split.others)
-        return np.concatenate(to), np.concatenate(places)
-
-    def switch(self, step: HandoverStep, out: list[Sent]) -> None:
-        super().switch(step, out)
-        self.table = self.table.after(step.moves)
-
-
 class BroadcastExchange(KeyedExchange):
     """An exchange that sends every record to every worker.
 
@@ -298,8 +210,3 @@ class RebalanceExchange(Exchange):
             self._add(self.buffers[(self._next + turn) % workers], batch.slice(start, length), now, out)
             start += length
         self._next = (self._next + more) % workers
-
-
-def _all_names(schema: pa.Schema) -> list[tuple[str, ...]]:
-    """Return the names of all columns, and of the columns in structs."""
-    return [(field.name, *(part.name for part in field.type)) if pa.types.is_struct(field.type) else (field.name,) for field in schema]

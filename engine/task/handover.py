@@ -37,9 +37,10 @@ from ..keys.encoding import key_hashes, key_values
 from ..operators.keyed import KeyedInstance
 from ..protocol.effects import Sent
 from ..protocol.elements import MIN_TIME, Element, FetchReply, FetchRequest, TransferEnd, TransferStart
-from ..protocol.handover_step import Arrived, HandoverStep, Peer
-from ..protocol.ids import NO_STEP, ChannelId, StepVersion
+from ..protocol.handover_step import Arrived, HandoverStep
+from ..protocol.ids import NO_STEP, ChannelId, StepVersion, WorkerId, WorkerNumber, index_of
 from ..protocol.routing import Hashes, Move, among
+from ..protocol.state_channels import state_channel
 from .exchange import runs
 
 CHUNK, CHUNK_BYTES = 1_024, 1 << 18
@@ -93,12 +94,14 @@ class _Incoming:
 
 
 class Handovers:
-    """The moves that one worker takes part in; `out` takes the elements to send."""
+    """The moves that the worker with this index and number takes part in; `out` takes the elements to send."""
 
-    def __init__(self, index: int, operator: KeyedInstance, peers: Iterable[Peer], out: list[Sent]) -> None:
-        self._index, self._operator, self._out = index, operator, out
-        self._peers = {peer.index: peer for peer in peers}
-        self._sender = {peer.incoming: peer.index for peer in self._peers.values()}
+    def __init__(self, index: int, number: WorkerNumber, operator: KeyedInstance, out: list[Sent]) -> None:
+        self._index, self._number, self._operator, self._out = index, number, operator, out
+        self._to: dict[int, ChannelId] = {}
+        """The channels to the workers of the announced moves, by their indexes."""
+        self._sender: dict[ChannelId, int] = {}
+        """The indexes of the workers at the other ends of the channels from them, also of those that have left meanwhile."""
         self._steps: dict[StepVersion, HandoverStep] = {}
         self._version: StepVersion | None = None
         self._passed: set[int] = set()
@@ -113,31 +116,20 @@ class Handovers:
         self._announced: dict[ChannelId, tuple[StepVersion, int]] = {}
         self.came_at = MIN_TIME
         """The latest event time of an old owner whose state has begun to arrive."""
-        self._told: set[int] = set()
-        """The workers to which this one has sent the copy that every worker has."""
+        self._told: set[ChannelId] = set()
+        """The channels on which this worker has sent the copy that every worker has."""
         self._waiting: list[Batch] = []
         """The records of keys whose copy has yet to be sent."""
 
-    def add_peers(self, peers: Iterable[Peer]) -> None:
-        """Add workers of the operator, also in place of others that leave."""
-        for peer in peers:
-            self._told.discard(peer.index)
-            self._peers[peer.index] = peer
-            self._sender[peer.incoming] = peer.index
-
-    def drop_peers(self, indexes: Iterable[int]) -> None:
-        """Remove workers that have left the operator. A late request of theirs refers to no step, and is ignored."""
-        for index in indexes:
-            self._peers.pop(index, None)
-            self._told.discard(index)
-
-    def announce(self, steps: Iterable[HandoverStep]) -> None:
-        """Note the steps to come. A marker tells participants when a step begins."""
-        mine = (step for step in steps if any(self._index in (move.source, move.target) for move in step.moves))
-        self._steps.update((step.version, step) for step in mine)
+    def announce(self, steps: Iterable[HandoverStep], peers: Mapping[WorkerId, WorkerNumber]) -> None:
+        """Note the steps to come, in which this worker exchanges state with `peers`. A marker tells when a step begins."""
+        self._steps.update((step.version, step) for step in steps)
+        for worker, number in peers.items():
+            self._to[index_of(worker)] = state_channel(self._number, number)
+            self._sender[state_channel(number, self._number)] = index_of(worker)
 
     def is_peer(self, channel: ChannelId) -> bool:
-        """Return True if the channel is for state rather than records."""
+        """Return True if the channel is from a worker with which this one exchanges state, or did."""
         return channel in self._sender
 
     @property
@@ -230,7 +222,7 @@ class Handovers:
                 self._left.append(outgoing.move)
                 self._operator.pending.leave(outgoing.move, self._operator.context.key_groups)
                 outgoing.transfer = self._operator.state.depart(outgoing.move)
-                self._out.append(Sent(self._peers[outgoing.move.target].outgoing, TransferStart(outgoing.version, watermark)))
+                self._out.append(Sent(self._to[outgoing.move.target], TransferStart(outgoing.version, watermark)))
                 self._give_copies(outgoing.move.target)
                 requests, outgoing.requests = outgoing.requests, []
                 for number, keys in requests:
@@ -283,7 +275,7 @@ class Handovers:
         return batch if ready.all() else batch.filter(ready) if ready.any() else None
 
     def peer_element(self, channel: ChannelId, element: Element) -> tuple[list[Batch], Arrived | None]:
-        """Handle an element from a peer.
+        """Handle an element from a peer. A late request of one that has left refers to no step, and is ignored.
 
         Returns the batches that no longer need to be set aside, and the move that has arrived completely.
         """
@@ -330,13 +322,14 @@ class Handovers:
 
     def _give_copies(self, target: int) -> None:
         """Send the copy that every worker has with the first keys that a worker gets: it may have joined."""
-        if target not in self._told:
-            self._told.add(target)
-            self._out.extend(Sent(self._peers[target].outgoing, chunk) for chunk in self._operator.state.copies())
+        channel = self._to[target]
+        if channel not in self._told:
+            self._told.add(channel)
+            self._out.extend(Sent(channel, chunk) for chunk in self._operator.state.copies())
 
     def _give(self, outgoing: _Outgoing, *, everything: bool) -> bool:
         """Send a chunk's worth, or everything. Return True if nothing is left."""
-        channel = self._peers[outgoing.move.target].outgoing
+        channel = self._to[outgoing.move.target]
         assert outgoing.transfer is not None
         left = self._chunk
         while left > 0 or everything:
@@ -347,7 +340,8 @@ class Handovers:
             self._out.append(Sent(channel, chunk))
             left -= max(1, chunk.num_rows)
             if chunk.num_rows:
-                self._chunk = min(CHUNK, max(1, CHUNK_BYTES * chunk.num_rows // max(1, chunk.nbytes)))
+                size = chunk.rows.nbytes  # without the rest of buffers that it shares
+                self._chunk = min(CHUNK, max(1, CHUNK_BYTES * chunk.num_rows // max(1, size)))
         return False
 
     def _requested(self, source: int, version: StepVersion, number: int, keys: Batch) -> None:
@@ -364,7 +358,7 @@ class Handovers:
                     self._answer(outgoing, number, keys)
 
     def _answer(self, outgoing: _Outgoing, number: int, keys: Batch) -> None:
-        channel = self._peers[outgoing.move.target].outgoing
+        channel = self._to[outgoing.move.target]
         chunks = outgoing.transfer.fetch(keys.rows.columns) if outgoing.transfer is not None else ()
         self._out.extend(Sent(channel, chunk) for chunk in chunks)
         self._out.append(Sent(channel, FetchReply(outgoing.version, number)))
@@ -404,7 +398,7 @@ class Handovers:
         """Request the gathered keys, unless a request is in flight."""
         if incoming.in_flight or not incoming.gathered:
             return
-        channel, gathered = self._peers[source].outgoing, incoming.gathered
+        channel, gathered = self._to[source], incoming.gathered
         batches = [Batch(pa.RecordBatch.from_arrays(columns, names=list(self._operator.keys))) for columns in gathered]
         self._out.append(Sent(channel, FetchRequest(incoming.version, incoming.requests)))
         self._out.append(Sent(channel, Batch.concat(batches)))

@@ -14,7 +14,8 @@ from ..protocol.effects import Effect, Sent
 from ..protocol.elements import Element, End, LatencyMark
 from ..protocol.handover_step import HandoverStep
 from ..protocol.ids import ChannelId, StepVersion
-from .exchange import BroadcastExchange, Exchange, HashExchange, KeyedExchange, RebalanceExchange
+from .exchange import BroadcastExchange, Exchange, KeyedExchange, RebalanceExchange
+from .hash_exchange import HashExchange
 from .time_domains import TASK, TimeDomains
 
 
@@ -57,7 +58,7 @@ class Outputs:
     def mark(self, mark: LatencyMark) -> None:
         """Pass a latency mark on."""
         for exchange in self.exchanges:
-            exchange.mark(mark)
+            exchange.mark(mark, self.sent)
 
     def broadcast(self, element: Element) -> None:
         """Send a signal on every channel, behind everything before it."""
@@ -74,10 +75,10 @@ class Outputs:
         for exchange in self.exchanges:
             exchange.flush(self.sent)
 
-    def attach(self, channels: Sequence[tuple[int, int, ChannelId]], *, finished: bool) -> None:
-        """Add channels to workers that join, each with its exchange and its place there; a task that has `finished` ends them at once."""
+    def attach(self, channels: Sequence[tuple[int, int, ChannelId]], *, ends: bool) -> None:
+        """Add channels to workers that join, each with its exchange and its place there, or end them at once."""
         for position, place, channel in channels:
-            if finished:
+            if ends:
                 self.sent.append(Sent(channel, End()))
             else:
                 self.exchanges[position].attach(place, channel, self.sent)

@@ -8,7 +8,6 @@ the next checkpoint.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
 from ...balancer.base import Limits
 from ...balancer.plan import BalancePlan
@@ -84,7 +83,7 @@ class Reconfiguration:
             )
         self._refuse_if_busy("keys can only move")
         feeders = frozenset(worker for s in job.plan.stages for o in s.outputs if o.target == stage.name for worker in s.workers)
-        members = frozenset(stage.workers)
+        members = {task.name: task.number for task in job.plan.tasks if task.stage == stage.name}
         steps = [HandoverStep(StepVersion(0), step.moves, step.lazy, step.pause) for step in planned if step.moves]
         migration = job.migrations.add(stage.name, chosen, reason, steps, feeders, members, plan, requested=job.now)
         self.advance()
@@ -112,7 +111,7 @@ class Reconfiguration:
         token = job.rescales.newest.token if job.rescales.newest is not None else 0
         rescaling = Rescaling(job.plan, change, token, number=len(job.rescales), state=RescaleState.RUNNING, reason=reason, begun=job.now)
         job.rescales.append(rescaling)
-        job.plan = replace(job.plan, next_channel=change.plan.next_channel)  # whatever becomes of it, no number is used again
+        job.plan = job.plan.numbering_after(change.plan)  # whatever becomes of it, no number is used again
         job.ready -= set(change.joining)
         if change.joining:
             for name in change.joining:
@@ -202,7 +201,7 @@ class Reconfiguration:
                 self._retire(current.rescale.leaving)
             elif current.state is RescaleState.ENDED_EARLY:
                 if current.rescale.replaces:
-                    job.plan = replace(current.before, next_channel=job.plan.next_channel)
+                    job.plan = current.before.numbering_after(job.plan)
                 self._retire(current.rescale.joining)
             job.emit(*(Tell(name, command) for name, command in commands))
 

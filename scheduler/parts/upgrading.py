@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -133,7 +132,7 @@ class Upgrading(Stepwise[Upgrade]):
         if current is None:
             return
         new = current.goes_on and not current.rolls_back
-        job.plan = replace(current.plan_after(new=new), next_channel=job.plan.next_channel)
+        job.plan = current.plan_after(new=new).numbering_after(job.plan)
         why = job.trouble[1] if job.trouble is not None else "the job goes back to its newest checkpoint"
         self._over(current, UpgradeState.DONE if new else UpgradeState.ROLLED_BACK, current.trouble or why)
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from ...engine.plan.physical import Plan
 from ...engine.protocol.ids import ChannelId, WorkerId
+from ...engine.protocol.state_channels import is_state_channel, receiver_of
 from ...engine.time.duration import seconds
 from ..load.long_call import LONG_SECONDS
 from ..load.standstill import Facts, PendingChange, waits
@@ -40,12 +44,16 @@ class Waiting:
         working = [worker for worker in job.workers if worker not in job.finished]
         windows = {worker: window for worker in working if (window := job.metrics.newest(worker)) is not None}
         fresh = {worker: window for worker, window in windows.items() if self._age(window) <= FRESH + 2 * window.length}
-        receivers = {channel.id: channel.receiver for channel in job.plan.channels} if any(w.blocked for w in fresh.values()) else {}
+        receivers = _receivers(job.plan, {channel for window in fresh.values() for channel in window.blocked})
         stopped = job.in_step or job.state is JobState.STOPPING
         return Facts(
             known.still,
             known.calls,
-            blocked={worker: _receivers(window, receivers) for worker, window in fresh.items() if window.blocked},
+            blocked={
+                worker: tuple(dict.fromkeys(receivers[channel] for channel in window.blocked if channel in receivers))
+                for worker, window in fresh.items()
+                if window.blocked
+            },
             silent={worker: known.still for worker in working if worker not in fresh and worker not in known.calls},
             idle={} if stopped else {w: window.backlog for w, window in fresh.items() if w in job.sources and _idle(window)},
             held=known.held,
@@ -72,8 +80,14 @@ class Waiting:
         return PendingChange(operator, still if begun is None else min(still, job.now - begun))
 
 
-def _receivers(window: WorkerWindow, receivers: dict[ChannelId, WorkerId]) -> tuple[WorkerId, ...]:
-    return tuple(dict.fromkeys(receivers[channel] for channel in window.blocked if channel in receivers))
+def _receivers(plan: Plan, channels: Collection[ChannelId]) -> dict[ChannelId, WorkerId]:
+    """Return the workers of the plan to which these channels lead."""
+    if not channels:
+        return {}
+    numbers = {task.number: task.name for task in plan.tasks}
+    of_state = {channel: receiver_of(channel) for channel in channels if is_state_channel(channel)}
+    found = {channel.id: channel.receiver for channel in plan.channels if channel.id in channels}
+    return found | {channel: numbers[number] for channel, number in of_state.items() if number in numbers}
 
 
 def _idle(window: WorkerWindow) -> bool:

@@ -16,8 +16,8 @@ from typing import Any, Generic, TypeVar
 
 from ...engine.plan.channel_spec import ChannelSpec
 from ...engine.protocol.effects import Finished, OperatorProblem, Prepared, Rewound, StateRead, Switched
-from ...engine.protocol.handover_step import Arrived, HandoverStep, Peer
-from ...engine.protocol.ids import NO_CHECKPOINT, ChannelId, CheckpointNumber, StepVersion, WorkerId
+from ...engine.protocol.handover_step import Arrived, HandoverStep
+from ...engine.protocol.ids import NO_CHECKPOINT, ChannelId, CheckpointNumber, StepVersion, WorkerId, WorkerNumber
 from ...engine.protocol.read_value import KeyToRead
 from ..load.window import WorkerWindow
 
@@ -55,19 +55,22 @@ class Shutdown:
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """Tells the workers of stage `stage` and those that feed it the steps of migration `number`. Answered with `Announced`.
+    """Tells a worker steps of migration `number` of a stage. Answered with `Announced`.
 
-    All of them get the same instance, which is pickled once.
+    Workers that feed the stage get all steps, in one instance, which is pickled once. One of the stage gets its own moves. It
+    opens channels for state to and from the workers at the other ends of them, `peers`, which are at `addresses` (the driver adds them).
     """
 
     number: int
     stage: str
     steps: tuple[HandoverStep, ...]
+    peers: Mapping[WorkerId, WorkerNumber] = field(default_factory=dict)
+    addresses: Mapping[WorkerId, Any] = field(default_factory=dict)
     _packed: bytes = field(default=b"", init=False, repr=False, compare=False)
 
     def __reduce__(self) -> Any:
         if not self._packed:
-            object.__setattr__(self, "_packed", pickle.dumps((self.number, self.stage, self.steps)))
+            object.__setattr__(self, "_packed", pickle.dumps((self.number, self.stage, self.steps, self.peers, self.addresses)))
         return _announce, (self._packed,)
 
 
@@ -94,7 +97,8 @@ class Attach:
     It receives elements on the channels `accept` from now on, and opens those of `connect`, whose receivers are at `addresses`
     (the driver adds them). `inputs`: channels for incoming records, with the channel that each comes after, None
     if after none; `outputs`: (exchange, place, channel) for outgoing records, in place of
-    the channel that is there, which ends; `peers`: of its own operator.
+    the channel that is there, which ends. `unused`: the rescale was abandoned, so the outputs end at once, and no channel gives way
+    to them.
     """
 
     token: int
@@ -102,19 +106,17 @@ class Attach:
     connect: tuple[ChannelSpec, ...] = ()
     inputs: tuple[tuple[ChannelId, ChannelId | None], ...] = ()
     outputs: tuple[tuple[int, int, ChannelId], ...] = ()
-    peers: tuple[Peer, ...] = ()
     addresses: Mapping[str, Any] = field(default_factory=dict)
+    unused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Detach:
-    """Tells a worker that workers after it leave. The channels `outputs` end; `peers` (indexes) left its operator. Answered with
-    `Attached`.
-    """
+    """Tells a worker that workers after it leave. The channels `outputs` end; `peers` left its operator. Answered with `Attached`."""
 
     token: int
     outputs: tuple[ChannelId, ...] = ()
-    peers: tuple[int, ...] = ()
+    peers: tuple[WorkerNumber, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

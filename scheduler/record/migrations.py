@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from ...balancer.plan import BalancePlan
 from ...engine.protocol.effects import Switched
-from ...engine.protocol.handover_step import Arrived, HandoverStep
-from ...engine.protocol.ids import NO_STEP, CheckpointNumber, StepVersion, WorkerId, index_of
+from ...engine.protocol.handover_step import Arrived, HandoverStep, partners, steps_by_worker
+from ...engine.protocol.ids import NO_STEP, CheckpointNumber, StepVersion, WorkerId, WorkerNumber, index_of
 from ...engine.protocol.routing import RoutingTable
 from ..protocol.messages import Announce, Announced, Commands, Resume, Switch
 from ..protocol.reports import MigrationReport, MigrationState
@@ -22,21 +22,22 @@ from .operation import Operation, Operations
 class Migration(Operation[MigrationState]):
     """A sequence of steps that moves keys of `stage`.
 
-    `feeders`: workers that send to the stage; `members`: its own workers. `requested`: seconds since the epoch. A migration by the strategy
-    `restart` waits for `checkpoint`, and the job restarts with `tables`.
+    `feeders`: workers that send to the stage; `members`: its own workers, with their numbers. `requested`: seconds since the epoch.
+    `uninformed`: workers that have yet to answer its announcement. A migration by the strategy `restart` waits for `checkpoint`, and
+    the job restarts with `tables`.
     """
 
     stage: str
     strategy: str
     steps: tuple[HandoverStep, ...]
     feeders: frozenset[WorkerId]
-    members: frozenset[WorkerId]
+    members: Mapping[WorkerId, WorkerNumber]
     plan: BalancePlan | None
     requested: float = 0.0
     steps_done: int = 0
     keys_moved: int = 0
     state_bytes: int = 0
-    announced: set[WorkerId] = field(default_factory=set)
+    uninformed: set[WorkerId] = field(default_factory=set)
     switched: set[WorkerId] = field(default_factory=set)
     arrived: set[tuple[int, int]] = field(default_factory=set)
     in_step: bool = False
@@ -55,9 +56,19 @@ class Migration(Operation[MigrationState]):
         self.state_bytes += arrived.state_bytes
 
     def may_step(self, finished: frozenset[WorkerId]) -> bool:
-        """Return True if every worker knows the steps, and one is left to begin."""
-        informed = (self.announced | finished).issuperset(self.feeders | self.members)
-        return self.state is MigrationState.RUNNING and not self.in_step and self.steps_done < len(self.steps) and informed
+        """Return True if every worker that takes part knows the steps, and one is left to begin."""
+        left = self.state is MigrationState.RUNNING and not self.in_step and self.steps_done < len(self.steps)
+        return left and self.uninformed <= finished
+
+    def announce(self, finished: frozenset[WorkerId]) -> Commands:
+        """Return the messages that tell the steps to the workers that take part and run."""
+        whole = Announce(self.number, self.stage, self.steps)
+        told, names = dict.fromkeys(self.feeders, whole), {index_of(worker): worker for worker in self.members}
+        for index, steps in steps_by_worker(self.steps).items():
+            peers = {names[other]: self.members[names[other]] for other in partners(index, steps)}
+            told[names[index]] = Announce(self.number, self.stage, steps, peers)
+        self.uninformed = set(told) - finished
+        return [(worker, told[worker]) for worker in sorted(self.uninformed)]
 
     def end(self, state: MigrationState, now: float, problem: str | None = None) -> None:
         """End the migration, also in the middle of a step."""
@@ -110,7 +121,7 @@ class Migrations:
         reason: str,
         steps: Sequence[HandoverStep],
         feeders: frozenset[WorkerId],
-        members: frozenset[WorkerId],
+        members: Mapping[WorkerId, WorkerNumber],
         plan: BalancePlan | None,
         requested: float = 0.0,
     ) -> Migration:
@@ -141,7 +152,7 @@ class Migrations:
             return
         if isinstance(report, Announced):
             if report.number == current.number:
-                current.announced.add(worker)
+                current.uninformed.discard(worker)
         elif current.in_step and report.version == current.step.version:
             if isinstance(report, Switched):
                 current.switched.add(worker)
@@ -158,9 +169,7 @@ class Migrations:
             return None
         if current.state is MigrationState.WAITING:
             current.state, current.begun = MigrationState.RUNNING, now
-            concerned = sorted((current.feeders | current.members) - finished)
-            announce = Announce(current.number, current.stage, current.steps)
-            return [(worker, announce) for worker in concerned]
+            return current.announce(finished)
         feeding = current.feeders - finished
         if current.in_step:
             return self._advance_step(current, feeding, finished, now)

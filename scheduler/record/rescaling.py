@@ -20,7 +20,7 @@ from ...engine.plan.channel_spec import ChannelSpec
 from ...engine.plan.physical import Plan
 from ...engine.plan.rescale import Rescale
 from ...engine.protocol.effects import Rewound
-from ...engine.protocol.ids import ChannelId, WorkerId, index_of
+from ...engine.protocol.ids import ChannelId, WorkerId
 from ...engine.source import Source
 from ..protocol.messages import Attach, Attached, Commands, Detach, ExpectRewind, PauseSource, ResumeSource, SourcePaused, TakeSource
 from .operation import Operation
@@ -153,10 +153,7 @@ class Rescaling(Operation[RescaleState]):
         if self.rescale.joining:
             self.phase = RescalePhase.LEAVING
             return [(name, TakeSource(0, 1, None)) for name in self.rescale.joining]
-        commands: Commands = []
-        for name, attach in self.senders():
-            if isinstance(attach, Attach):
-                commands += [(name, attach), (name, Detach(-1, tuple(channel for *_, channel in attach.outputs)))]
+        commands = [(name, replace(attach, unused=True)) for name, attach in self.senders() if isinstance(attach, Attach)]
         return [*commands, *self._ended_early(now)]
 
     def _done(self, now: float) -> Commands:
@@ -176,29 +173,24 @@ class Rescaling(Operation[RescaleState]):
             if isinstance(report, SourcePaused):
                 self.paused[worker] = report
             elif report.finished and self.phase is RescalePhase.RECEIVERS:
-                self.too_late |= any(c.receiver == worker and not c.state for c in self.rescale.opened)
+                self.too_late |= any(c.receiver == worker for c in self.rescale.opened)
 
     def receivers(self) -> Commands:
-        """Return the commands for workers that receive on new channels: those downstream of joining workers, and their peers."""
+        """Return the commands for the workers downstream of joining workers."""
         self._ask(RescalePhase.RECEIVERS)
-        new = set(self.rescale.joining)
-        tasks = {task.name: task for task in self.rescale.plan.tasks}
-        accepted, connected = _by_receiver(self.rescale.opened), _by_sender(c for c in self.rescale.opened if c.state)
-        ids = {channel.id for channel in self.rescale.opened}
+        new, accepted = set(self.rescale.joining), _by_receiver(self.rescale.opened)
         behind = self.rescale.replaces if self.source is None else {}  # a source's workers tell where they continue
         commands: Commands = []
         for name in (task.name for task in self.before.tasks):
-            accept, connect = tuple(accepted.get(name, ())), tuple(connected.get(name, ()))
-            peers = tuple(peer for peer in tasks[name].peers if peer.outgoing in ids) if name in tasks else ()
-            if name not in new and (accept or connect):
-                inputs = tuple((c.id, behind.get(c.id)) for c in accept if not c.state)
-                commands.append((name, Attach(self.token, accept, connect, inputs, (), peers)))
+            if name not in new and name in accepted:
+                inputs = tuple((c.id, behind.get(c.id)) for c in accepted[name])
+                commands.append((name, Attach(self.token, accept=tuple(accepted[name]), inputs=inputs)))
         return self._expect(commands)
 
     def senders(self) -> Commands:
         """Return the commands for workers that feed joining workers, or another worker because theirs leaves."""
         self._ask(RescalePhase.SENDERS)
-        new, connected = set(self.rescale.joining), _by_sender(c for c in self.rescale.opened if not c.state)
+        new, connected = set(self.rescale.joining), _by_sender(self.rescale.opened)
         commands: Commands = []
         for task in self.rescale.plan.tasks:
             connect = tuple(connected.get(task.name, ()))
@@ -206,7 +198,7 @@ class Rescaling(Operation[RescaleState]):
                 ids = {c.id for c in connect}
                 exchanges = enumerate(task.exchanges)
                 outputs = tuple((i, at, id_) for i, exchange in exchanges for at, id_ in enumerate(exchange.channels) if id_ in ids)
-                commands.append((task.name, Attach(self.token, (), connect, (), outputs, ())))
+                commands.append((task.name, Attach(self.token, connect=connect, outputs=outputs)))
         return self._expect(commands)
 
     def pause(self, finished: Iterable[WorkerId]) -> Commands:
@@ -261,16 +253,16 @@ class Rescaling(Operation[RescaleState]):
         gone = set(self.rescale.leaving)
         outputs: dict[WorkerId, list[ChannelId]] = {}
         for channel in self.rescale.closed:
-            if channel.receiver in gone and channel.sender not in gone and not channel.state:
+            if channel.receiver in gone and channel.sender not in gone:
                 outputs.setdefault(channel.sender, []).append(channel.id)
         return self._expect([(name, Detach(self.token, tuple(ids))) for name, ids in outputs.items()])
 
     def forget(self) -> Commands:
-        """Return the commands for the peers of workers that have left, and that no other has replaced."""
-        replaced = set(map(index_of, self.rescale.joining))
-        indexes = tuple(index for index in map(index_of, self.rescale.leaving) if index not in replaced)
-        peers = [task.name for task in self.rescale.plan.tasks if task.stage == self.rescale.stage and indexes]
-        return [(name, Detach(-1, (), indexes)) for name in peers]
+        """Return the commands for the other workers of a keyed stage, which may have exchanged state with those that have left."""
+        leaving = set(self.rescale.leaving)
+        gone = Detach(-1, peers=tuple(task.number for task in self.before.tasks if task.name in leaving))
+        keyed = self.before.stage_of(self.rescale.stage).is_keyed
+        return [(task.name, gone) for task in self.rescale.plan.tasks if keyed and task.stage == self.rescale.stage]
 
     def end(self, state: RescaleState, now: float, problem: str | None = None) -> None:
         """End the rescale in any phase."""

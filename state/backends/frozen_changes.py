@@ -19,19 +19,21 @@ from .base import Found
 class FrozenChanges:
     """A snapshot of changed keys' values.
 
-    `keys`: in any form; `read` returns the values of some of them, `chunk` at a time.
+    `keys`: in any form, not changed from now on; `read` returns the values of some of them, `chunk` at a time.
     """
 
     def __init__(self, keys: set[Any], read: Callable[[set[Any]], Found], chunk: int) -> None:
-        self._left, self._read, self._chunk = set(keys), read, chunk
+        self._changed, self._read, self._chunk = keys, read, chunk
+        self._in_turn = iter(keys)
+        self._taken = set[Any]()
         self._keys, self._values = list[Any](), list[bytes | None]()
 
     def __iter__(self) -> Iterator[Found]:
         return self
 
     def __next__(self) -> Found:
-        if len(self._keys) < self._chunk and self._left:
-            self._take(set(islice(self._left, self._chunk - len(self._keys))))
+        while len(self._keys) < self._chunk and not self.over:
+            self._take(set(islice(self._in_turn, self._chunk - len(self._keys))) - self._taken)
         if not self._keys:
             raise StopIteration
         found = self._keys[: self._chunk], self._values[: self._chunk]
@@ -41,19 +43,20 @@ class FrozenChanges:
     @property
     def over(self) -> bool:
         """True if everything has been read."""
-        return not self._left
+        return len(self._taken) == len(self._changed)
 
     def before(self, keys: Iterable[Any]) -> None:
         """Read the values of these keys, which are about to be changed, added or deleted."""
-        taken = self._left.intersection(keys)
-        if taken:
-            self._take(taken)
+        if not self.over:
+            self._take(self._changed & set(keys) - self._taken)
 
     def before_all(self) -> None:
-        self.before(self._left)
+        """Read everything that is left."""
+        self._take(self._changed - self._taken)
 
     def _take(self, keys: set[Any]) -> None:
-        self._left -= keys
-        found, values = self._read(keys)
-        self._keys += found
-        self._values += values
+        if keys:
+            self._taken |= keys
+            found, values = self._read(keys)
+            self._keys += found
+            self._values += values

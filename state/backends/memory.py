@@ -113,6 +113,8 @@ class MemoryBackend(StateBackend):
 
     def close(self) -> None:
         self._frozen = None
+        self.objects.clear()  # at once: the garbage collector takes four times as long to find out that millions are free
+        self._members = GroupMembers(self._key_groups)
 
     def _end_frozen(self) -> None:
         """Drop a snapshot that no longer needs the states."""

@@ -104,13 +104,15 @@ class Versions:
 
     def __init__(self):
         self.seen = []
+        self.first = {}
+        """The functions of the first version, by stage: those of later ones note rows already."""
 
     def code(self, stage, version):
         """Return the stage's operators; the first one notes its version with each row."""
         head, *others = stage.chain
         if not isinstance(head.operator, KeyedOperator):
             return stage.chain
-        function = head.operator.function
+        function = self.first.setdefault(stage.name, head.operator.function)
 
         def noting(state, row):
             self.seen.append((row["key"], row["seq"], version))

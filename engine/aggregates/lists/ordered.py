@@ -56,7 +56,7 @@ class OrderedAccumulator(Accumulator):
         if rows.times is None:
             positions, seen = self._end(np.arange(len(rows.codes)), rows.codes, groups)
             values = self.values.blank(groups)
-            values[seen] = self.values.read(rows.values.take(pa.array(positions[seen])))
+            values[seen] = self.values.read_at(rows.values, positions[seen])
             return np.where(seen, ARRIVAL, 0), values, seen
         times, seen = self._end(rows.times, rows.codes, groups)
         at_end = rows.times == times[rows.codes]

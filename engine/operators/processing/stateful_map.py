@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Any, ClassVar, NoReturn
+from itertools import chain, repeat
+from operator import is_not
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ...batch import Batch
@@ -39,6 +41,10 @@ from .stateful import StatefulInstance
 
 StatefulFunction = Callable[[Any, dict[str, Any]], tuple[Any, Any]]
 """`function(state, row) -> (state, row or None)`; the state is None for a new key, and returning None forgets the key."""
+
+
+Places = npt.NDArray[np.intp]
+"""Places of rows in a batch, ascending."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,32 +121,33 @@ class StatefulMapInstance(StatefulInstance):
         if rows is None:
             return []
         times = batch.times
-        return [Batch(rows, times if times is None or places is None else times[np.array(places, np.int64)])]
+        return [Batch(rows, times if times is None or places is None else times[places])]
 
-    def _encode(self, results: list[Any], places: list[int] | None, batch: Batch) -> pa.RecordBatch | None:
+    def _encode(self, results: list[Any], places: Places | None, batch: Batch) -> pa.RecordBatch | None:
         try:
             return self.encoder.encode(results, batch.rows.schema) if results else None
         except RecordError:
             place, error = self.encoder.first_misfit(results, batch.rows.schema)
-            at = place if places is None else places[place]
+            at = place if places is None else int(places[place])
             raise Refused(at, error, key=self._keys(batch.slice(at, 1))[0]) from error
 
     def _keys(self, batch: Batch) -> list[Any]:
         return key_values(self.key_columns(batch.rows))
 
-    def _call(self, batch: Batch, states: dict[Any, Any]) -> tuple[list[Any], list[int] | None, int]:
+    def _call(self, batch: Batch, states: dict[Any, Any]) -> tuple[list[Any], Places | None, int]:
         """Return the results that are not None, the places of their rows (None for all), and the number of new keys."""
         function, get = self.function, states.get
         results: list[Any] = []
-        places: list[int] | None = None
         keys = chain.from_iterable(map(self._keys, batch.pieces()))
-        place, key, before, forgotten = 0, None, len(states), 0
+        before, forgotten = len(states), 0
+        key: Any = None
         kind: type | None = None
+        returned: Any = (None, None)
         try:
-            for place, key, row in zip(range(batch.num_rows), keys, iterate_objects(batch, self.rows, self.context.name), strict=True):
+            for key, row in zip(keys, iterate_objects(batch, self.rows, self.context.name), strict=True):
                 returned = function(get(key), row)
-                if type(returned) is not tuple or len(returned) != 2:  # a dict, a string or a set of two could be unpacked too
-                    self._refuse_shape(returned)
+                if type(returned) is not tuple:  # a dict, a string or a set of two could be unpacked too
+                    raise self._misshapen(returned)  # noqa: TRY301 -- as any other error of the function
                 state, result = returned
                 if type(state) is kind:
                     states[key] = state
@@ -149,15 +156,13 @@ class StatefulMapInstance(StatefulInstance):
                 else:
                     kind = self._checked_type(state)
                     states[key] = state
-                if result is not None:
-                    results.append(result)
-                    if places is not None:
-                        places.append(place)
-                elif places is None:
-                    places = list(range(place))
-        except BaseException as error:
-            raise Refused(place, error, None if isinstance(error, RecordError) else function, key) from error
-        return results, places, len(states) - before + forgotten
+                results.append(result)
+        except BaseException as caught:
+            error = self._misshapen(returned) if type(returned) is tuple and len(returned) != 2 else caught
+            raise Refused(len(results), error, None if isinstance(error, RecordError) else function, key) from caught
+        rows = [result for result in results if result is not None]
+        places = None if len(rows) == len(results) else np.flatnonzero(np.fromiter(map(is_not, results, repeat(None)), np.bool_))
+        return rows, places, len(states) - before + forgotten
 
     def _checked_type(self, state: Any) -> type | None:
         """Return the type of a state, None if each state of it must be checked. Raises RecordError if it can't be saved."""
@@ -177,9 +182,9 @@ class StatefulMapInstance(StatefulInstance):
         declared = None if annotation is None else f"stateful_map({function_name(self.function)}, state={annotation})"
         return RecordError(self.context.name, f"{function_name(self.function)}: {unsaveable(state, declaration=declared)}")
 
-    def _refuse_shape(self, returned: Any) -> NoReturn:
+    def _misshapen(self, returned: Any) -> RecordError:
         problem = (
             f"{function_name(self.function)} returned {returned!r:.200} ({type(returned).__name__}): "
             "return a tuple (state, row), with None as row for no row, and None as state to forget the key"
         )
-        raise RecordError(self.context.name, problem)
+        return RecordError(self.context.name, problem)

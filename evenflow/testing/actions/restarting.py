@@ -69,7 +69,7 @@ def _take_over(world: World, parallelism: int | None) -> None:
     """Let another start take the run over, while the previous one and its workers still run."""
     left, workers = world.coordinator, dict(world.workers)
     left.leave_alone(workers)
-    zombie = World(world.random, dict(world.channels), workers, left, world.clock)
+    zombie = World(world.random, world.channels, workers, left, world.clock)
     world.zombies_made += 1
     zombie.steps_left = world.random.choice(STEPS)
     world.zombies.append(zombie)

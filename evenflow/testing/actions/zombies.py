@@ -66,7 +66,7 @@ def _take_coordinator_for_lost(world: World) -> None:
     """Replace the coordinator as Ray does; the old one continues with its workers."""
     left, workers = world.coordinator, dict(world.workers)
     left.leave_alone(workers)
-    _add(world, World(world.random, dict(world.channels), workers, left, world.clock))
+    _add(world, World(world.random, world.channels, workers, left, world.clock))
     world.workers.clear()
     world.coordinator = left.lose()
 
@@ -74,7 +74,7 @@ def _take_coordinator_for_lost(world: World) -> None:
 def _take_for_lost(world: World, name: WorkerId) -> None:
     """Declare a worker lost: it has not answered for too long."""
     left = {name: world.workers.pop(name)}
-    _add(world, World(world.random, dict(world.channels), left, world.coordinator, world.clock, alone=True))
+    _add(world, World(world.random, world.channels, left, world.coordinator, world.clock, alone=True))
     world.coordinator.interpreter.lost(name, "it has not answered")
 
 

@@ -15,6 +15,7 @@ from ...engine.batch import Batch
 from ...engine.joins.sides import is_side
 from ...engine.plan.channel_spec import ChannelSpec
 from ...engine.protocol.elements import MIN_TIME, Barrier, Element, End, Rewind, Watermark
+from ...engine.protocol.state_channels import is_state_channel
 from ...scheduler.protocol.messages import InOrder
 
 T = TypeVar("T")
@@ -60,7 +61,7 @@ class Channel:
         if self.ended:
             self._refuse(element, "behind the end")
         if isinstance(element, Batch):
-            if not element.num_rows and not self.spec.state:
+            if not element.num_rows and not is_state_channel(self.spec.id):
                 self._check_columns(element)
         elif isinstance(element, Watermark):
             if element.time <= self._watermark:

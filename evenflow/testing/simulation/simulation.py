@@ -186,8 +186,7 @@ class _Simulation:
         manifest = wanted.manifest
         begins = manifest is None or manifest is self._storage.first
         tasks = restored_tasks(manifest, wanted.plan, "", NO_CHECKPOINT if begins else manifest.checkpoint) if manifest is not None else {}
-        self._channels.clear()
-        self._channels.update((spec.id, Channel(spec, self._touched)) for spec in wanted.plan.channels)
+        self._channels = self.world.channels = {spec.id: Channel(spec, self._touched) for spec in wanted.plan.channels}
         self._workers.clear()
         self._nodes.keep(task.name for task in wanted.plan.tasks)
         self._nodes.place(task.name for task in wanted.plan.tasks)

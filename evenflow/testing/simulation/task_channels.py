@@ -6,11 +6,13 @@ Invariant: a channel is an input or an output of records or of state, and keeps 
 from __future__ import annotations
 
 from ...engine.batch import Batch
+from ...engine.plan.channel_spec import ChannelSpec
 from ...engine.plan.task_spec import TaskSpec
 from ...engine.protocol.elements import Element
-from ...engine.protocol.ids import ChannelId
-from ...scheduler.protocol.messages import Attach, Detach
-from .network import Channel
+from ...engine.protocol.ids import ChannelId, WorkerId, WorkerNumber
+from ...engine.protocol.state_channels import state_channel
+from ...scheduler.protocol.messages import Announce, Attach, Detach
+from .network import Channel, SimulationError
 
 
 class TaskChannels:
@@ -19,12 +21,12 @@ class TaskChannels:
     """
 
     def __init__(self, spec: TaskSpec, channels: dict[ChannelId, Channel], credit: int, touched: set[str]) -> None:
-        self._all, self._touched, self._credit = channels, touched, credit
+        self._spec, self._all, self._touched, self._credit = spec, channels, touched, credit
         self.inputs = {id_: channels[id_] for id_ in spec.inputs}
         self.outputs = {id_: channels[id_] for exchange in spec.exchanges for id_ in exchange.channels}
-        self.state_inputs = {peer.incoming: channels[peer.incoming] for peer in spec.peers}
-        self.state_outputs = {peer.outgoing: channels[peer.outgoing] for peer in spec.peers}
-        self._to_peers = {peer.index: peer.outgoing for peer in spec.peers}
+        self.state_inputs: dict[ChannelId, Channel] = {}
+        self.state_outputs: dict[ChannelId, Channel] = {}
+        self._left: set[WorkerNumber] = set()
 
     def send(self, channel: ChannelId, element: Element) -> None:
         (self.outputs.get(channel) or self.state_outputs[channel]).send(element)
@@ -54,12 +56,26 @@ class TaskChannels:
             channels.setdefault(spec.id, Channel(spec, self._touched))
         self.inputs.update((id_, channels[id_]) for id_, _ in command.inputs)
         self.outputs.update((id_, channels[id_]) for *_, id_ in command.outputs)
-        self.state_inputs.update((peer.incoming, channels[peer.incoming]) for peer in command.peers)
-        self.state_outputs.update((peer.outgoing, channels[peer.outgoing]) for peer in command.peers)
-        self._to_peers.update((peer.index, peer.outgoing) for peer in command.peers)
+
+    def meet(self, command: Announce) -> None:
+        """Add the channels for state to and from the workers that a migration names. Raises SimulationError if one of them has left."""
+        me, own = self._spec.name, self._spec.number
+        for worker, number in command.peers.items():
+            if number in self._left:
+                raise SimulationError(f"{me} is told to exchange state with {worker}, whose number {number} a worker had that has left")
+            self._open(self.state_outputs, (me, own), (worker, number))
+            self._open(self.state_inputs, (worker, number), (me, own))
+
+    def _open(
+        self, channels: dict[ChannelId, Channel], sender: tuple[WorkerId, WorkerNumber], receiver: tuple[WorkerId, WorkerNumber]
+    ) -> None:
+        """Add a channel for state; the worker at its other end may have added it before."""
+        id_ = state_channel(sender[1], receiver[1])
+        channels[id_] = self._all.setdefault(id_, Channel(ChannelSpec(id_, sender[0], receiver[0]), self._touched))
 
     def detach(self, command: Detach) -> None:
         """Forget the channels to workers that have left."""
         self.outputs = {id_: channel for id_, channel in self.outputs.items() if id_ not in command.outputs}
-        for index in command.peers:
-            self.state_outputs.pop(self._to_peers.pop(index, ChannelId(-1)), None)
+        self._left.update(command.peers)
+        for number in command.peers:
+            self.state_outputs.pop(state_channel(self._spec.number, number), None)

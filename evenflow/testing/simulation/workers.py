@@ -30,7 +30,18 @@ from ...engine.source import SourceReader
 from ...engine.task.core import TaskCore
 from ...scheduler.load.long_call import LongCall
 from ...scheduler.load.window import WorkerWindow
-from ...scheduler.protocol.messages import Announced, Attach, Attached, CheckpointFailed, Command, Detach, Failed, Report, SourcePaused
+from ...scheduler.protocol.messages import (
+    Announce,
+    Announced,
+    Attach,
+    Attached,
+    CheckpointFailed,
+    Command,
+    Detach,
+    Failed,
+    Report,
+    SourcePaused,
+)
 from ...scheduler.record.restoring.restored_task import RestoredTask
 from .checkpoint_writer import SimulatedSavedState, SimulatedWriter
 from .network import Channel, Mailbox, SimulationError
@@ -248,7 +259,7 @@ class SimulatedWorker:
 
     def install(self, now: float) -> None:
         """Install a slice of the restored state."""
-        self._at(now).install()
+        self._at(now).install(behind=False)
 
     def flush(self, now: float) -> None:
         """Send the buffers."""
@@ -256,7 +267,7 @@ class SimulatedWorker:
 
     def save(self, now: float) -> None:
         """Make chunks of state for a checkpoint."""
-        self._at(now).save()
+        self._at(now).save(behind=False)
 
     def write(self) -> None:
         """Write its state for the oldest unwritten checkpoint, and report that, or the failure."""
@@ -270,6 +281,8 @@ class SimulatedWorker:
 
     def obey(self, command: Command, now: float) -> None:
         """Carry out a command."""
+        if isinstance(command, Announce):
+            self.channels.meet(command)
         if isinstance(command, Attach):
             self.channels.attach(command)
         self._at(now).command(command)

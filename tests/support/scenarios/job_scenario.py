@@ -249,7 +249,7 @@ def _command(command: Command) -> str:
         case Attach():
             return f"attach: {len(command.accept)} channels to accept, {len(command.connect)} to open"
         case Detach():
-            return f"detach: {len(command.outputs)} channels end, peers {list(command.peers)} have left"
+            return f"detach: {len(command.outputs)} channels end, workers {list(command.peers)} have left"
         case ExpectRewind():
             return f"expect new event times on {len(command.channels)} channels"
         case TakeSource():

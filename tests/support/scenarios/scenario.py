@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -50,8 +51,9 @@ from evenflow.engine.protocol.elements import (
     TransferStart,
     Watermark,
 )
-from evenflow.engine.protocol.handover_step import Arrived, HandoverStep
+from evenflow.engine.protocol.handover_step import Arrived, HandoverStep, partners, steps_by_worker
 from evenflow.engine.protocol.routing import RoutingTable
+from evenflow.engine.protocol.state_channels import state_channel
 from evenflow.engine.task.core import TaskCore
 from evenflow.state.packing import unpack_value
 
@@ -86,8 +88,11 @@ class Scenario:
         counts.named("count").parallelism(int(workers)).write(ef.to_list([], name="sink"))
         plan = flow.plan(config=ef.JobConfig(key_groups=4, combine=False))
         self.names = {channel.id: (channel.sender, channel.receiver) for channel in plan.channels}
+        self.numbers = {task.name: task.number for task in plan.tasks if task.stage == "count"}
+        for (here, number), (there, other) in permutations(self.numbers.items(), 2):
+            self.names[state_channel(number, other)] = here, there
         self.ids = {name: id_ for id_, name in self.names.items()}
-        self.waiting: dict[int, deque[Element]] = {channel.id: deque() for channel in plan.channels}
+        self.waiting: dict[int, deque[Element]] = {channel: deque() for channel in self.names}
         self.tasks = {task.name: TaskCore(task) for task in plan.tasks}
         self.table = plan.tables["count"]
         for task in self.tasks.values():
@@ -118,8 +123,11 @@ class Scenario:
             steps.append(HandoverStep(self._version, step.moves, step.lazy, step.pause))
             yield f"step {self._version}: " + ", ".join(map(_move, step.moves))
             self.table = self.table.after(step.moves)
-        for task in self.tasks.values():
-            task.announce("count", tuple(steps))
+        for source in self._sources():
+            self.tasks[source].announce("count", steps, {})
+        for index, own in steps_by_worker(steps).items():
+            peers = {f"count-{other}": self.numbers[f"count-{other}"] for other in partners(index, own)}
+            self.tasks[f"count-{index}"].announce("count", own, peers)
 
     def _target(self, words: Iterable[str]) -> RoutingTable:
         groups, keys = self.table.groups.copy(), dict(self.table.keys)

@@ -18,6 +18,7 @@ from evenflow.engine.protocol.elements import Barrier, End, FetchRequest, Latenc
 from evenflow.engine.protocol.handover_step import HandoverStep
 from evenflow.engine.protocol.restored_keys import RestoredKeys
 from evenflow.engine.protocol.routing import Move
+from evenflow.engine.protocol.state_channels import state_channel
 from evenflow.scheduler.protocol.messages import (
     Announce,
     Announced,
@@ -167,13 +168,13 @@ def test_state_of_a_checkpoint_is_written_before_it_is_prepared():
     task, ports = task_of("count-0", counting(), writes=True, checkpoint={"dir": "somewhere"})
     task.receive(task.spec.inputs[0], rows(1, 2))
     task.receive(task.spec.inputs[0], Barrier(1))
-    assert task.save()
+    assert task.save(behind=True)
     assert ports.calls[-1] == "2 keys of checkpoint 1"
     assert ports.written == []
-    assert not task.save(), "saving has a share of the time"
+    assert not task.save(behind=True), "saving has a share of the time"
     ports.time += 1.0
-    assert task.save()
-    assert not task.save()
+    assert task.save(behind=True)
+    assert not task.save(behind=True)
     assert (ports.written, ports.reports) == ([Prepared(1, {}, ports.written[0].watermark)], [])
     ports.take = lambda: [CheckpointFailed(1, "no room", {})]
     task.report_written()
@@ -196,7 +197,7 @@ def test_error_is_reported_once_and_nothing_is_done_after_it():
     task.poll(10)
     (failed,) = ports.reports
     assert isinstance(failed.error, RecordError)
-    assert (task.over, task.poll(10), task.save(), task.give()) == (True, 0, False, False)
+    assert (task.over, task.poll(10), task.save(behind=True), task.give()) == (True, 0, False, False)
     task.command(Announce(1, "items", ()))
     task.fail(ValueError("another"))
     assert ports.reports == [failed]
@@ -224,19 +225,19 @@ def test_steps_are_announced_before_they_are_switched_to():
 
 def test_task_that_has_finished_still_answers_who_joins_and_who_asks_for_state():
     task, ports = task_of("count-0", counting())
-    (peer,) = task.spec.peers
+    requests = state_channel(4711, task.spec.number)
     group = int(key_hashes([pa.array([1])], "count")[0] % 4)
-    task.command(Announce(3, "count", (HandoverStep(1, (Move(0, 1, (group,)),), lazy=True),)))
+    task.command(Announce(3, "count", (HandoverStep(1, (Move(0, 1, (group,)),), lazy=True),), {"count-1": 4711}))
     (channel,) = task.spec.inputs
     task.receive(channel, rows(1))
     task.receive(channel, End())
     assert task.task.finished
     ports.calls.clear()
-    task.receive(peer.incoming, FetchRequest(1, 0))
-    task.receive(peer.incoming, rows(1))
-    assert f"credit of {peer.incoming}" in ports.calls
+    task.receive(requests, FetchRequest(1, 0))
+    task.receive(requests, rows(1))
+    assert f"credit of {requests}" in ports.calls
     assert not any(isinstance(report, Failed) for report in ports.reports)
-    task.command(Attach(8, (), (), (), (), (), {}))
+    task.command(Attach(8))
     assert ports.reports[-1] == Attached(8, finished=True)
 
 

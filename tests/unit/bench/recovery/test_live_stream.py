@@ -16,14 +16,14 @@ def read_all_keys(reader):
 
 
 def test_all_keys_come_at_once_and_the_rest_when_it_is_due():
-    reader = LiveReader()
+    reader = LiveReader(KEYS, KEYS)
     assert read_all_keys(reader) == list(range(KEYS))
     assert reader.poll(10) is None or reader.ready_in() <= 0.01
     assert not reader.finished
 
 
 def test_a_reader_that_seeks_back_emits_missed_rows_at_once():
-    reader, again = LiveReader(), LiveReader()
+    reader, again = LiveReader(KEYS, KEYS), LiveReader(KEYS, KEYS)
     again.seek([KEYS, 1])  # it began in 1970
     assert again.poll(1000).rows["seq"].to_pylist() == list(range(KEYS, KEYS + 1000))
     assert again.position() == [KEYS + 1000, 1]
@@ -31,7 +31,7 @@ def test_a_reader_that_seeks_back_emits_missed_rows_at_once():
 
 
 def test_the_first_batch_of_a_reader_is_logged(tmp_path):
-    reader = LiveReader(OutputLog(str(tmp_path)))
+    reader = LiveReader(KEYS, KEYS, OutputLog(str(tmp_path)))
     reader.poll(10)
     reader.poll(10)
     assert [(first.newest, first.rows) for first in outputs(str(tmp_path))] == [(9, 10)]
@@ -44,7 +44,7 @@ def test_state_has_64_bytes_whatever_the_count():
 
 
 def test_a_batch_of_results_is_a_line(tmp_path):
-    writer = OutputWriter(str(tmp_path))
+    writer = OutputWriter(str(tmp_path), KEYS, KEYS)
     writer.write(Batch(pa.record_batch({"seq": [3, KEYS], "n": [1, 1]})))
     assert [(output.newest, output.rows, output.wrong) for output in outputs(str(tmp_path))] == [(KEYS, 2, 1)]
     assert writer.prepare(1) == []
@@ -55,3 +55,9 @@ def test_rows_without_a_time_of_creation_have_no_latency():
     writer = LatencyWriter()
     writer.write(Batch(pa.record_batch({"created": [0, 0]})))
     assert writer.prepare(1) == []
+
+
+def test_a_poll_of_few_rows_returns_rows():
+    reader = LiveReader(KEYS, KEYS)
+    reader.seek([KEYS, 1])
+    assert reader.poll(3).num_rows == 3

@@ -18,13 +18,23 @@ def folder(tmp_path):
 
 
 def test_every_key_comes_once_in_as_many_rows_as_there_are_keys():
-    assert np.array_equal(np.sort(key_of(np.arange(3 * KEYS, 4 * KEYS))), np.arange(KEYS))
+    assert np.array_equal(np.sort(key_of(np.arange(3 * KEYS, 4 * KEYS), KEYS, KEYS)), np.arange(KEYS))
+
+
+def test_keys_that_change_take_turns_once_every_key_has_come():
+    seq = np.arange(13)
+    keys = key_of(seq, 9, 2)
+    assert np.array_equal(np.sort(keys[:9]), np.arange(9))
+    assert np.array_equal(keys[9:], keys[[0, 1, 0, 1]])
+    counts = np.array([np.count_nonzero(keys[: place + 1] == key) for place, key in enumerate(keys)])
+    assert wrong_counts(seq, counts, 9, 2) == 0
+    assert wrong_counts(seq, counts + 1, 9, 2) == 13
 
 
 def test_a_count_of_a_lost_or_a_repeated_row_is_wrong():
     seq = np.array([0, KEYS, 2 * KEYS, 2 * KEYS + 1])
-    assert wrong_counts(seq, np.array([1, 2, 3, 3])) == 0
-    assert wrong_counts(seq, np.array([1, 2, 2, 4])) == 2
+    assert wrong_counts(seq, np.array([1, 2, 3, 3]), KEYS, KEYS) == 0
+    assert wrong_counts(seq, np.array([1, 2, 2, 4]), KEYS, KEYS) == 2
 
 
 def test_the_truncated_line_of_a_killed_process_is_ignored(folder, tmp_path):

@@ -297,3 +297,21 @@ def test_key_values_are_what_keys_were():
     columns = [pa.array([1, 2]), pa.array(["a", None])]
     types.learn(columns)
     assert types.columns(key_values(columns)) == columns
+
+
+@pytest.mark.parametrize(
+    ("kept", "asked", "expected"),
+    [
+        pytest.param(pa.array([7, 8]), pa.array([8, 9, None], pa.int32()), [1, -1, -1], id="int64 and int32"),
+        pytest.param(pa.array([7, 8], pa.uint8()), pa.array([2**40, 8]), [-1, 1], id="uint8 and int64"),
+        pytest.param(pa.array(["a", "b"]), pa.array(["b", "c"], pa.large_string()), [1, -1], id="string and large_string"),
+        pytest.param(pa.array(["a", "b"]), pa.array(["b", "c"]).dictionary_encode(), [1, -1], id="string and dictionary"),
+        pytest.param(pa.array([0.0, float("nan")]), pa.array([float("nan"), -0.0], pa.float32()), [1, 0], id="double and float"),
+    ],
+)
+def test_keys_of_a_comparable_type_are_found(kept, asked, expected):
+    slots = KeySlots("count")
+    slots.of([kept])
+    slots.learn([asked])
+    assert slots.places([asked]).tolist() == expected
+    assert slots.places([kept]).tolist() == [0, 1]

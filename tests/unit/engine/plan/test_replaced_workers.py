@@ -27,12 +27,11 @@ def new_code(plan, stage):
 def wiring(plan):
     """Return the channels by the indexes of their ends, and what each task knows of them."""
     index = {task.name: (task.stage, task.index) for task in plan.tasks}
-    ends = {c.id: (index[c.sender], index[c.receiver], c.state) for c in plan.channels}
+    ends = {c.id: (index[c.sender], index[c.receiver]) for c in plan.channels}
     tasks = {
         index[task.name]: (
             [[ends[id_] for id_ in exchange.channels] for exchange in task.exchanges],
             [ends[id_] for id_ in task.inputs],
-            [(peer.index, ends[peer.outgoing], ends[peer.incoming]) for peer in task.peers],
         )
         for task in plan.tasks
     }
@@ -49,6 +48,14 @@ def test_replaced_worker_has_a_new_channel_for_each_old_one(plan, stage, indexes
     assert {c.id for c in change.closed} == {c.id for c in plan.channels if {c.sender, c.receiver} & set(change.leaving)}
     assert change.plan.next_channel == plan.next_channel + len(change.opened)
     assert set(change.replaces) == {c.id for c in change.opened}
+
+
+def test_worker_that_takes_the_place_of_another_has_a_number_of_its_own(plan):
+    change = replaced(plan, plan.stage_of("count"), [1], plan.tables, new_code(plan, "count"))
+    before, after = ({task.name: task.number for task in each.tasks} for each in (plan, change.plan))
+    assert after.pop("count-1v2") == plan.next_worker
+    assert after == {name: number for name, number in before.items() if name != "count-1"}
+    assert change.plan.next_worker == plan.next_worker + 1
 
 
 def test_only_replaced_workers_get_the_new_code(plan):

@@ -65,7 +65,7 @@ def changed(plan, stage, workers):
 
 
 def check_fits(plan):
-    """Check that tasks, channels, exchanges and peers name each other."""
+    """Check that tasks, channels and exchanges name each other, and that every worker has a number of its own."""
     stages = {stage.name: stage for stage in plan.stages}
     assert [task.name for task in plan.tasks] == [f"{stage.name}-{i}" for stage in plan.stages for i in range(stage.parallelism)]
     assert all(task.parallelism == stages[task.stage].parallelism for task in plan.tasks)
@@ -73,15 +73,16 @@ def check_fits(plan):
     assert len(channels) == len(plan.channels)
     assert all(id_ < plan.next_channel for id_ in channels)
     for task in plan.tasks:
-        check_records(task, stages, plan, channels)
-        check_peers(task, stages[task.stage], plan, channels)
+        check_channels(task, stages, plan, channels)
+    assert len({task.number for task in plan.tasks}) == len(plan.tasks)
+    assert all(task.number < plan.next_worker for task in plan.tasks)
 
 
-def check_records(task, stages, plan, channels):
-    assert sorted(task.inputs) == sorted(c.id for c in plan.channels if c.receiver == task.name and not c.state)
+def check_channels(task, stages, plan, channels):
+    assert sorted(task.inputs) == sorted(c.id for c in plan.channels if c.receiver == task.name)
     assert task.inputs or stages[task.stage].is_source
     outputs = [id_ for exchange in task.exchanges for id_ in exchange.channels]
-    assert sorted(outputs) == sorted(c.id for c in plan.channels if c.sender == task.name and not c.state)
+    assert sorted(outputs) == sorted(c.id for c in plan.channels if c.sender == task.name)
     for exchange, output in zip(task.exchanges, stages[task.stage].outputs, strict=True):
         receivers = [channels[id_].receiver for id_ in exchange.channels]
         assert exchange.target == output.target
@@ -92,19 +93,6 @@ def check_records(task, stages, plan, channels):
             assert receivers == [f"{exchange.target}-{i}" for i in range(stages[exchange.target].parallelism)], "by the worker's index"
 
 
-def check_peers(task, stage, plan, channels):
-    others = set(range(stage.parallelism)) - {task.index} if stage.is_keyed else set()
-    assert {peer.index for peer in task.peers} == others
-    assert len(task.peers) == len(others)
-    for peer in task.peers:
-        there, back = channels[peer.outgoing], channels[peer.incoming]
-        other = f"{task.stage}-{peer.index}"
-        assert (there.sender, there.receiver, there.state) == (task.name, other, True)
-        assert (back.sender, back.receiver, back.state) == (other, task.name, True)
-    used = {id_ for peer in task.peers for id_ in (peer.outgoing, peer.incoming)}
-    assert used == {c.id for c in plan.channels if c.state and task.name in (c.sender, c.receiver)}
-
-
 @given(
     st.sampled_from(FLOWS),
     st.integers(1, 4),
@@ -112,7 +100,8 @@ def check_peers(task, stage, plan, channels):
 )
 def test_any_sequence_of_changes_of_any_stage_gives_plans_that_fit_together(make_flow, parallelism, changes):
     plan = plan_of(make_flow, parallelism)
-    used = {channel.id for channel in plan.channels}
+    used, numbers = {channel.id for channel in plan.channels}, {task.name: task.number for task in plan.tasks}
+    numbered = set(numbers.values())
     for which, workers in changes:
         stage = plan.stages[which % len(plan.stages)]
         change = changed(plan, stage, workers)
@@ -124,6 +113,11 @@ def test_any_sequence_of_changes_of_any_stage_gives_plans_that_fit_together(make
         )  # fmt: skip
         assert used.isdisjoint(channel.id for channel in change.opened)
         used |= {channel.id for channel in change.opened}
+        now = {task.name: task.number for task in change.plan.tasks}
+        assert {name: now[name] for name in now if name in numbers} == {name: number for name, number in numbers.items() if name in now}
+        joined = {now[name] for name in change.joining}
+        assert numbered.isdisjoint(joined)
+        numbers, numbered = now, numbered | joined
         plan = change.plan
 
 

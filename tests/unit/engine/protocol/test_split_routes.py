@@ -14,7 +14,7 @@ from evenflow.engine.joins.sides import LEFT, RIGHT
 from evenflow.engine.protocol.restored_keys import RestoredKeys
 from evenflow.engine.protocol.routing import Move, RoutingTable
 from evenflow.engine.protocol.split_route import SplitRoute
-from evenflow.engine.task.exchange import HashExchange
+from evenflow.engine.task.hash_exchange import HashExchange
 from evenflow.state.hashing import hash64
 
 HOT, COLD = hash64(pa.array(["hot", "cold"])).tolist()

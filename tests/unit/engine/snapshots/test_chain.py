@@ -6,6 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenflow.engine.snapshots import chain
 from evenflow.engine.snapshots.chain import removed, replacing, resolved
 
 KEYS = st.tuples(st.sampled_from((None, "a", "b", "c")), st.integers(0, 2))
@@ -68,3 +69,21 @@ def test_key_that_left_and_came_back_within_a_file_is_there():
     gone, back = replacing(pa.record_batch({"k": ["a"]}), ["k"]), pa.record_batch({"k": ["a"], "n": [7]})
     for file in ([gone, back], [back, gone]):
         assert [chunk.to_pydict() for chunk in resolved([file, [whole]])] == [{"k": ["a"], "n": [7]}]
+
+
+def test_keys_of_newer_files_may_have_a_wider_type():
+    changed = replacing(pa.record_batch({"key": pa.array([1, 2**40]), "n": [5, 6]}), ["key"])
+    whole = pa.record_batch({"key": pa.array([1, 2], pa.int32()), "n": [1, 2]})
+    assert [chunk.to_pydict() for chunk in resolved([[changed], [whole]])] == [{"key": [1, 2**40], "n": [5, 6]}, {"key": [2], "n": [2]}]
+
+
+def test_small_chunks_come_together_up_to_a_limit_and_only_with_an_equal_schema(monkeypatch):
+    monkeypatch.setattr(chain, "GATHERED", 4)
+    ones = [pa.record_batch({"n": [number]}) for number in range(6)]
+    marked = replacing(pa.record_batch({"n": [6]}), ["n"])
+    found = list(chain.gathered([*ones, marked, marked, pa.record_batch({"n": [7.5]})]))
+    assert [chunk.to_pydict()["n"] for chunk in found] == [[0, 1, 2, 3], [4, 5], [6, 6], [7.5]]
+    assert found[2].schema.equals(marked.schema, check_metadata=True)
+    monkeypatch.setattr(chain, "GATHERED_BYTES", 16)
+    assert [chunk.num_rows for chunk in chain.gathered(ones)] == [2, 2, 2]
+    assert list(chain.gathered([])) == []

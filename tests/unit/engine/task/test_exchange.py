@@ -17,7 +17,8 @@ from evenflow.engine.keys.encoding import key_groups
 from evenflow.engine.protocol.effects import Sent
 from evenflow.engine.protocol.elements import Barrier, LatencyMark, Watermark
 from evenflow.engine.protocol.routing import even_table
-from evenflow.engine.task.exchange import HashExchange, RebalanceExchange
+from evenflow.engine.task.exchange import RebalanceExchange
+from evenflow.engine.task.hash_exchange import HashExchange
 
 GROUPS = 16
 
@@ -165,7 +166,7 @@ def test_watermark_is_sent_once_to_every_worker():
 def test_latency_marks_go_to_the_channels_in_turn():
     exchange = hashed(2)
     for created in range(4):
-        exchange.mark(LatencyMark(created))
+        exchange.mark(LatencyMark(created), [])
     assert [sent.channel for sent in flushed(exchange)] == [0, 0, 1, 1]
 
 

@@ -8,6 +8,7 @@ from scenario import Scenario
 
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import ProtocolError, RecordError
+from evenflow.engine.keyed_state.base import StateTransfer
 from evenflow.engine.protocol.elements import Barrier, Marker, TransferEnd, TransferStart, Watermark
 from evenflow.engine.task import core, handover
 
@@ -119,6 +120,33 @@ def test_state_leaves_between_batches_in_chunks_of_few_keys_if_their_states_are_
     assert "count-0 -> count-1: transfer 1 starts" in moving.run("channels")
     given = [moving.run("give count-0") for _ in range(3)]
     assert sorted(given) == [f"count-0 -> count-1: {what}" for what in ("state ann=1", "state eve=1", "transfer 1 ends")]
+
+
+class Slices(StateTransfer):
+    """A transfer whose chunks are slices of one large batch."""
+
+    def __init__(self, rows):
+        self.left = Batch(pa.record_batch({"key": pa.array(range(rows)), "n": pa.array(range(rows))}))
+
+    def next_chunk(self, keys):
+        chunk, self.left = self.left.slice(0, min(keys, self.left.num_rows)), self.left.slice(keys, max(0, self.left.num_rows - keys))
+        return chunk if chunk.num_rows else None
+
+    def fetch(self, columns):
+        return []
+
+
+def test_rows_that_share_a_large_buffer_leave_in_chunks_as_large_as_others(moving, monkeypatch):
+    monkeypatch.setattr(handover, "CHUNK_BYTES", 1 << 18)
+    handovers = moving.tasks["count-0"].handovers
+    (outgoing,) = handovers._outgoing
+    outgoing.transfer = Slices(100_000)
+    sizes = []
+    while handovers.giving:
+        handovers._out.clear()
+        handovers.give_some()
+        sizes.append(sum(sent.element.num_rows for sent in handovers._out if isinstance(sent.element, Batch)))
+    assert set(sizes[1:-1]) == {handover.CHUNK}
 
 
 def test_records_set_aside_are_processed_in_pieces_and_in_order(moving):

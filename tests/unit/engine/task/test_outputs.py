@@ -82,11 +82,11 @@ def test_channel_to_a_new_worker_gets_the_event_time_and_one_to_a_leaving_worker
     out.advance(7)
     out.flush()
     left(out)
-    out.attach([(0, 2, 77)], finished=False)
+    out.attach([(0, 2, 77)], ends=False)
     assert left(out) == [Watermark(7)]
     out.detach([77])
     assert left(out) == [End()]
-    out.attach([(0, 2, 78)], finished=True)
+    out.attach([(0, 2, 78)], ends=True)
     assert left(out) == [End()]
 
 

@@ -48,7 +48,7 @@ def test_sinks_of_the_flow_are_left_alone():
 
 def test_checkpoints_complete_while_the_stream_runs():
     config = ef.JobConfig(checkpoint=ef.CheckpointConfig(interval="1ms"), network=ef.NetworkConfig(batch_rows=2))
-    assert max(simulate(windows(), seed, config=config).checkpoints for seed in range(20)) > 3
+    assert max(simulate(windows(), seed, config=config).checkpoints for seed in range(60)) > 3
 
 
 def test_seeds_meet_messages_that_overtake_each_other_and_slow_workers():

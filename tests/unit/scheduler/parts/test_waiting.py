@@ -6,6 +6,7 @@ import pytest
 from job_script import LOST, WORKERS, ScriptedJob, counting, saving_job
 
 import evenflow as ef
+from evenflow.engine.protocol.state_channels import state_channel
 from evenflow.engine.source import SplitFigures
 from evenflow.scheduler.load.long_call import LongCall
 from evenflow.scheduler.load.window import WorkerWindow
@@ -70,6 +71,14 @@ def test_blocked_channels_name_the_worker_whose_credit_is_missing():
     (channel,) = [c.id for c in job.core.plan.channels if (c.sender, c.receiver) == ("from_items-0", "aggregate-1")]
     windows(job, 12.0, ("from_items-1", "aggregate-0", "aggregate-1"))
     windows(job, 12.0, ("from_items-0",), blocked=(channel,))
+    assert causes(job, 12.5)[0] == ("credit", "aggregate", "aggregate-1")
+
+
+def test_blocked_channel_for_state_names_the_worker_that_does_not_take_it():
+    job = running()
+    numbers = {task.name: task.number for task in job.core.plan.tasks}
+    windows(job, 12.0, ("from_items-0", "from_items-1", "aggregate-1"))
+    windows(job, 12.0, ("aggregate-0",), blocked=(state_channel(numbers["aggregate-0"], numbers["aggregate-1"]),))
     assert causes(job, 12.5)[0] == ("credit", "aggregate", "aggregate-1")
 
 

@@ -72,7 +72,7 @@ def test_a_worker_that_joins_is_started_first_then_channels_open_downstream_then
     assert not change.rescaling.exclusive
     commands = change.started()
     assert change.rescaling.phase is RescalePhase.RECEIVERS
-    assert receivers_of(commands, Attach) == ["count-0", "count-1", "out-0"]
+    assert receivers_of(commands, Attach) == ["out-0"]
     assert not change.rescaling.joined
     change.answer(commands)
     commands = change.go()
@@ -97,7 +97,7 @@ def test_it_waits_for_its_turn_until_nothing_else_is_under_way():
 
 
 def test_one_missing_answer_holds_it_back_and_one_to_an_earlier_request_does_not_count():
-    change = Change("count", 3)
+    change = Change("read", 3)
     commands = change.started()
     change.answer(commands[1:])
     worker, command = commands[0]
@@ -116,8 +116,26 @@ def test_leaving_worker_is_detached_upstream_and_forgotten_by_its_peers_once_it_
     assert change.go() is None
     change.finished.add("count-1")
     commands = change.go()
-    assert [(worker, command.peers) for worker, command in commands] == [("count-0", (1,))]
+    left = [task.number for task in change.rescaling.before.tasks if task.name == "count-1"]
+    assert [(worker, list(command.peers)) for worker, command in commands] == [("count-0", left)]
     assert change.rescaling.state is RescaleState.DONE
+
+
+def test_new_channels_of_an_abandoned_rescale_end_at_once_and_no_other_gives_way():
+    flow = ef.Dataflow("f")
+    left, right = (flow.read(ef.from_items(range(10), name=name)) for name in ("left", "right"))
+    left.union(right).write(ef.to_list([]))
+    plan = flow.plan(config=ef.JobConfig(parallelism=2))
+    change = rescale(plan, plan.stage_of("union"), 1, {})
+    rescaling = Rescaling(plan, change, 0, number=0, state=RescaleState.RUNNING, reason="by the test", begun=1.0)
+    asked = {"ready": (), "finished": NOBODY, "running": True, "free": True, "now": 5.0}
+    rescaling.advance(**asked)
+    ((worker, command),) = rescaling.advance(**asked)
+    rescaling.note(worker, Attached(command.token, finished=True))
+    commands = rescaling.advance(**asked)
+    assert [(worker, command.unused) for worker, command in commands] == [("left-1", True), ("right-1", True)]
+    assert {type(command) for _, command in commands} == {Attach}
+    assert rescaling.state is RescaleState.ENDED_EARLY
 
 
 def test_a_source_is_paused_redistributed_and_done_once_all_after_it_have_its_event_times():
