@@ -7,8 +7,8 @@ from .compare import run as compare
 from .harness.benchmark import Benchmark
 from .kafka import run as kafka
 from .latency import run as latency
+from .migration import growth, skew
 from .migration import run as migration
-from .migration import skew
 from .nexmark import ds2, moves
 from .nexmark import run as nexmark
 from .papers.psm import run as psm
@@ -27,6 +27,7 @@ _MODULES = (
     throughput,
     latency,
     migration,
+    growth,
     upgrade,
     skew,
     balancing,

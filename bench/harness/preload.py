@@ -17,18 +17,20 @@ ROWS = 8192
 class PreloadedSource(Source):
     """Rows of `key` (0 .. keys-1) and `created` (ns, when the row was due; 0 for the first row of each key).
 
-    `rate`: rows a second after the first `keys`, None for full speed. They are uniform over the first `changing` keys, None for all.
+    `rate`: rows a second after the first `keys`, None for full speed. Their keys follow Zipf's law with the exponent `zipf` (0: uniform)
+    over the first `changing` keys, None for all.
     """
 
     parallelism = 1
     guarantee = "at least once (it only drives a benchmark)"
 
-    def __init__(self, keys: int, rate: float | None, changing: int | None = None) -> None:
+    def __init__(self, keys: int, rate: float | None, changing: int | None = None, zipf: float = 0.0) -> None:
         self.name = "preload"
-        self._keys, self._rate, self._changing = keys, rate, changing or keys
+        self._keys, self._rate, self._changing, self._zipf = keys, rate, changing or keys, zipf
 
     def reader(self, index: int, parallelism: int) -> SourceReader:
-        return PreloadedReader(self._keys, generate(rate=self._rate, keys=self._changing, created=True, rows_per_batch=ROWS).reader(0, 1))
+        steady = generate(rate=self._rate, keys=self._changing, zipf=self._zipf, created=True, rows_per_batch=ROWS)
+        return PreloadedReader(self._keys, steady.reader(0, 1))
 
 
 class PreloadedReader(SourceReader):

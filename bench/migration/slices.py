@@ -19,7 +19,7 @@ from ...balancer.strategies import plan_steps
 from ...engine.batch import Batch
 from ...engine.protocol.effects import Switched
 from ...engine.protocol.handover_step import Arrived, HandoverStep
-from ...engine.protocol.ids import StepVersion, WorkerId
+from ...engine.protocol.ids import StepVersion, WorkerId, WorkerNumber
 from ...engine.protocol.routing import RoutingTable
 from ...engine.sink import Sink, SinkWriter
 from ...scheduler.load.load_snapshot import STEP_BYTES
@@ -133,7 +133,8 @@ def measure_slices(
         HandoverStep(StepVersion(0), step.moves, step.lazy, step.pause)
         for step in plan_steps(strategy, table, target, max(1, int(step_bytes / size)))
     ]
-    _migrate(run, dict(plan.tables), strategy, steps, frozenset(run.workers) - frozenset(members), frozenset(members))
+    numbers = {task.name: task.number for task in plan.tasks if task.name in members}
+    _migrate(run, dict(plan.tables), strategy, steps, frozenset(run.workers) - frozenset(members), numbers)
     ended = run.at
     run.run(ended + AFTER)
     gc.unfreeze()
@@ -148,7 +149,7 @@ def measure_slices(
 
 def _migrate(
     run: VirtualRun, tables: dict[str, RoutingTable], strategy: str, steps: list[HandoverStep], feeders: frozenset[WorkerId],
-    members: frozenset[WorkerId],
+    members: dict[WorkerId, WorkerNumber],
 ) -> None:  # fmt: skip
     migrations = Migrations(tables)
     migrations.add("keyed", strategy, "to measure", steps, feeders, members, None)

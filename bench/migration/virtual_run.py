@@ -33,6 +33,7 @@ from ...engine.plan.physical import Plan
 from ...engine.plan.task_spec import TaskSpec
 from ...engine.protocol.elements import Element, FetchRequest, Marker
 from ...engine.protocol.ids import Attempt, ChannelId, WorkerId
+from ...engine.protocol.state_channels import is_state_channel, receiver_of
 from ...engine.source import Source, SourceReader
 from ...scheduler.load.window import WorkerWindow
 from ...scheduler.protocol.messages import Command, Failed, Report
@@ -161,7 +162,6 @@ class VirtualWorker:
         self.asleep_until = 0.0
         self._pending = InputQueues()
         self._state: deque[tuple[ChannelId, Element]] = deque()
-        self._state_channels = frozenset(peer.incoming for peer in spec.peers)
         self._encoders: dict[ChannelId, ChannelEncoder] = {}
         self._decoders: dict[ChannelId, ChannelDecoder] = {}
         self._asked: set[ChannelId] = set()
@@ -216,7 +216,7 @@ class VirtualWorker:
             _, _, channel, frames = heapq.heappop(self.arrivals)
             decoder = self._decoders.setdefault(channel, ChannelDecoder(channel, Attempt(0)))
             element = decoder.decode(unpack(frames[0]), frames[1:])
-            if channel in self._state_channels:
+            if is_state_channel(channel):
                 self._state.append((channel, element))
             else:
                 self._pending.put(channel, element)
@@ -249,6 +249,7 @@ class VirtualRun:
         self.at = 0.0
         self.workers = {task.name: VirtualWorker(self, task) for task in plan.tasks}
         self._receivers = {channel.id: self.workers[channel.receiver] for channel in plan.channels}
+        self._numbered = {task.number: self.workers[task.name] for task in plan.tasks}
 
     def now(self) -> float:
         """Return the time of the worker whose turn it is."""
@@ -261,7 +262,8 @@ class VirtualRun:
 
     def deliver(self, channel: ChannelId, frames: list[Any], at: float) -> None:
         """Let a message arrive at its receiver at a time."""
-        heapq.heappush(self._receivers[channel].arrivals, (at, next(self._number), channel, frames))
+        receiver = self._numbered[receiver_of(channel)] if is_state_channel(channel) else self._receivers[channel]
+        heapq.heappush(receiver.arrivals, (at, next(self._number), channel, frames))
 
     def reported(self, at: float, worker: WorkerId, report: Report) -> None:
         """Let a report arrive at the coordinator at a time."""

@@ -40,16 +40,20 @@ class Part(StatefulSourcePartition[Keyed, Position]):
         self._next, self._begun = position or (index, 0)
 
     def next_batch(self) -> Iterable[Keyed]:
-        end = due(self._begun, time.time_ns(), RATE) if self._begun else KEYS
+        end = due(self._begun, time.time_ns(), KEYS, RATE) if self._begun else KEYS
         seq = np.arange(self._next, min(end, self._next + ROWS * PROCESSES), PROCESSES)
         if len(seq):
             self._next = int(seq[-1]) + PROCESSES
         if self._next >= KEYS and not self._begun:
             self._begun = time.time_ns()
-        return [(str(key), {"seq": at}) for key, at in zip(key_of(seq).tolist(), seq.tolist(), strict=True)]
+        return [(str(key), {"seq": at}) for key, at in zip(key_of(seq, KEYS, KEYS).tolist(), seq.tolist(), strict=True)]
 
     def next_awake(self) -> datetime | None:
-        return datetime.now(UTC) + timedelta(seconds=0.01) if self._begun and due(self._begun, time.time_ns(), RATE) < self._next else None
+        return (
+            datetime.now(UTC) + timedelta(seconds=0.01)
+            if self._begun and due(self._begun, time.time_ns(), KEYS, RATE) < self._next
+            else None
+        )
 
     def snapshot(self) -> Position:
         if self._next >= KEYS:
@@ -66,7 +70,7 @@ class Written(StatelessSinkPartition[Any]):
 
     def write_batch(self, items: list[Any]) -> None:
         seq, counts = (np.array([row[name] for _, row in items]) for name in ("seq", "n"))
-        self._log.note_counts(seq, counts)
+        self._log.note_counts(seq, counts, KEYS, KEYS)
 
     def close(self) -> None:
         self._log.close()

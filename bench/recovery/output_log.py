@@ -1,11 +1,11 @@
 """Logs when results of an endless count per key were written, in a file per writing process, which outlives it.
 
-Row `seq` of the stream has the key `key_of(seq)`, so every key comes once in each `KEYS` rows, and its result must be the count `seq //
-KEYS + 1`: a wrong count shows state that was lost or counted twice.
+Row `seq` of the stream has the key `key_of(seq, keys, changing)`: every key comes once, and then `changing` of them take turns. So the
+count that belongs to a row is known, and a wrong one shows state that was lost or counted twice.
 
->>> len(np.unique(key_of(np.arange(KEYS))))
-1000000
->>> wrong_counts(np.array([0, 5, KEYS + 5]), np.array([1, 1, 1]))
+>>> len(np.unique(key_of(np.arange(KEYS), KEYS, 100))), len(np.unique(key_of(np.arange(KEYS, 2 * KEYS), KEYS, 100)))
+(1000000, 100)
+>>> wrong_counts(np.array([0, 5, KEYS + 5]), np.array([1, 1, 1]), KEYS, KEYS)
 1
 """
 
@@ -22,33 +22,35 @@ import numpy as np
 import numpy.typing as npt
 
 KEYS = 1_000_000
+"""The usual number of keys."""
+
 RATE = 100_000
-"""Rows a second after the first `KEYS`, which come as fast as the system takes them."""
+"""Rows a second after the first of each key, which come as fast as the system takes them."""
 
 STATE_BYTES = 64
 _STEP = 611_953
-"""Coprime to KEYS: it spreads rows that follow each other over the keys."""
+"""A prime: it spreads rows that follow each other over the keys."""
 
 Seqs = npt.NDArray[np.int64]
 
 
-def key_of(seq: Seqs) -> Seqs:
-    """Return the key of each row."""
-    return seq * _STEP % KEYS
+def key_of(seq: Seqs, keys: int, changing: int) -> Seqs:
+    """Return the key of each row; `changing`: the number of keys among `keys` that get more than one row."""
+    return np.where(seq < keys, seq, (seq - keys) % changing) * _STEP % keys
 
 
-def wrong_counts(seq: Seqs, counts: npt.NDArray[np.int64]) -> int:
+def wrong_counts(seq: Seqs, counts: npt.NDArray[np.int64], keys: int, changing: int) -> int:
     """Return the number of counts that are wrong for their rows."""
-    return int(np.count_nonzero(counts != seq // KEYS + 1))
+    return int(np.count_nonzero(counts != np.where(seq < keys, 1, (seq - keys) // changing + 2)))
 
 
-def due(begun: int, now: int, rate: int = RATE) -> int:
-    """Return the number of rows due at `now`; the first `KEYS` were due at `begun` (both ns, wall clock).
+def due(begun: int, now: int, keys: int, rate: int = RATE) -> int:
+    """Return the number of rows due at `now`; the first of each key were due at `begun` (both ns, wall clock).
 
-    >>> due(0, 10_000_000) - KEYS
+    >>> due(0, 10_000_000, KEYS) - KEYS
     1000
     """
-    return KEYS + (now - begun) * rate // 1_000_000_000
+    return keys + (now - begun) * rate // 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +74,9 @@ class OutputLog:
         """Log a batch of results that is written now."""
         self._file.write(f"{time.time_ns()} {newest} {rows} {wrong}\n")
 
-    def note_counts(self, seq: Seqs, counts: npt.NDArray[np.int64]) -> None:
+    def note_counts(self, seq: Seqs, counts: npt.NDArray[np.int64], keys: int, changing: int) -> None:
         """Log a batch of counts that is written now."""
-        self.note(int(seq.max()), len(seq), wrong_counts(seq, counts))
+        self.note(int(seq.max()), len(seq), wrong_counts(seq, counts, keys, changing))
 
     def close(self) -> None:
         self._file.close()

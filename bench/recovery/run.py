@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from itertools import product
 from statistics import median
 from typing import Any
 
@@ -16,8 +17,14 @@ from ..harness.record import Case, Findings, Run, Verdict
 from . import bytewax, checkpoints, kill, spark, timeline
 from .output_log import KEYS, RATE, STATE_BYTES, Resumed
 
-KINDS = {"new process": kill.Kill(spares=0), "warm spare": kill.Kill(spares=1), "new coordinator": kill.Kill(spares=0, coordinator=True)}
+KINDS = {"new process": kill.Kill(), "warm spare": kill.Kill(spares=1), "new coordinator": kill.Kill(coordinator=True)}
+AFTER = kill.INTERVAL / 2
+"""The usual seconds between a checkpoint and the kill."""
+
 MOST_SECONDS = {"new process": 2.0, "warm spare": 1.0}
+CHANGING = 100_000
+"""The keys that get rows in the part checkpoints, unless the user says otherwise."""
+
 LEAST_RATE, MOST_P99 = 0.97, 1.5
 WIDE = 10
 """The ratio of the slowest recovery to the fastest from which on the axis is logarithmic."""
@@ -28,32 +35,45 @@ HALF = 0.5
 
 def run(given: argparse.Namespace, say: Say) -> Findings:
     """Measure the chosen parts."""
-    found = Findings([], facts={"keys": KEYS, "state_bytes": STATE_BYTES, "rate": RATE, "interval_seconds": kill.INTERVAL})
+    found = Findings([], facts={"state_bytes": STATE_BYTES, "rate": RATE})
     for part in given.parts:
         found += PARTS[part](given, say)
     return found
 
 
 def kills(given: argparse.Namespace, say: Say) -> Findings:
-    """Kill a worker, without and with a warm spare, and the coordinator in turn."""
-    measured: dict[str, list[kill.Recovery]] = {kind: [] for kind in KINDS}
+    """Kill a worker, without and with a warm spare, and the coordinator in turn, by number of keys and by time since the checkpoint."""
+    measured: dict[tuple[str, int, int, float], list[kill.Recovery]] = {}
     details: list[dict[str, Any]] = []
-    for number in range(given.repeat):
-        for kind, wanted in KINDS.items():
-            details.append({"busy_before": machine.busy_share()})
-            measured[kind].append(found := kill.measure(f"{kind.replace(' ', '-')}-{number}", wanted))
-            resumed = found.resumed
-            say(f"evenflow, {kind}: first output after {resumed.first:.2f} s, new output after {resumed.new:.2f} s")
-            say(f"  milliseconds: {timeline.line(found.phases)}")
+    for number, keys, most, after, kind in product(range(given.repeat), given.keys, given.changing or [None], given.after, KINDS):
+        changing = min(keys, most or keys)
+        details.append({"busy_before": machine.busy_share()})
+        job = f"{kind.replace(' ', '-')}-{keys}-{changing}-{after:g}-{number}"
+        found = kill.measure(job, KINDS[kind], keys, changing, after)
+        measured.setdefault((kind, keys, changing, after), []).append(found)
+        resumed = found.resumed
+        say(f"{_case(kind, keys, changing, after)}: first output after {resumed.first:.2f} s, new output after {resumed.new:.2f} s")
+        say(f"  milliseconds: {timeline.line(found.phases)}")
     found_all = Findings([])
-    for kind, recoveries in measured.items():
-        times = [recovery.resumed for recovery in recoveries]
-        found_all += resumed_findings(f"evenflow, {kind}", times, details)
-        found_all += Findings(timeline.cases(f"evenflow, {kind}", [recovery.phases for recovery in recoveries]))
+    for (kind, keys, changing, after), recoveries in measured.items():
+        name, times = _case(kind, keys, changing, after), [recovery.resumed for recovery in recoveries]
+        found_all += resumed_findings(name, times, details)
+        found_all += Findings(timeline.cases(name, [recovery.phases for recovery in recoveries]))
         if kind in MOST_SECONDS:
             new = median(found.new for found in times)
-            found_all += Findings([], [Verdict(f"seconds from the kill to new output, {kind}", new, MOST_SECONDS[kind], "lower")])
+            found_all += Findings([], [Verdict(f"{name}: seconds from the kill to new output", new, MOST_SECONDS[kind], "lower")])
     return found_all
+
+
+def _case(kind: str, keys: int, changing: int, after: float) -> str:
+    """Return the name of the case: the kind of kill, and what is unusual.
+
+    >>> _case("warm spare", KEYS, KEYS, AFTER), _case("warm spare", 10 * KEYS, KEYS // 10, 1.0)
+    ('evenflow, warm spare', 'evenflow, warm spare, 10 M keys, 0.1 M changing, 1 s after a checkpoint')
+    """
+    state = f", {keys / 10**6:g} M keys" if keys != KEYS else ""
+    state += f", {changing / 10**6:g} M changing" if changing != keys else ""
+    return f"evenflow, {kind}{state}" + (f", {after:g} s after a checkpoint" if after != AFTER else "")
 
 
 def kill_spark(_: argparse.Namespace, say: Say) -> Findings:
@@ -78,11 +98,11 @@ def kill_bytewax(_: argparse.Namespace, say: Say) -> Findings:
 
 
 def pairs_of_phases(given: argparse.Namespace, say: Say) -> Findings:
-    """Measure pairs of phases at full speed, then at half of it, by number of keys. At most `--changing` of them get rows."""
+    """Measure pairs of phases at full speed, then at half of it, by number of keys and of those that get rows."""
     cases: list[Case] = []
     verdicts: list[Verdict] = []
-    for keys in given.keys:
-        changing = min(keys, given.changing)
+    for keys, most in product(given.keys, given.changing or [CHANGING]):
+        changing = min(keys, most)
         full = checkpoints.measure(keys, changing, None, given.pairs)
         half = HALF * median(pair.without.rate for pair in full)
         paced = checkpoints.measure(keys, changing, half, given.pairs)
@@ -124,7 +144,7 @@ def draw(run: Run, figure: Any) -> None:
         axes.annotate(f"{seconds:.1f} s", (seconds, place), xytext=(3, 0), textcoords="offset points", va="center")
     if max(news) > WIDE * min(news):
         axes.set_xscale("log")
-    axes.set_xlabel(f"seconds from the kill, {KEYS:,} keys")
+    axes.set_xlabel(f"seconds from the kill; {KEYS:,} keys, {AFTER:g} s after a checkpoint, unless stated")
     axes.margins(x=0.15)
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, fontsize="small", frameon=False)
     if below is not None:
@@ -137,8 +157,14 @@ BENCHMARK = Benchmark(
     (
         Argument("--parts", some_of(PARTS), list(PARTS), "what to measure"),
         repeat(2, "kills of each kind"),
-        Argument("--keys", numbers, [1_000_000, 10_000_000], "keys of the part checkpoints"),
-        Argument("--changing", int, 100_000, "keys that get rows in the part checkpoints, at most"),
+        Argument("--keys", numbers, [KEYS], "keys of the parts kill and checkpoints"),
+        Argument("--after", numbers, [int(AFTER)], "seconds between a checkpoint and the kill"),
+        Argument(
+            "--changing",
+            numbers,
+            [],
+            f"keys that get rows after the first of each; unless given, all, {CHANGING:,} in the part checkpoints",
+        ),
         Argument("--pairs", int, 4, "pairs of phases, with a checkpoint and without"),
     ),
     run,

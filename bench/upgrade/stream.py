@@ -1,7 +1,7 @@
 """The stream of the benchmark: a count in 64 bytes of state for each key, whose rows tell which version of the code has written them.
 
 A row's due time doesn't change when the job stops and starts again, so a row that waited for a restart counts its whole wait. Row `seq`
-has the key `key_of(seq)`, and its result must be the count `seq // KEYS + 1`: another one shows state that was lost or counted twice.
+has the key `key_of(seq, KEYS)`, and its result must be the count `seq // KEYS + 1`: another one shows state that was lost or counted twice.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class DueReader(SourceReader):
         if self._next + count >= KEYS and not self._begun:
             self._begun = time.time_ns()
         self._next += count
-        return Batch(pa.record_batch({"key": key_of(seq), "seq": seq, "created": self._created(seq)}))
+        return Batch(pa.record_batch({"key": key_of(seq, KEYS, KEYS), "seq": seq, "created": self._created(seq)}))
 
     @property
     def finished(self) -> bool:
@@ -84,7 +84,7 @@ class DueReader(SourceReader):
     def _due(self) -> int:
         if not self._begun:
             return KEYS
-        return self._next + ROWS if self._rate is None else due(self._begun, time.time_ns(), self._rate)
+        return self._next + ROWS if self._rate is None else due(self._begun, time.time_ns(), KEYS, self._rate)
 
     def _created(self, seq: Any) -> Any:
         if self._rate is None:

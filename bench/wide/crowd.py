@@ -150,7 +150,8 @@ class Crowd:
                 if self._all_told(command):
                     yield from ((name, Prepared(checkpoint, {})) for name in self.workers)
             case Announce(number, _, steps):
-                self._steps = {step.version: step for step in steps}
+                if worker in self.sources:  # which get all moves
+                    self._steps = {step.version: step for step in steps}
                 yield worker, Announced(number)
             case Switch(version):
                 yield worker, Switched(version)

@@ -20,7 +20,7 @@ from ...engine.batch import Batch
 from ...engine.protocol.effects import Sent
 from ...engine.protocol.ids import ChannelId
 from ...engine.protocol.routing import RoutingTable, even_table
-from ...engine.task.exchange import HashExchange
+from ...engine.task.hash_exchange import HashExchange
 from ...scheduler.protocol.requests import ChangeRequest, Request, Scale, ShowSnapshot, ShowStatus, ShowView, TakeCheckpoint
 from ...terminal.console import as_text
 from ...terminal.status import status_table
@@ -38,9 +38,10 @@ Figures = Iterator[tuple[str, str, float]]
 
 
 def planned(workers: int, sources: int) -> Figures:
-    """Measure the plan of a job, which its program makes once."""
-    _, spent = timed(lambda: wide_plan(sources, wide_config(workers)))
+    """Measure the plan of a job, which its program makes and pickles once."""
+    packed, spent = timed(lambda: pickle.dumps(wide_plan(sources, wide_config(workers))))
     yield "plan", "ms", spent
+    yield "bytes of a plan", "bytes", len(packed)
 
 
 def coordinated(crowd: Crowd, loads: Loads, seconds: int) -> Figures:
