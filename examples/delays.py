@@ -129,14 +129,14 @@ def second_act(spark: SparkSession, files: Path, folder: Path, output: Path, giv
     seconds = sum(phase.seconds for phase in phases)
     CONSOLE.print(
         f"\nSecond act: {phases[0].rate:,.0f} departures a second, for {seconds:.0f} s and until new code has all keys. "
-        "A storm diverts every third to Chicago."
+        "A storm diverts two of five to Chicago."
     )
     table, replay = output / "storm.parquet", folder / "replay.parquet"
     shutil.rmtree(table, ignore_errors=True)
     storm.write_replay(departures(spark, files, streaming=False), replay, phases)
-    job = start(storm.storm(replay, table), storm.SETTINGS, ui=given.ui)
+    job = start(storm.storm(replay, table, slower=given.slower), storm.SETTINGS, ui=given.ui)
     *_, join_at, upgrade_at, end_at = accumulate(phase.rows for phase in phases)
-    new = storm.storm(replay, table, version=2)
+    new = storm.storm(replay, table, version=2, slower=given.slower)
     with Changes(job, "totals", new, join_at=join_at, upgrade_at=upgrade_at, end_at=end_at) as changes:
         seen = storm_view.follow(job)
         job.wait()

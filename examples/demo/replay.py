@@ -12,39 +12,44 @@ import pyarrow.parquet as pq
 import evenflow as ef
 
 EVERY = 0.01
-"""Seconds between two batches at least: rows that are read one by one take more of a processor."""
+"""Seconds between two batches: rows that are read one by one take more of a processor."""
 
 
 class Replay(ef.Source):
-    """The rows of a file in their order; the column `due` says when, in seconds, counted from the first row that is read."""
+    """The rows of a file in their order, in a batch every `every` seconds.
+
+    The column `due` says when each row comes, in seconds, counted from the first row that is read.
+    """
 
     name = "departures"
     parallelism = 1
     timed = False
 
-    def __init__(self, path: Path) -> None:
-        self.path = str(path)
+    def __init__(self, path: Path, every: float = EVERY) -> None:
+        self.path, self.every = str(path), every
 
     def reader(self, index: int, parallelism: int) -> ef.SourceReader:
-        return ReplayReader(self.path)
+        return ReplayReader(self.path, self.every)
 
 
 class ReplayReader(ef.SourceReader):
     """The reader of `Replay`. Its position is the number of the next row."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, every: float) -> None:
         table = pq.read_table(path).combine_chunks()
         self._due = table["due"].to_numpy()
         self._rows = table.drop_columns(["due"]).to_batches()[0]
-        self._next = 0
+        self._next, self._every = 0, every
         self._begun: float | None = None
+        self._read = 0.0
 
     def poll(self, max_rows: int) -> ef.Batch | None:
-        if self.finished:
+        if self.finished or self.ready_in() > 0:
             return None
+        self._read = time.monotonic()
         if self._begun is None:
-            self._begun = time.monotonic() - float(self._due[self._next])
-        first, ready = self._next, int(np.searchsorted(self._due, time.monotonic() - self._begun, "right"))
+            self._begun = self._read - float(self._due[self._next])
+        first, ready = self._next, int(np.searchsorted(self._due, self._read - self._begun, "right"))
         self._next = min(ready, first + max_rows)
         return ef.Batch(self._rows.slice(first, self._next - first)) if self._next > first else None
 
@@ -53,7 +58,7 @@ class ReplayReader(ef.SourceReader):
         return self._next >= len(self._due)
 
     def ready_in(self) -> float:
-        return EVERY
+        return max(0.0, self._read + self._every - time.monotonic())
 
     def position(self) -> Any:
         return self._next

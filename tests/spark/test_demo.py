@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from patience import patience
 
-SLOWER = min(1.5, patience(1))
-"""The factor by which the demo is slowed down on a busy machine. At less than half its rate, the balancer may see no reason to act."""
+SLOWER = min(3.0, patience(1))
+"""The factor by which the demo is slowed down on a busy machine. At a fifth of its rate, its workers have hardly anything to do."""
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
