@@ -49,7 +49,7 @@ class ChannelEncoder:
     """An encoder of the elements of one outgoing channel to messages, in order. `sender` names the operator in errors."""
 
     def __init__(self, channel: ChannelId, attempt: Attempt, sender: str) -> None:
-        self._channel, self._attempt, self._sender = channel, attempt, sender
+        self.channel, self._attempt, self._sender = channel, attempt, sender
         self._sequence = 0
         self._schemas: list[tuple[pa.Schema, pa.Schema | None]] = []
         self._next_schema = 0
@@ -63,7 +63,7 @@ class ChannelEncoder:
             frames = self._batch(element)
         else:
             kind = BY_TYPE[type(element)]
-            frames = [pack((kind.code, self._channel, self._attempt, self._sequence, *kind.to_fields(element)))]
+            frames = [pack((kind.code, self.channel, self._attempt, self._sequence, *kind.to_fields(element)))]
         self._sequence += 1
         return frames
 
@@ -88,7 +88,7 @@ class ChannelEncoder:
             )
         if schema_frame is not None:
             self._remember(schema_id, batch.rows.schema, plain)
-        frames[0] = pack((BATCH, self._channel, self._attempt, self._sequence, schema_id, flags))
+        frames[0] = pack((BATCH, self.channel, self._attempt, self._sequence, schema_id, flags))
         return frames
 
     def _schema(self, schema: pa.Schema) -> tuple[int, pa.Schema | None, pa.Buffer | None]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import zmq
 
 from ...engine.batch import Batch
+from ...engine.errors import ProtocolError
 from ...engine.protocol.elements import Element
 from .credit import ChannelLimits, SenderCredit
 from .frames import ChannelEncoder
@@ -52,7 +53,9 @@ class Outbox:
         return sum(element.nbytes for element in self._waiting if type(element) is Batch) + (self._head.size if self._head else 0)
 
     def send(self, element: Element) -> None:
-        """Send an element, or queue it. Raises RecordError for a batch that can't be sent."""
+        """Send an element, or queue it. Raises RecordError for a batch that can't be sent, ProtocolError if the receiver rejects this
+        process.
+        """
         self._waiting.append(element)
         if self._head is None:
             self._send_waiting()
@@ -99,5 +102,8 @@ class Outbox:
             if self._in_flight is not None:
                 self._in_flight.spend(message.rows, time.monotonic())
         send, last = self.socket.send, len(message.frames) - 1
-        for index, frame in enumerate(message.frames):
-            send(frame, zmq.SNDMORE if index < last else 0, copy=len(frame) < COPY_BELOW)
+        try:
+            for index, frame in enumerate(message.frames):
+                send(frame, zmq.NOBLOCK | (zmq.SNDMORE if index < last else 0), copy=len(frame) < COPY_BELOW)
+        except zmq.Again as error:  # ZeroMQ queues without limit, but it has dropped the queue of a peer that sends it away
+            raise ProtocolError(f"channel {self._encoder.channel}: its receiver rejected the connection: not a key of its job") from error

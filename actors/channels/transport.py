@@ -137,7 +137,8 @@ class Transport:
     def send(self, channel: ChannelId, element: Element) -> None:
         """Send `element` after the earlier ones on `channel`. Never waits: a batch without credit is queued, and sets `blocked`.
 
-        Raises RecordError for a batch that can't be sent, KeyError for a channel that is not connected.
+        Raises RecordError for a batch that can't be sent, ProtocolError if the receiver rejects this transport, KeyError for a
+        channel that is not connected.
         """
         outbox = self._outboxes[channel]
         outbox.send(element)
