@@ -20,7 +20,7 @@ assert shutil.which("java") is None
 flow, (runtime, folder) = ef.Dataflow("installed"), sys.argv[1:]
 words = flow.read(ef.from_items([{"word": word} for word in "to be or not to be".split()]))
 words.key_by("word").aggregate(n=ef.count(), emit="final").write(ef.write_parquet(folder))
-flow.run(runtime=runtime, config=ef.JobConfig(parallelism=2)).wait("120s")
+flow.run(runtime=runtime, config=ef.JobConfig(parallelism=2)).wait("20m")
 counts = sorted((row["word"], row["n"]) for row in pq.read_table(folder).to_pylist())
 assert counts == [("be", 2), ("not", 1), ("or", 1), ("to", 2)], counts
 """
@@ -75,6 +75,7 @@ class Installed:
             yield f"installed with {constraints.name} in {time.monotonic() - begun:.0f} s"
         alone = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON") and name not in FOREIGN}
         alone["PATH"] = str(self._bin)
+        alone["EVENFLOW_WORKER_START_TIMEOUT"] = "10m"  # the first processes compile all modules
         run(self._bin / "evenflow", "--version", cwd=self._folder, variables=alone)
         run(self._bin / "evenflow", "--help", cwd=self._folder, variables=alone)
         yield "evenflow --help"

@@ -14,13 +14,16 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from patience import patience
-from tiers import mark_slow
+from tiers import TESTS, mark_slow
 
 pytest_plugins = ["guard"]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell without job control starts what it puts into the background so, and every process that a test starts would be deaf to Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+CLUSTER_SECONDS = 300.0
+"""The timeout of a test on Ray: starts of a dozen processes, one or two at a time, may take minutes."""
 
 settings.register_profile(
     "repeatable",
@@ -55,13 +58,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     mark_slow(items)
     for item in items:
         marked = item.get_closest_marker("timeout")
-        item.add_marker(pytest.mark.timeout(patience(marked.args[0] if marked else float(config.getini("timeout")))), append=False)
+        usual = CLUSTER_SECONDS if item.path.is_relative_to(TESTS / "cluster") else float(config.getini("timeout"))
+        item.add_marker(pytest.mark.timeout(patience(marked.args[0] if marked else usual)), append=False)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def bounds_of_a_jobs_calls_grow_too() -> Iterator[None]:
     """Scale `job.wait("60s")` and the default timeouts of calls, also in programs of the documentation, which run unchanged."""
     import evenflow.job
+    import evenflow.reads
 
     seconds = evenflow.job.seconds
 
@@ -70,4 +75,5 @@ def bounds_of_a_jobs_calls_grow_too() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evenflow.job, "seconds", grown)
+        patch.setattr(evenflow.reads, "seconds", grown)
         yield

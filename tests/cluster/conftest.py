@@ -6,13 +6,19 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import ray
+from patience import patience
 from ray_settings import RAY_SETTINGS, start_ray
 from watching import actors, end, printed_by, processes_of, socket_folders, until
+
+import evenflow.actors.cluster as calls
+from evenflow.engine.time.duration import seconds
+from evenflow.scheduler.configs.worker import WorkerConfig
 
 
 @pytest.fixture(scope="session")
@@ -34,6 +40,22 @@ def cluster(folder: Path) -> Iterator[str]:
     yield context.address_info["gcs_address"]
     ray.shutdown()
     until(lambda: not processes_of(folder), f"no process is left: {processes_of(folder)}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def bounds_of_jobs_on_ray_grow_too() -> Iterator[None]:
+    """Scale how long a job waits for its processes' heartbeats and a driver for its coordinator, unless a test sets that."""
+    decided = WorkerConfig.on_cluster  # the driver sends each job's settings through it
+    usual = WorkerConfig().heartbeat_timeout
+
+    def grown(self: WorkerConfig, *, named: bool) -> WorkerConfig:
+        found = decided(self, named=named)
+        return replace(found, heartbeat_timeout=patience(seconds(usual))) if found.heartbeat_timeout == usual else found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WorkerConfig, "on_cluster", grown)
+        patch.setattr(calls, "CALL_TIMEOUT", patience(calls.CALL_TIMEOUT))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -36,7 +36,8 @@ def test_join_is_that_of_duckdb_while_keys_move_and_workers_come_and_are_lost(tm
     joined.select("key", "seq", "seq_right").parallelism(2).write(ef.to_list(rows))
     saved = ef.CheckpointConfig(str(tmp_path), interval="300ms")
     restart = ef.RestartConfig(delay="10ms", most=1_000)  # a busy machine may keep a worker silent for longer than `heartbeat_timeout`
-    job = flow.run(config=ef.JobConfig(parallelism=1, key_groups=16, checkpoint=saved, restart=restart))
+    by_hand = ef.BalanceConfig("off")
+    job = flow.run(config=ef.JobConfig(parallelism=1, key_groups=16, checkpoint=saved, restart=restart, balance=by_hand))
     try:
         until(lambda: len(rows) > 500, "rows are joined")
         job.rebalance("joined")

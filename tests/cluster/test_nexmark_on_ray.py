@@ -28,7 +28,8 @@ def test_three_queries_in_one_job_give_duckdbs_rows_while_keys_move_and_operator
     for name in CHOSEN:
         QUERIES[name](events).write(ef.write_parquet(tmp_path / name, name=name))
 
-    job = flow.run(config=ef.JobConfig(parallelism=2, key_groups=32, checkpoint=ef.CheckpointConfig(interval="1s")))
+    saved, by_hand = ef.CheckpointConfig(interval="1s"), ef.BalanceConfig("off")
+    job = flow.run(config=ef.JobConfig(parallelism=2, key_groups=32, checkpoint=saved, balance=by_hand))
     try:
 
         def taken():

@@ -39,7 +39,11 @@ def folder(cluster, tmp_path_factory):
 def run_rebalanced(flow, operators):
     """Run the flow, rebalance the operators by every strategy while rows pass, and stop the stream."""
     config = ef.JobConfig(
-        parallelism=2, key_groups=64, checkpoint=ef.CheckpointConfig(interval="1s"), metrics=ef.MetricsConfig(window="200ms")
+        parallelism=2,
+        key_groups=64,
+        checkpoint=ef.CheckpointConfig(interval="1s"),
+        metrics=ef.MetricsConfig(window="200ms"),
+        balance=ef.BalanceConfig("off"),
     )
     job = flow.run(runtime="ray", config=config)
 

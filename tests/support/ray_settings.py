@@ -24,6 +24,7 @@ RAY_SETTINGS = {
     "RAY_enable_metrics_collection": "0",
     "LOG_NAME_UPDATE_INTERVAL_S": "86400",
     "EVENFLOW_WORKER_CPUS": "0",
+    "EVENFLOW_WORKER_START_TIMEOUT": f"{patience(120):.0f}s",
 }
 """Environment variables of the process that starts a cluster, which has two CPUs, and of the programs that use it by its address."""
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from contextlib import suppress
 
 import pytest
 from comparing import in_order
-from watching import await_rows, pid
+from watching import await_rows, kill
 
 import evenflow as ef
 from evenflow.scheduler.protocol.reports import ScalingState
@@ -63,7 +61,7 @@ def test_workers_that_join_leave_and_are_killed_have_the_rules_in_order(tmp_path
         for workers, killed in ((3, "counted-2"), (2, "broadcast-0"), (3, "numbers-0")):
             assert job.scale("counted", workers).state is ScalingState.DONE
             await_rows(job, results["counted"], 50)
-            os.kill(pid(job, killed), signal.SIGKILL)
+            kill(job, killed)
             await_rows(job, results["counted"], 50)
         assert sum(report.keys_moved for report in job.scalings()) > 0
         job.stop(drain=True)

@@ -49,7 +49,11 @@ def endless(name, operators=OPERATORS, zipf=1.0):
     source = ef.generate(rate=2_000, every="50ms", keys=200, zipf=zipf, string_keys=True, max_delay="500ms", event_rate=1_000)
     flow, results = build(name, source, operators)
     config = ef.JobConfig(
-        parallelism=2, key_groups=16, checkpoint=ef.CheckpointConfig(interval="500ms"), metrics=ef.MetricsConfig(window="200ms")
+        parallelism=2,
+        key_groups=16,
+        checkpoint=ef.CheckpointConfig(interval="500ms"),
+        metrics=ef.MetricsConfig(window="200ms"),
+        balance=ef.BalanceConfig("off"),
     )
     job = flow.run(runtime="ray", config=config)
     until(lambda: len(results["rows"]) > 1_000, "rows have been committed")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from contextlib import suppress
 
 import pytest
 from comparing import in_order
-from watching import await_rows, pid
+from watching import await_rows, kill
 
 import evenflow as ef
 from evenflow.scheduler.protocol.reports import ScalingState
@@ -47,7 +45,7 @@ def test_matches_are_those_of_an_undisturbed_run_though_workers_join_leave_and_a
         for workers in (3, 2):
             assert job.scale("rise", workers).state is ScalingState.DONE
             await_rows(job, matches, 20)
-            os.kill(pid(job, f"rise-{workers - 1}"), signal.SIGKILL)
+            kill(job, f"rise-{workers - 1}")
             await_rows(job, matches, 20)
         assert sum(report.keys_moved for report in job.scalings()) > 0
         job.stop(drain=True)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from contextlib import suppress
 from dataclasses import make_dataclass
 
 import numpy as np
 import pytest
-from watching import await_rows, pid
+from watching import await_rows, kill
 
 import evenflow as ef
 from evenflow.scheduler.protocol.reports import ScalingState
@@ -51,7 +49,7 @@ def test_objects_keep_what_was_added_while_workers_join_leave_and_are_killed(tmp
         for workers, killed in ((3, "pasts-2"), (2, "pasts-0")):
             assert job.scale("pasts", workers).state is ScalingState.DONE
             await_rows(job, results, 50)
-            os.kill(pid(job, killed), signal.SIGKILL)
+            kill(job, killed)
             await_rows(job, results, 50)
         value = job.read("pasts", results[0]["key"])
         assert value["newest"][0].keys() == {"seq"}

@@ -6,10 +6,12 @@ import os
 import signal
 
 import pytest
+from patience import patience
 from watching import actors, processes_of, until
 
 import evenflow as ef
 from evenflow.actors.cluster import WORKERS
+from evenflow.actors.driver import driver_workers
 
 
 def processes(job: str, keep: str = "60s", *, fails: bool = False) -> set[int]:
@@ -33,7 +35,8 @@ def processes(job: str, keep: str = "60s", *, fails: bool = False) -> set[int]:
     return {row["pid"] for row in rows}
 
 
-def test_next_job_runs_in_the_processes_of_the_ones_before(cluster):
+def test_next_job_runs_in_the_processes_of_the_ones_before(cluster, monkeypatch):
+    monkeypatch.setattr(driver_workers, "REST_PATIENCE", patience(10))
     processes("kept", keep="600s")
     before = set(WORKERS.idle())
     assert len(before) >= 3, "those of a source and of two workers"

@@ -9,10 +9,12 @@ from contextlib import suppress
 
 import psutil
 import pytest
+from patience import patience
 from watching import processes_of, socket_folders, until
 
 import evenflow as ef
 from evenflow.actors.cluster import WORKERS, RayJob
+from evenflow.actors.driver import driver_workers
 from evenflow.actors.driver.driver_workers import WATCHER
 from evenflow.actors.job.job_interpreter import JobInterpreter
 from evenflow.actors.processes.coordinator_actor import CoordinatorActor
@@ -59,7 +61,8 @@ def descriptors():
 
 
 @pytest.mark.parametrize("runtime", ["local", "ray"])
-def test_jobs_leave_nothing_in_their_driver_however_they_end(runtime, folder, tmp_path):
+def test_jobs_leave_nothing_in_their_driver_however_they_end(runtime, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(driver_workers, "REST_PATIENCE", patience(10))
     run(runtime, "finished", tmp_path)  # Ray and Arrow make threads and open files as they are first used
     until(lambda: not left_in_the_driver(folder)["processes"], "no process of this job or an earlier one is at work")
     before, kept, open_before = left_in_the_driver(folder), WORKERS.idle(), descriptors()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -33,7 +34,13 @@ def announce(row):
 flow = ef.Dataflow(sys.argv[1])
 numbers = flow.read(ef.generate(rate=1000, keys=5))
 numbers.key_by("key").aggregate(n=ef.count()).write(ef.to_callback(announce))
-job = flow.run()
+for left in (2, 1, 0):
+    try:
+        job = flow.run()
+        break
+    except ef.ClusterError:  # a cluster of its own has 30 s to start, which a busy machine may exceed
+        if not left:
+            raise
 job.wait()
 print("ended", job.status().state.value, flush=True)
 """
@@ -87,7 +94,7 @@ def test_own_cluster_runs_workers_at_normal_priority_and_ctrl_c_leaves_nothing_b
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait(PATIENCE) != 0
     until(lambda: not processes_of(own), "no process is left")
-    assert not socket_folders(own)
+    assert not [*own.glob("evenflow-*/*"), *socket_folders(own)], log.read_text()
     assert "KeyboardInterrupt" in log.read_text()
     assert not any(word in log.read_text() for word in ("Error", "WARNING", "Token"))
 
@@ -113,10 +120,7 @@ def test_a_killed_driver_ends_its_job_and_its_watchers_get_an_error(cluster, fol
         with pytest.raises(ef.JobError, match="job `orphaned`: its coordinator was lost"):
             job.wait("60s")
     until(lambda: not actors(), "no actor is left")
-    for left in socket_folders(folder):
-        for path in left.iterdir():
-            path.unlink()
-        left.rmdir()
+    until(lambda: not [shutil.rmtree(left, ignore_errors=True) for left in socket_folders(folder)], "no folder is left")
 
 
 CONNECT = """

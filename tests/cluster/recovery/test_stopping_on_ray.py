@@ -22,8 +22,10 @@ folder, name, how, savepoint = sys.argv[1:]
 
 def numbers(partition, position):
     for n in range(position or 0, 2_000):
-        if n % 20 == 0 and how != "to its end":
-            time.sleep(0.02)
+        while n == 1_000 and how != "to its end":  # it can't end before it is stopped
+            yield None
+        if n % 20 == 0:
+            time.sleep(0.05)  # the program ends before the job
         yield {"key": "ab"[n % 2], "ts": n}, n + 1
 
 flow = ef.Dataflow(name)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 from comparing import assert_same
+from patience import patience
 from watching import await_rows, pid, until
 
 import evenflow as ef
@@ -80,7 +81,7 @@ def endless(name, tmp_path):
         return build(name, ef.generate(rate=1_000, every="50ms", **SOURCE), results, version)
 
     checkpoint, restart = ef.CheckpointConfig(str(tmp_path), interval="500ms"), ef.RestartConfig(delay="10ms")
-    metrics, patient = ef.MetricsConfig(window="200ms"), ef.WorkerConfig(heartbeat_timeout="10s")
+    metrics, patient = ef.MetricsConfig(window="200ms"), ef.WorkerConfig(heartbeat_timeout=patience(10))
     config = ef.JobConfig(parallelism=1, key_groups=16, checkpoint=checkpoint, restart=restart, metrics=metrics, worker=patient)
     job = flow(1).run(config=config)
     try:
@@ -99,7 +100,7 @@ def endless(name, tmp_path):
 
 
 def upgraded(job, flow, seen=lambda report: None, **options):
-    return job.upgrade(flow, seen=seen, timeout="2m", **{"canary": 0.2, "watch": "1s", "max_slowdown": 1e6, **options})
+    return job.upgrade(flow, seen=seen, timeout="3m", **{"canary": 0.2, "watch": patience(2), "max_slowdown": 1e6, **options})
 
 
 @pytest.mark.first
@@ -127,6 +128,7 @@ def test_new_workers_that_are_killed_while_they_are_watched_take_the_new_code_wi
         with pytest.raises(ef.UpgradeRolledBackError, match="numbered-1v2"):
             upgraded(job, flow(2), kill, watch="1m")
         await_rows(job, rows, 100)
+        until(lambda: job.status().state is ef.JobState.RUNNING, "it runs again")
         assert "numbered-0" in job.status().workers
         assert upgraded(job, flow(2), canary=0).state is ef.UpgradeState.DONE
 

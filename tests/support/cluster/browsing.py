@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from patience import patience
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+expect.set_options(timeout=patience(60_000))
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
@@ -25,7 +28,7 @@ def chromium() -> str:
 def browser() -> Iterator[Browser]:
     """Start a new browser, without a user's data."""
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        running = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"], timeout=patience(60_000))
         try:
             yield running
         finally:

@@ -14,6 +14,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,6 +24,7 @@ from confluent_kafka import Producer
 from ray import cloudpickle
 
 import evenflow as ef
+from evenflow.recording.file import Recording
 from evenflow.scheduler.protocol.requests import ShowView
 
 OWN = Path(sys.argv[1])
@@ -94,10 +96,18 @@ def orders() -> None:
         with urlopen(wait_until(lambda: job.status().metrics_url)) as answer:
             (OWN / "metrics").write_bytes(answer.read())
         (OWN / "view").write_bytes(pickle.dumps(job._runtime.ask(ShowView())))
+        wait_until(recorded)
         produce([-1])
         fails(lambda: job.wait(PATIENCE))
         (OWN / "status").write_text(repr(job.status()))
         recorder.wait(PATIENCE)
+
+
+def recorded() -> bool:
+    """Return True once the recording has a view of the job."""
+    with suppress(ef.EvenflowError):  # it has none yet
+        return bool(Recording(OWN / "recording").times)
+    return False
 
 
 def fails(act: Callable[[], Any]) -> None:

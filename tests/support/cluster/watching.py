@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -45,6 +46,13 @@ def await_rows(job: Any, delivered: list[Any], count: float) -> None:
         return len(delivered) > before + count
 
     until(more, "new rows are committed")
+
+
+def kill(job: Any, worker: str) -> None:
+    """Kill a worker and wait until the job runs again: rows of an earlier checkpoint may still come meanwhile."""
+    process, attempt = pid(job, worker), job.status().attempt
+    os.kill(process, signal.SIGKILL)
+    until(lambda: (now := job.status()).attempt > attempt and now.state.value == "running", f"{job.name} runs again")
 
 
 def actors() -> list[str]:

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import ray
+from patience import patience
 
 import evenflow as ef
 from evenflow.actors.cluster import RayJob, WatchedJob, start_cluster
@@ -73,14 +74,14 @@ def test_threads_that_start_a_cluster_at_a_time_start_one(monkeypatch):
     monkeypatch.setattr(ray, "init", init)
 
     def start():
-        gate.wait(30)
+        gate.wait(patience(30))
         start_cluster()
 
     threads = [threading.Thread(target=start) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(patience(30))
     assert len(begun) == 1
 
 

@@ -33,7 +33,9 @@ class Disk:
 
     @property
     def used(self):
-        return sum(size_of(path) for path in self.folder.rglob("*"))
+        return sum(
+            size_of(Path(folder, name)) for folder, _, names in os.walk(self.folder) for name in names
+        )  # they may be removed meanwhile
 
     def bounded(self, step, does):
         def bounded(file, *args):

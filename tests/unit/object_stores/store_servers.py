@@ -85,7 +85,7 @@ SERVERS = {"s3": s3_store, "abfs": azure_store, "gs": google_store}
 def options_of(proxy: Proxy) -> dict[str, Any]:
     """Return the settings of fsspec for a store behind the proxy."""
     if proxy.protocol == "s3":
-        retries = {"retries": {"max_attempts": 1, "mode": "standard"}, "connect_timeout": 5, "read_timeout": 5}
+        retries = {"retries": {"max_attempts": 1, "mode": "standard"}, "connect_timeout": patience(5), "read_timeout": patience(5)}
         region = {"region_name": "us-east-1"}
         return {"key": "me", "secret": "secret", "endpoint_url": proxy.url, "config_kwargs": retries, "client_kwargs": region}
     if proxy.protocol == "gs":

@@ -8,6 +8,7 @@ import fsspec
 import pyarrow as pa
 import pytest
 from iceberg_rest import rest_catalog
+from patience import patience
 from pyiceberg.catalog import load_catalog
 from store_proxy import Fault
 from test_jobs_on_stores import TOTAL, Gate, failed_checkpoints, settings, until
@@ -124,7 +125,7 @@ def test_job_into_a_table_outlives_a_store_that_is_out_of_reach(tables, store, u
     flow = ef.Dataflow("jobs")
     flow.read(ef.from_generator(gate, poll_every="1ms")).write(ef.write_iceberg("shop.rows", catalog="test", options=tables.options))
     job = flow.run(runtime="local", config=settings(str(tmp_path / "checkpoints")))
-    assert gate.reached.wait(30)
+    assert gate.reached.wait(patience(30))
     job.checkpoint()
     store.fault = Fault("cut")
     gate.open.set()

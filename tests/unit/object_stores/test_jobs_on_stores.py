@@ -9,6 +9,7 @@ import fsspec
 import pyarrow.parquet as pq
 import pytest
 from every_store import every_store
+from patience import patience
 from store_proxy import Fault
 
 import evenflow as ef
@@ -43,7 +44,7 @@ def settings(url, **more):
 
 def midway(url, out, gate):
     job = flow_of(gate, out).run(runtime="local", config=settings(url))
-    assert gate.reached.wait(30)
+    assert gate.reached.wait(patience(30))
     job.checkpoint()
     return job
 
@@ -58,7 +59,7 @@ def failed_checkpoints(job):
 
 def until(condition, bound=60.0):
     pause = threading.Event()
-    for _ in range(int(bound / 0.05)):
+    for _ in range(int(patience(bound) / 0.05)):
         if condition():
             return
         pause.wait(0.05)

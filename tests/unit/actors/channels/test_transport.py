@@ -201,8 +201,8 @@ def run_and_close(security):
 
 def test_closing_leaves_no_socket_file_folder_or_thread_behind(security):
     run_and_close(security)  # pyzmq starts one thread for its whole process with the first large frame
-    descriptors, threads = len(list(Path("/dev/fd").iterdir())), threading.active_count()
+    descriptors, threads = len(list(Path("/dev/fd").iterdir())), set(threading.enumerate())
     run_and_close(security)
-    assert len(list(Path("/dev/fd").iterdir())) == descriptors
-    assert threading.active_count() == threads
+    assert len(list(Path("/dev/fd").iterdir())) <= descriptors, "those of earlier tests may be closed meanwhile"
+    assert set(threading.enumerate()) <= threads
     assert not SocketFolder(security.job).path.exists()

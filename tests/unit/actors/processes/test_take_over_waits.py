@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from patience import patience
 
 from evenflow.actors.processes.take_over import TakeOver
 from evenflow.engine.errors import FlowError, JobBusyError
@@ -13,7 +14,7 @@ from evenflow.scheduler.protocol.reports import CheckpointReport
 from evenflow.scheduler.protocol.requests import Cancel, ShowHistory, ShowStatus
 from evenflow.state.errors import StoreRefusedError, StoreUnavailableError
 
-BOUND = 30
+BOUND = patience(30)
 
 
 class Store:

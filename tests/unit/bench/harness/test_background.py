@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from patience import patience
 
 from evenflow.bench.harness.background import Background
 
@@ -25,12 +26,12 @@ class Steps(Background):
 
 def test_an_error_of_a_step_is_raised_at_the_end():
     with pytest.raises(ValueError, match="no more"), Steps() as steps:
-        assert steps.ended.wait(60)
+        assert steps.ended.wait(patience(60))
 
 
 def test_an_error_of_the_measurement_comes_before_that_of_a_step():
     def measure(steps):
-        assert steps.ended.wait(60)
+        assert steps.ended.wait(patience(60))
         raise KeyError("the measurement's")
 
     with pytest.raises(KeyError, match="the measurement's"), Steps() as steps:

@@ -222,12 +222,12 @@ def test_a_reader_of_some_columns_goes_on_where_one_of_all_was(folder):
 
 
 def test_a_savepoint_of_a_job_that_read_all_columns_is_continued_by_one_that_reads_some(folder):
-    seen, some_read, pause = [], threading.Event(), threading.Event()
+    seen, some_read, over = [], threading.Event(), threading.Event()
 
     def slowly(rows):
         seen.append(rows.num_rows)
         some_read.set()
-        pause.wait(0.02)  # so that the savepoint is taken before the end
+        over.wait(0.5)  # so that the savepoint is taken before the end
         return rows
 
     def job_of(rows, make, **options):
@@ -241,6 +241,7 @@ def test_a_savepoint_of_a_job_that_read_all_columns_is_continued_by_one_that_rea
     assert some_read.wait(patience(60))
     savepoint = first.savepoint(folder / "savepoint")
     first.cancel()
+    over.set()
     first.wait("60s")
     assert 0 < sum(seen) < ROWS
     rows = []

@@ -28,17 +28,18 @@ import sys
 from pathlib import Path
 import evenflow as ef
 from iceberg_tables import catalog_options
+from source_clocks import slow_until
 
 folder, noted = Path(sys.argv[1]), []
 
 def note(row):
-    if not noted and row["seq"] % 100 == 0 and [*folder.glob("warehouse/*/*/metadata/snap-*")]:
+    if not noted and [*folder.glob("warehouse/*/*/metadata/snap-*")]:
         noted.append(1)
         print("a snapshot", flush=True)
     return row
 
 flow = ef.Dataflow("writing")
-rows = flow.read(ef.generate(total=6_000, rate=3_000, keys=7)).map(note)
+rows = flow.read(ef.generate(total=6_000, rate=3_000, keys=7, clock=slow_until(lambda: noted))).map(note)
 rows.write(ef.write_iceberg("shop.rows", catalog="test", options=catalog_options(folder)))
 config = ef.JobConfig(parallelism=2, checkpoint=ef.CheckpointConfig(str(folder / "checkpoints"), interval="50ms"))
 flow.run(runtime="local", config=config).wait("120s")
@@ -84,15 +85,15 @@ def writing(options: dict[str, str], total: int, came: threading.Event | None = 
 def test_a_job_that_stops_with_a_savepoint_and_begins_from_it_writes_each_row_once(tmp_path):
     options, came = catalog_options(tmp_path), threading.Event()
     config = ef.JobConfig(checkpoint=ef.CheckpointConfig(str(tmp_path / "checkpoints"), interval="50ms"))
-    job = writing(options, 2_000, came, rate=1_000).run(runtime="local", config=config)
+    job = writing(options, 20_000, came, rate=1_000).run(runtime="local", config=config)
     assert came.wait(patience(60))
     job.stop(savepoint=str(tmp_path / "saved"))
     job.wait("60s")
     before = table_of(tmp_path).scan().count()
-    writing(options, 2_000, rate=10_000).run(runtime="local", from_savepoint=str(tmp_path / "saved")).wait("60s")
+    writing(options, 20_000, rate=50_000).run(runtime="local", from_savepoint=str(tmp_path / "saved")).wait("60s")
     rows = query(table_of(tmp_path).scan().to_arrow(), "SELECT count(*), count(DISTINCT seq) FROM written")
-    assert 100 < before < 2_000
-    assert rows == [(2_000, 2_000)]
+    assert 100 < before < 20_000
+    assert rows == [(20_000, 20_000)]
 
 
 def test_duckdb_reads_the_files_of_the_table_as_the_library_does(tmp_path):

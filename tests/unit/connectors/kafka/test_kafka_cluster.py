@@ -4,6 +4,7 @@ import socket
 
 import pytest
 from kafka_broker import fill, make_topic
+from patience import patience
 
 import evenflow as ef
 from evenflow.bench.kafka.topics import records_of
@@ -37,7 +38,7 @@ def test_port_without_a_listener_is_an_error():
         address = f"127.0.0.1:{closed.getsockname()[1]}"
 
         with pytest.raises(ef.ConnectorError, match=rf"no broker answers at {address}; check the address"):
-            KafkaCluster(address).partitions(["clicks"], seconds=3)
+            KafkaCluster(address).partitions(["clicks"], seconds=patience(3))
 
 
 @pytest.mark.slow
@@ -52,7 +53,7 @@ def test_server_that_is_no_broker():
 @pytest.mark.slow
 def test_name_that_has_no_address():
     with pytest.raises(ef.ConnectorError, match=r"can't be resolved; check the address"):
-        KafkaCluster("no-such-host.invalid:9092").partitions(["clicks"], seconds=3)
+        KafkaCluster("no-such-host.invalid:9092").partitions(["clicks"], seconds=patience(3))
 
 
 @pytest.mark.parametrize("bootstrap", ["", "  ", None, 9092])

@@ -7,6 +7,7 @@ import socket
 import threading
 
 import pytest
+from patience import patience
 from refusing_broker import certificate, refusing_broker, server_tls
 
 import evenflow as ef
@@ -19,8 +20,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("openssl") is No
 @pytest.fixture(autouse=True)
 def soon(monkeypatch):
     """Shorten time-outs of 20 s."""
-    monkeypatch.setattr(topics, "REPLY_SECONDS", 3.0)
-    monkeypatch.setattr(cluster.KafkaCluster.partitions, "__defaults__", (3.0,))
+    monkeypatch.setattr(topics, "REPLY_SECONDS", patience(3))
+    monkeypatch.setattr(cluster.KafkaCluster.partitions, "__defaults__", (patience(3),))
 
 
 @pytest.fixture(scope="module")

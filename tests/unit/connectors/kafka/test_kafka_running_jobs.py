@@ -42,9 +42,9 @@ def test_topic_that_is_deleted_and_recreated_stops_the_job(bootstrap):
 
     with running(bootstrap, topic, rows) as job:
         until(lambda: len(rows) == 10)
-        admin.delete_topics([topic])[topic].result(30)
+        admin.delete_topics([topic])[topic].result(patience(30))
         until(lambda: topic not in admin.list_topics(timeout=patience(30)).topics)
-        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(patience(30))
         with pytest.raises(ef.ConnectorError, match=r"deleted and recreated|there is no such topic"):
             job.wait("90s")
 

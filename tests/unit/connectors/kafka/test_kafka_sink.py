@@ -224,7 +224,7 @@ def test_process_that_crashes_before_or_after_the_transaction_ends(when, bootstr
 def test_open_transaction_of_a_process_that_is_taken_for_lost_is_fenced(bootstrap, topic, make_sink):
     sink = make_sink()
     zombie = Producer({"bootstrap.servers": bootstrap, "transactional.id": producer_id(sink._identity), "log_level": 0})
-    zombie.init_transactions(30)
+    zombie.init_transactions(patience(30))
     zombie.begin_transaction()
     zombie.produce(topic, b"zombie")
     zombie.flush(patience(30))
@@ -238,7 +238,7 @@ def test_open_transaction_of_a_process_that_is_taken_for_lost_is_fenced(bootstra
 def test_a_fenced_producer_stops_and_says_why(bootstrap, topic, make_sink):
     sink = make_sink()
     sink.commit(1, staged(sink, 1, b"a"))
-    Producer({"bootstrap.servers": bootstrap, "transactional.id": producer_id(sink._identity)}).init_transactions(30)
+    Producer({"bootstrap.servers": bootstrap, "transactional.id": producer_id(sink._identity)}).init_transactions(patience(30))
     second = staged(sink, 2, b"b")
     with pytest.raises(ef.ConnectorError, match="another producer has the same transactional id: another job of this name runs"):
         sink.commit(2, second)
@@ -251,13 +251,13 @@ def test_the_cause_of_fencing_is_found_when_the_client_has_lost_the_error(bootst
     """The client loses it rarely, when it calls back while that error is pending."""
     options = {"bootstrap.servers": bootstrap, "transactional.id": "one"}
     fenced = Producer(options)
-    fenced.init_transactions(30)
+    fenced.init_transactions(patience(30))
     lost = SystemError("flush returned NULL without setting an exception")
     fenced.begin_transaction()
     with pytest.raises(SystemError):
         kafka_error(lost, fenced)
     fenced.produce(topic, b"a")
-    Producer(options).init_transactions(30)
+    Producer(options).init_transactions(patience(30))
     with pytest.raises(KafkaException):
         fenced.commit_transaction(30)
     assert kafka_error(lost, fenced).name() == "_FENCED"
@@ -327,7 +327,7 @@ def test_marker_that_is_gone_stops_the_commit_unless_rows_may_come_twice(bootstr
     group = f"{producer_id(sink._identity)}-{sink.run}"
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for deleted in admin.delete_consumer_groups([group]).values():
-        deleted.result(30)
+        deleted.result(patience(30))
     with pytest.raises(ef.ConnectorError, match=rf"`{group}`, is missing.*checkpoint 1 are in topic"):
         sink.commit(1, committables)
     assert values_in(bootstrap, topic) == []
@@ -462,7 +462,7 @@ def test_topic_that_is_deleted_while_rows_wait(bootstrap, topic, make_sink):
     committables = staged(sink, 1, b"a")
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for deleted in admin.delete_topics([topic]).values():
-        deleted.result(30)
+        deleted.result(patience(30))
     with pytest.raises(ef.ConnectorError, match=rf"can't be committed to topic `{topic}`|is missing"):
         sink.commit(1, committables)
 

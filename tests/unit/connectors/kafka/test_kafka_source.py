@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Producer
 from kafka_broker import fill, make_topic
 from kafka_jobs import minutes_ago, numbers, objects, read, stamp, until
+from patience import patience
 
 import evenflow as ef
 
@@ -56,7 +57,7 @@ def test_latest_with_an_end_reads_nothing(bootstrap):
 def test_only_committed_records_are_read(bootstrap):
     topic = make_topic(bootstrap)
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})
-    producer.init_transactions(30)
+    producer.init_transactions(patience(30))
     for number, end in enumerate((producer.commit_transaction, producer.abort_transaction, producer.commit_transaction, producer.flush)):
         producer.begin_transaction()
         producer.produce(topic, json.dumps({"n": number}).encode())

@@ -4,6 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from source_clocks import slow_until
 
 import evenflow as ef
 from evenflow.connectors.python.function_sink import to_function
@@ -85,7 +86,7 @@ def test_every_row_of_a_job_that_goes_back_is_committed_once(tmp_path):
         assert visible[checkpoint] == values
 
     flow = ef.Dataflow("staged")
-    flow.read(ef.generate(total=2_000, rate=4_000)).write(ef.to_function(stage, commit=commit))
+    flow.read(ef.generate(total=2_000, rate=4_000, clock=slow_until(lambda: failed))).write(ef.to_function(stage, commit=commit))
     restart = ef.RestartConfig(delay="1ms", most=10)
     saved = ef.CheckpointConfig(str(tmp_path), interval="20ms")
     flow.run(runtime="local", config=ef.JobConfig(checkpoint=saved, restart=restart)).wait("120s")

@@ -26,7 +26,8 @@ def job(waiting_for_jobs, monkeypatch):
     flow = ef.Dataflow("shop")
     rows = flow.read(ef.generate(keys=100, zipf=1.2, rows_per_batch=1024))
     rows.key_by("key").stateful_map(count).write(ef.to_callback(lambda row: None))
-    job = flow.run(runtime="local", config=ef.JobConfig(parallelism=2, key_groups=64, metrics=ef.MetricsConfig(window="50ms")))
+    metrics, by_hand = ef.MetricsConfig(window="50ms"), ef.BalanceConfig("off")
+    job = flow.run(runtime="local", config=ef.JobConfig(parallelism=2, key_groups=64, metrics=metrics, balance=by_hand))
     deadline, pause = time.monotonic() + PATIENCE, threading.Event()
     while not job.load("stateful_map").hot_keys:
         assert time.monotonic() < deadline, "no load was reported"

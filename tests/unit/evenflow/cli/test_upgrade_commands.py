@@ -6,7 +6,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from patience import until
+from patience import patience, until
 
 import evenflow as ef
 from evenflow.cli import main
@@ -58,7 +58,7 @@ def test_a_dry_run_shows_what_would_change_and_changes_nothing(job, write, capsy
 
 
 def test_the_steps_of_an_upgrade_and_the_work_of_both_versions_are_shown(job, write, capsys):
-    assert main(["upgrade", "shop", write(2), "--canary", "20%", "--watch", "300ms", "--max-slowdown", "1e6"]) == 0
+    assert main(["upgrade", "shop", write(2), "--canary", "20%", "--watch", f"{patience(1):.1f}s", "--max-slowdown", "1e6"]) == 0
     text = capsys.readouterr().out
     assert all(part in text for part in ("watching the new code", "old and new code side by side", "done"))
     assert main(["upgrades", "shop"]) == 0

@@ -52,7 +52,7 @@ class Numbers:
 
     def asked(self, number):
         with self._changed:
-            assert self._changed.wait_for(lambda: self._asked >= number, 30)
+            assert self._changed.wait_for(lambda: self._asked >= number, patience(30))
 
 
 def written(numbers, sink, *, timed=True):

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from fsspec.implementations.memory import MemoryFileSystem
+from patience import patience
 
 import evenflow as ef
 from evenflow.scheduler.record.restoring.run_claim import Owner, RunClaim
@@ -108,7 +109,7 @@ def midway(made, sink, folder, gate=None, **options):
     """Start a job that has committed the numbers below its gate, and waits there."""
     gate = gate if gate is not None else Gate()
     job = run(made(gate, sink), folder, **options)
-    assert gate.reached.wait(30)
+    assert gate.reached.wait(patience(30))
     job.checkpoint()
     return job
 
@@ -392,7 +393,7 @@ def test_two_starts_in_one_moment_are_one_run(tmp_path):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(patience(30))
     assert (len(begun), len(refused)) == (1, 3)
     begun[0].cancel()
     begun[0].wait("30s")

@@ -8,6 +8,7 @@ import threading
 from datetime import timedelta
 
 import pytest
+from patience import patience
 
 import evenflow as ef
 from evenflow.scheduler.protocol.requests import ShowView
@@ -98,7 +99,7 @@ def test_a_server_that_is_away_for_two_commits_costs_two_restarts_and_a_log_line
 def test_a_job_that_restarts_shows_the_error_the_count_and_the_next_try(tmp_path):
     flow = into_a_server("waiting", TimeoutError("no answer"), times=1)
     job = flow.run(runtime="local", config=saving(tmp_path, restart=ef.RestartConfig("fixed", delay="1h")))
-    assert SERVERS["waiting"].refused.wait(60)
+    assert SERVERS["waiting"].refused.wait(patience(60))
     status = next(found for found in iter(job.status, None) if found.state is ef.JobState.RESTARTING)
     assert "sink `server` could not commit checkpoint 1: TimeoutError: no answer" in str(status.error)
     assert status.restarts == 1

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+from patience import patience
 
 import evenflow as ef
 
@@ -81,7 +82,7 @@ def saved(build, tmp_path, backend="memory", path="savepoint") -> str:
     """Take a savepoint of a job that has read the first rows."""
     FEED.update(until=FIRST, reached=threading.Event())
     job = program(build, []).run(runtime="local", config=settings(tmp_path, backend))
-    assert FEED["reached"].wait(60)
+    assert FEED["reached"].wait(patience(60))
     url = job.savepoint(tmp_path / path)
     job.cancel()
     job.wait("60s")
@@ -328,7 +329,7 @@ def test_a_job_that_began_with_new_aggregates_saves_them_and_goes_on_from_its_ow
     more = {"n": ef.count(), **BASE}
     FEED.update(until=FIRST + 5, reached=threading.Event())
     job = program(KINDS["at the end"](more), []).run(runtime="local", config=settings(tmp_path), from_savepoint=url, allow_new_state=True)
-    assert FEED["reached"].wait(60)
+    assert FEED["reached"].wait(patience(60))
     url = job.savepoint(tmp_path / "second")
     job.cancel()
     job.wait("60s")
@@ -341,7 +342,7 @@ def test_a_job_that_began_with_new_aggregates_saves_them_and_goes_on_from_its_ow
 def test_an_operator_without_state_yet_may_be_changed(tmp_path):
     FEED.update(until=0, reached=threading.Event())
     job = program(KINDS["updates"](BASE), []).run(runtime="local", config=settings(tmp_path))
-    assert FEED["reached"].wait(60)
+    assert FEED["reached"].wait(patience(60))
     url = job.savepoint(tmp_path / "empty")
     job.cancel()
     job.wait("60s")

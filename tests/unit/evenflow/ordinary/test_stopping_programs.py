@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from patience import patience
 
 import evenflow as ef
 
@@ -44,7 +45,7 @@ class Numbers:
 
     def reached(self, number: int) -> None:
         with self._changed:
-            assert self._changed.wait_for(lambda: self._asked >= number, 30)
+            assert self._changed.wait_for(lambda: self._asked >= number, patience(30))
 
 
 def read(flow: ef.Dataflow, numbers: Numbers) -> ef.Stream:

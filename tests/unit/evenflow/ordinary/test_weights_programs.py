@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from patience import patience
 
 import evenflow as ef
 
@@ -136,7 +137,7 @@ def saved(tmp_path: Any, build: Any) -> str:
             yield None
 
     job = started(build, some, tmp_path)
-    assert reached.wait(30)
+    assert reached.wait(patience(30))
     path: str = job.savepoint(tmp_path / "savepoint")
     job.cancel()
     job.wait("30s")
