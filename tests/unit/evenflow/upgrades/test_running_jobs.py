@@ -160,12 +160,12 @@ def test_so_many_refused_records_can_be_allowed(run, rows):
 
 def test_slow_code_is_taken_back(run, rows):
     def slow(row):
-        sum(range(100_000))
+        sum(range(400_000))
         return {**row, "price": 1}
 
-    job = run(program(source=ef.generate(keys=KEYS, rate=100)))
+    job = run(program(source=ef.generate(keys=KEYS, rate=240)))
     with pytest.raises(ef.UpgradeRolledBackError, match="the new code takes"):
-        upgraded(job, program(2, function=slow, source=ef.generate(keys=KEYS, rate=100)), watch="1m", max_slowdown=3.0)
+        upgraded(job, program(2, function=slow, source=ef.generate(keys=KEYS, rate=240)), watch=patience(60), max_slowdown=3.0)
     assert job.status().restarts == 0
 
 
