@@ -49,6 +49,10 @@ def measured(workers: int, given: argparse.Namespace, loads: Loads) -> Figures:
         yield from rescaled(Crowd(workers // 2, given.sources))
 
 
+COLOURS = 10
+"""The lines of a plot that have a colour each; the others are dashed."""
+
+
 def verdicts(cases: list[Case], workers: int) -> list[Verdict]:
     """Judge the figures of the largest number of workers."""
     found = medians(cases)
@@ -64,11 +68,12 @@ def draw(run: Run, figure: Any) -> None:
         workers, _, name = case.name.partition(" workers/")
         if case.unit.startswith("ms"):
             series.setdefault(name, []).append((int(workers), case.median))
-    for name, points in series.items():
-        axes.loglog(*zip(*points, strict=True), marker="o", label=name)
+    largest = sorted(series, key=lambda name: -series[name][-1][1])
+    for number, name in enumerate(largest):
+        axes.loglog(*zip(*series[name], strict=True), "o-" if number < COLOURS else "s--", label=name)
     axes.set_xlabel("workers")
     axes.set_ylabel("ms")
-    axes.legend(fontsize="small", ncols=2)
+    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 BENCHMARK = Benchmark(
