@@ -108,10 +108,10 @@ def snapshot_of(loads: list[WorkerLoad], table: RoutingTable, workers: int, deal
     split key at each worker is counted separately, and not in its group.
     """
     by_group, by_bytes = np.zeros(len(table)), np.zeros(len(table), np.int64)
+    np.add.at(by_group, np.concatenate([load.groups for load in loads]), np.concatenate([load.load for load in loads]))
     keys, key_bytes, lefts = dict.fromkeys(table.keys, 0.0), dict.fromkeys(table.keys, 0), dict[int, float]()
     parts: dict[int, dict[int, tuple[float, float]]] = {key: {} for key in table.splits}
     for load in loads:
-        np.add.at(by_group, load.groups, load.load)
         if len(load.state_bytes):
             np.add.at(by_bytes, load.groups, load.state_bytes)
         sizes = load.key_bytes if len(load.key_bytes) else np.zeros(len(load.key_hashes), np.int64)
@@ -125,7 +125,8 @@ def snapshot_of(loads: list[WorkerLoad], table: RoutingTable, workers: int, deal
                 keys[key] = keys.get(key, 0.0) + seconds
                 lefts[key] = lefts.get(key, 0.0) + left
                 key_bytes[key] = key_bytes.get(key, 0) + size
-    measured = {load.worker: dict(zip(load.groups.tolist(), load.load.tolist(), strict=True)) for load in loads}
+    routed = bool(table.keys or table.splits)
+    measured = {load.worker: dict(zip(load.groups.tolist(), load.load.tolist(), strict=True)) for load in loads if routed}
     splits = _split_keys(parts, measured, table, by_group)
     for key in table.splits:
         keys.pop(key, None)

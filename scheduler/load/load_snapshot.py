@@ -104,21 +104,17 @@ def worker_load(
     """
     begun, ended = (history[0].start, history[-1].start + history[-1].length) if history else (0.0, 0.0)
     length = max(ended - min(since, begun), 1e-9)
-    groups = np.union1d(owned, np.concatenate([window.groups[window.load > 0] for window in history])) if history else owned
+    measured = [(window.groups[at], window.load[at]) for window in history for at in (window.load > 0,)]
+    groups = _with_owned(owned, [found for found, _ in measured])
     loads = np.zeros(len(groups))
-    keys: dict[Hashable, tuple[float, float]] = {}
-    for window in history:
-        measured = window.load > 0
-        loads[np.searchsorted(groups, window.groups[measured])] += window.load[measured] / length
-        per_record = float(window.load.sum()) / window.keyed_records / length if window.keyed_records else 0.0
-        lefts = window.hot_left or (0,) * len(window.hot_keys)
-        for (key, records), left in zip(window.hot_keys, lefts, strict=True):
-            before = keys.get(key, (0.0, 0.0))
-            keys[key] = before[0] + records * per_record, before[1] + left * per_record
+    for found, load in measured:
+        loads[np.searchsorted(groups, found)] += load / length
+    keys, key_loads, key_left = _hot_keys(history, length)
     sizes = np.zeros(len(groups), np.int64)
-    sizes[np.searchsorted(groups, owned)] = history[-1].state_bytes // max(len(owned), 1) if history else 0
+    sizes[slice(None) if groups is owned else np.searchsorted(groups, owned)] = (
+        history[-1].state_bytes // max(len(owned), 1) if history else 0
+    )
     hashes = np.array([hashed(key) for key in keys], np.uint64)
-    key_loads = np.array([load for load, _ in keys.values()], np.float64)
     joins = any(window.hot_left for window in history)
     return WorkerLoad(
         worker,
@@ -129,9 +125,35 @@ def worker_load(
         hashes,
         key_loads,
         _key_bytes(group_of(hashes, key_groups), key_loads, groups, loads, sizes) if joins else np.zeros(0, np.int64),
-        key_left=np.array([left for _, left in keys.values()], np.float64),
+        key_left=key_left,
         records=sum(window.keyed_records for window in history),
     )
+
+
+def _with_owned(owned: npt.NDArray[np.int64], measured: Sequence[npt.NDArray[np.integer]]) -> npt.NDArray[np.int64]:
+    """Return the owned key groups and the measured ones, in rising order: mostly `owned` itself."""
+    found = measured[0] if len(measured) == 1 else np.concatenate([owned[:0], *measured])
+    at = np.searchsorted(owned, found)
+    return owned if np.array_equal(owned.take(at, mode="clip") if len(owned) else at[:0], found) else np.union1d(owned, found)
+
+
+def _hot_keys(history: Sequence[WorkerWindow], length: float) -> tuple[list[Hashable], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the hot keys of the windows, the load of each, and the part of it from the left side of a join."""
+    keys: list[Hashable] = []
+    loads, lefts = [], []
+    for window in history:
+        per_record = float(window.load.sum()) / window.keyed_records / length if window.keyed_records else 0.0
+        keys += [key for key, _ in window.hot_keys]
+        loads.append(np.array([records for _, records in window.hot_keys], np.float64) * per_record)
+        lefts.append(np.array(window.hot_left or (0,) * len(window.hot_keys), np.float64) * per_record)
+    if len(history) == 1:
+        return keys, loads[0], lefts[0]
+    names = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    at = np.array([names[key] for key in keys], np.intp)
+    sums = np.zeros((2, len(names)))
+    for row, parts in enumerate((loads, lefts)):
+        np.add.at(sums[row], at, np.concatenate([np.zeros(0), *parts]))
+    return list(names), sums[0], sums[1]
 
 
 def _key_bytes(
