@@ -72,29 +72,50 @@ class BatchCosts(NamedTuple):
         line = self._line()
         if line is None:
             return 0.0
-        each, error = line
         mean_seconds = self.seconds / self.batches
-        most = max(0.0, each + ERRORS * error)
+        most = max(0.0, line.each + ERRORS * line.error)
         return min(max(0.0, mean_seconds - most * self.rows / self.batches), MOST * mean_seconds)
 
     def at_most(self, rows: float) -> float:
         """Seconds that a batch of this many rows would have cost at most; there is at least one batch.
 
-        A smaller batch costs no more than a mean one, and less only by clear evidence; a larger one at most in proportion.
+        A smaller batch costs no more than a mean one, and less only by clear evidence, down to its share by rows. A larger one
+        costs at most in proportion.
 
         >>> costs = sum([BatchCosts.of(rows, 0.5 + 0.25 * rows) for rows in (10, 20, 30, 40)], BatchCosts())
         >>> round(costs.at_most(2), 6), costs.at_most(50), BatchCosts.of(10, 1.0).at_most(1)
         (1.0, 13.5, 1.0)
         """
         mean_rows, mean_seconds = self.rows / self.batches, self.seconds / self.batches
+        proportional = mean_seconds * rows / mean_rows
         if rows >= mean_rows:
-            return mean_seconds * rows / mean_rows
+            return proportional
         line = self._line()
-        least = 0.0 if line is None else max(0.0, line[0] - ERRORS * line[1])
-        return mean_seconds - least * (mean_rows - rows)
+        least = 0.0 if line is None else max(0.0, line.each - ERRORS * line.error)
+        return max(proportional, mean_seconds - least * (mean_rows - rows))
 
-    def _line(self) -> tuple[float, float] | None:
-        """Return the seconds of each row, and the standard error of that; None without evidence."""
+    @property
+    def mean_at_least(self) -> float:
+        """Seconds of a batch of mean size, at least: the mean less `ERRORS` standard errors. Needs one batch or more.
+
+        One slow batch among a few shows nothing; many do.
+
+        >>> slow = [BatchCosts.of(10, 1.0), *[BatchCosts.of(10, 0.1)] * 9]
+        >>> sum(slow, BatchCosts()).mean_at_least, round(sum(slow[:1] * 50 + slow[1:2] * 50, BatchCosts()).mean_at_least, 2)
+        (0.0, 0.41)
+        """
+        mean = self.seconds / self.batches
+        if self.batches < FEWEST:
+            return 0.0
+        line = self._line()
+        if line is None:
+            scatter = max(0.0, self.seconds_squared - self.seconds * mean) / (self.batches - 1)
+        else:
+            scatter = line.scatter
+        return max(0.0, mean - ERRORS * sqrt(scatter / self.batches))
+
+    def _line(self) -> _Line | None:
+        """Fit the line; None without evidence."""
         if self.batches < FEWEST:
             return None
         mean_rows, mean_seconds = self.rows / self.batches, self.seconds / self.batches
@@ -103,5 +124,13 @@ class BatchCosts(NamedTuple):
             return None
         together = self.row_seconds - self.rows * mean_seconds
         each = together / spread
-        unexplained = max(0.0, self.seconds_squared - self.seconds * mean_seconds - each * together)
-        return each, sqrt(unexplained / (self.batches - 2) / spread)
+        scatter = max(0.0, self.seconds_squared - self.seconds * mean_seconds - each * together) / (self.batches - 2)
+        return _Line(each, sqrt(scatter / spread), scatter)
+
+
+class _Line(NamedTuple):
+    """A fitted line: the seconds of `each` row, the standard `error` of that, and the variance of batches around the line."""
+
+    each: float
+    error: float
+    scatter: float

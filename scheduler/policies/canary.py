@@ -92,11 +92,11 @@ def objection(compared: StageComparison, max_errors: int, max_slowdown: float) -
         return f"operator `{compared.operator}`: the new code refused {counts}"
     if not old.costs.batches or not new.costs.rows or min(old.rows, new.rows) < ENOUGH_ROWS or new.windows < ENOUGH_WINDOWS:
         return None
-    rows, taken = new.costs.rows / new.costs.batches, new.costs.seconds / new.costs.batches
-    usual = old.costs.at_most(rows)
+    rows = new.costs.rows / new.costs.batches
+    taken, usual = new.costs.mean_at_least, old.costs.at_most(rows)
     if taken > max_slowdown * usual and taken - usual > NOTICEABLE * rows:
         times = f"{taken * 1e3:.2f} ms for a batch of {rows:.0f} records, the old code at most {usual * 1e3:.2f} ms"
-        return f"operator `{compared.operator}`: the new code takes {times}"
+        return f"operator `{compared.operator}`: the new code takes at least {times}"
     return None
 
 

@@ -56,6 +56,28 @@ def test_batches_add_up_and_parts_of_their_time_are_parts_of_what_they_cost(size
     assert both.in_part(part).fixed == pytest.approx(part * both.fixed, rel=1e-3, abs=1e-3 * both.seconds / both.batches)
 
 
+MEASURED = st.lists(st.tuples(st.integers(1, 1000), SECONDS), min_size=1, max_size=50)
+
+
+@given(MEASURED, st.floats(0.1, 2000.0))
+def test_a_batch_costs_at_least_its_share_by_rows_and_a_small_one_no_more_than_a_mean_one(measured, rows):
+    found = sum((BatchCosts.of(*one) for one in measured), BatchCosts())
+    share = found.seconds * rows / found.rows
+    assert share * (1 - 1e-9) <= found.at_most(rows) <= max(share, found.seconds / found.batches) * (1 + 1e-9)
+
+
+def test_a_few_large_batches_that_stall_do_not_make_small_ones_cost_less_than_nothing():
+    """The line through batches of 10 and 200 rows in 0.3 ms and some of 1,000 rows in 0.2 s is below zero at 10 rows."""
+    found = costs([10, 200] * 50 + [1000] * 5, lambda rows: 0.2 if rows == 1000 else 3e-4)
+    assert found.at_most(10) == pytest.approx(found.seconds * 10 / found.rows)
+
+
+@given(SIZES, SECONDS, SECONDS)
+def test_the_mean_is_certain_when_all_batches_lie_on_a_line(sizes, fixed, each):
+    found = costs(sizes, lambda rows: fixed + each * rows)
+    assert found.mean_at_least == pytest.approx(found.seconds / found.batches, rel=1e-3)
+
+
 def plan(workers):
     flow = ef.Dataflow("f")
     keyed = flow.read(ef.generate(rate=2760)).parallelism(2, fixed=True).key_by("key")

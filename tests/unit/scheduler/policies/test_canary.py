@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from evenflow.scheduler.load.batch_costs import BatchCosts
 from evenflow.scheduler.load.window import WorkerWindow
 from evenflow.scheduler.policies.canary import StageComparison, VersionFigures, objection
@@ -66,6 +68,22 @@ def test_small_batches_do_not_make_new_code_look_slow():
     old = figures(*(window(at, 9500, 1e-6, fixed=1e-3) for at in range(5)))
     new = figures(*(window(at, 100, 1e-6, fixed=1e-3) for at in range(5)))
     assert new.microseconds > 20 * old.microseconds
+    assert compared(old, new) is None
+
+
+def test_one_batch_that_stalls_does_not_make_new_code_look_slow():
+    old = figures(*(window(at, 9500, 1e-5) for at in range(5)))
+    new = [window(at, 500, 1e-5) for at in range(5)]
+    stalled = replace(new[0], costs=new[0].costs + BatchCosts.of(50, 0.4))
+    assert compared(old, figures(stalled, *new[1:])) is None
+    slow = [replace(one, costs=one.costs + BatchCosts.of(50, 0.4)) for one in new for _ in range(10)]
+    assert "the new code takes at least" in compared(old, figures(*slow))
+
+
+def test_large_batches_of_the_old_code_that_stall_do_not_make_new_code_look_slow():
+    sizes = [(10, 3e-4), (200, 3e-4)] * 50 + [(1000, 0.2)] * 5
+    old = VersionFigures(16_500, windows=5, costs=sum((BatchCosts.of(*one) for one in sizes), BatchCosts()))
+    new = VersionFigures(1000, windows=5, costs=sum([BatchCosts.of(10, 3e-4)] * 100, BatchCosts()))
     assert compared(old, new) is None
 
 
