@@ -299,7 +299,7 @@ class RayWorkers:
         """Let a spare load the modules that a task of the job needs."""
         if self._tasks is None:
             self._tasks = ray.put([task for task in self._plan.tasks if task.index == 0])
-        spare.handle.warm.remote(self._tasks)
+        spare.handle.warm.remote(self._tasks, self._config.checkpoint.url(self._plan.name))
 
 
 def _environments(plan: Plan) -> dict[WorkerId, Mapping[str, Any]]:

@@ -120,9 +120,11 @@ class Worker:
                     over.set()
         self._end_run()
 
-    def warm(self, tasks: Sequence[TaskSpec]) -> None:
-        """Load the modules of tasks in a spare: receiving the tasks has loaded them."""
+    def warm(self, tasks: Sequence[TaskSpec], url: str | None) -> None:
+        """Load what a spare will need: the modules of tasks, which receiving them has loaded, and those of the checkpoints at `url`."""
         self._task_run.load_arrow()
+        if url is not None:
+            self._task_run.load_storage(url)
 
     def deploy(
         self, token: str, attempt: Attempt, spec: TaskSpec, config: RunConfig, restored: RestoredTask | None, *, across_nodes: bool

@@ -36,7 +36,7 @@ from ...engine.protocol.elements import Element
 from ...engine.protocol.handover_step import Arrived
 from ...engine.protocol.ids import ChannelId, WorkerId
 from ...engine.protocol.restored_keys import RestoredKeys
-from ...engine.snapshots.chain import resolved
+from ...engine.snapshots.chain import marked
 from ...engine.task.core import TaskCore
 from ...scheduler.protocol.messages import (
     Announce,
@@ -109,8 +109,8 @@ class TaskInterpreter:
 
     def _restore_state(self, restored: RestoredTask, keys: RestoredKeys, saved: CheckpointReader) -> None:
         for chain in restored.chains:
-            for chunk in resolved(saved.chunks(restored.checkpoint, file) for file in reversed(chain.files)):
-                self.task.install(Batch(chunk), keys, chain.worker, restored.change)
+            for chunk, hidden in marked(saved.chunks(restored.checkpoint, file) for file in reversed(chain.files)):
+                self.task.install(Batch(chunk), keys, chain.worker, restored.change, hidden)
         self.task.restored()
         if keys.same and restored.checkpoint and restored.change is None:  # else the next checkpoint must hold the whole state
             self.task.continue_from(restored.checkpoint, restored.chains[0].files)

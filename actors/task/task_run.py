@@ -36,6 +36,7 @@ from ...scheduler.protocol.messages import (
     Shutdown,
 )
 from ...scheduler.record.restoring.restored_task import RestoredTask
+from ...state.store import CheckpointStore
 from ..attempt_log import note_step
 from ..channels.address import Address
 from ..channels.credit import ChannelLimits
@@ -72,6 +73,11 @@ class _Listen:
 def load_arrow() -> None:
     """Load the parts of Arrow that take a quarter of a second if pandas is installed, the first time in a process."""
     pa.array([0]).dictionary_encode()
+
+
+def load_storage(url: str) -> None:
+    """Load the library that reads and writes checkpoints at `url`. Raises StoreError if it can't be used."""
+    CheckpointStore(url)
 
 
 class TaskRun:

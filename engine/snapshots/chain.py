@@ -19,6 +19,7 @@ from itertools import chain
 import msgpack
 import pyarrow as pa
 
+from ...state.slots import Mask
 from ..batch import Batch
 from ..keys.slots import KeySlots
 from .saved_rows import alike
@@ -26,8 +27,10 @@ from .saved_rows import alike
 REPLACES = b"evenflow.replaces"
 """Schema metadata of a chunk: the names of the columns that make the keys that it replaces, as a msgpack array."""
 
-GATHERED, GATHERED_BYTES = 1 << 18, 1 << 26
-"""The most rows and bytes of small chunks that are processed together: a chunk costs as much as some thousand rows."""
+GATHERED, GATHERED_BYTES = 1 << 20, 1 << 27
+"""The most rows and bytes of chunks that are processed together: a chunk costs as much as some thousand rows. A column of texts must stay
+below the 2 GB that Arrow's offsets reach.
+"""
 
 WHOSE = "a checkpoint's state"
 """The owner of the keys, in errors."""
@@ -59,7 +62,13 @@ def resolved(files: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBat
 
     Also yields the chunks without rows, which tell the columns. Holds the keys of all files but the last.
     """
-    hidden: dict[tuple[str, ...], KeySlots] = {}
+    for chunk, hidden in marked(files):
+        yield chunk if hidden is None else chunk.filter(pa.array(~hidden))
+
+
+def marked(files: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[tuple[pa.RecordBatch, Mask | None]]:
+    """Yield what `resolved` does, without copying: chunks, each with a mask of the rows to skip, shape (rows,); None for none."""
+    known: dict[tuple[str, ...], KeySlots] = {}
     for chunks in files:
         replaced: list[tuple[tuple[str, ...], list[pa.Array]]] = []
         for chunk in gathered(chunks):
@@ -67,11 +76,12 @@ def resolved(files: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBat
             if names:
                 replaced.append((names, [chunk.column(name) for name in names]))
             if len(names) < chunk.num_columns:
-                rows = _visible(chunk, hidden)
-                if rows.num_rows or not chunk.num_rows:
-                    yield rows.replace_schema_metadata({k: v for k, v in (rows.schema.metadata or {}).items() if k != REPLACES})
+                hidden = _hidden(chunk, known)
+                if hidden is None or not hidden.all():
+                    metadata = {k: v for k, v in (chunk.schema.metadata or {}).items() if k != REPLACES}
+                    yield chunk.replace_schema_metadata(metadata), hidden
         for names, columns in replaced:
-            hidden.setdefault(names, KeySlots(WHOSE, names)).of(columns)
+            known.setdefault(names, KeySlots(WHOSE, names)).of(columns)
 
 
 def gathered(chunks: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -97,13 +107,12 @@ def _replaced(chunk: pa.RecordBatch) -> tuple[str, ...]:
     return () if written is None else tuple(msgpack.unpackb(written))
 
 
-def _visible(chunk: pa.RecordBatch, hidden: Mapping[tuple[str, ...], KeySlots]) -> pa.RecordBatch:
-    for names, keys in hidden.items():
-        if not set(names).issubset(chunk.schema.names):
-            continue
-        columns = [chunk.column(name) for name in names]
-        keys.learn(columns)
-        there = keys.places(columns) >= 0
-        if there.any():
-            chunk = chunk.filter(pa.array(~there))
-    return chunk
+def _hidden(chunk: pa.RecordBatch, known: Mapping[tuple[str, ...], KeySlots]) -> Mask | None:
+    found: Mask | None = None
+    for names, keys in known.items():
+        if set(names).issubset(chunk.schema.names):
+            columns = [chunk.column(name) for name in names]
+            keys.learn(columns)
+            there = keys.places(columns) >= 0
+            found = there if found is None else found | there
+    return found if found is not None and found.any() else None

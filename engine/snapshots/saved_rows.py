@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-BLOCK, BLOCK_BYTES = 1 << 20, 1 << 28
+BLOCK, BLOCK_BYTES = 1 << 19, 1 << 26
 """The rows and the bytes from which on a block of chunks is full. Rows are taken from one block after the other, so few are better; a block
-of texts must stay below the 2 GB that Arrow's offsets reach."""
+of texts must stay below the 2 GB that Arrow's offsets reach. A chunk that fills a block is not copied."""
 
 Rows = npt.NDArray[np.int64]
 """Numbers of rows, ascending."""
@@ -75,7 +75,7 @@ class SavedRows:
     def close(self) -> None:
         """Note that all chunks are here."""
         if self._open:
-            self._blocks.append(pa.concat_batches(self._open))
+            self._blocks.append(self._open[0] if len(self._open) == 1 else pa.concat_batches(self._open))
             self._ends.append(self._ends[-1] + self._open_rows)
             self._open, self._open_rows, self._open_bytes = [], 0, 0
 

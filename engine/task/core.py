@@ -14,6 +14,7 @@ from typing import NoReturn
 import numpy as np
 
 from ...state.files import StateFile
+from ...state.slots import Mask
 from ..batch import Batch
 from ..broadcast_rows import is_broadcast
 from ..errors import ProtocolError
@@ -232,28 +233,33 @@ class TaskCore:
                 if index in split.others:
                     keyed.state.expect(Move(split.home, index, copies=((key, split.dealt),)))
 
-    def install(self, chunk: Batch, keys: RestoredKeys, saved_by: int, change: PartsChange | None = None) -> None:
+    def install(
+        self, chunk: Batch, keys: RestoredKeys, saved_by: int, change: PartsChange | None = None, hidden: Mask | None = None
+    ) -> None:
         """Restore the rows that belong here from a chunk of worker `saved_by`; `change`: how its parts differ from this state's.
 
-        They may wait until they are needed. `restored` follows the last chunk.
+        `hidden`: the rows that are older than others of their keys, shape (rows,). They may wait until they are needed. `restored`
+        follows the last chunk.
         """
         keyed = self.chain.keyed
         if keyed is None:
             raise ProtocolError(f"task {self.spec.name}: it has no keyed state to restore")
         if is_broadcast(chunk.rows.schema):  # each worker restores all of it
-            keyed.state.restore(chunk, keyed.context.name, change)
+            keyed.state.restore(chunk if hidden is None else chunk.filter(~hidden), keyed.context.name, change)
             return
         columns = keyed.key_columns(chunk.rows)
         self.chain.restored_types.learn(columns)
         hashes = key_hashes(columns, keyed.context.name)
         side = side_of(chunk.rows.schema).dealt if is_side(chunk.rows.schema) else None
         mine = keys.of(self.spec.index, saved_by, hashes, side)
+        if hidden is not None:
+            mine &= ~hidden
         if mine.any() or not chunk.num_rows:
-            own, hashes = (chunk, hashes) if mine.all() else (chunk.filter(mine), hashes[mine])
+            own = None if mine.all() else mine
             if change is None and keyed.state.by_key:
-                keyed.pending.add(own.rows, hashes)
+                keyed.pending.add(chunk.rows, hashes, own)
             else:
-                keyed.state.restore(own, keyed.context.name, change)
+                keyed.state.restore(chunk if own is None else chunk.filter(own), keyed.context.name, change)
             self._await_columns(keyed)
 
     def restored(self) -> None:

@@ -108,10 +108,7 @@ class BatchCosts(NamedTuple):
         if self.batches < FEWEST:
             return 0.0
         line = self._line()
-        if line is None:
-            scatter = max(0.0, self.seconds_squared - self.seconds * mean) / (self.batches - 1)
-        else:
-            scatter = line.scatter
+        scatter = max(0.0, self.seconds_squared - self.seconds * mean) / (self.batches - 1) if line is None else line.scatter
         return max(0.0, mean - ERRORS * sqrt(scatter / self.batches))
 
     def _line(self) -> _Line | None:

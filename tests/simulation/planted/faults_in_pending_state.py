@@ -39,6 +39,11 @@ def move_leaves_without_the_state_that_waits(patch: Patch) -> None:
     patch.setattr(PendingState, "leave", lambda self, move, key_groups: None)
 
 
+def older_state_of_a_key_is_restored_too(patch: Patch) -> None:
+    add = PendingState.add
+    patch.setattr(PendingState, "add", lambda self, chunk, hashes, own=None: add(self, chunk, hashes))
+
+
 def row_is_skipped(patch: Patch) -> None:
     install = PendingState._install
 

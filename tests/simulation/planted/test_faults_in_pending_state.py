@@ -23,6 +23,7 @@ RESTARTS = _waiting(with_crashes(with_moves(5, ("restart",))))
 PLANTED = [
     (faults.record_overtakes_the_state_of_its_key, Runs(flows.running_updates, 20, CRASHES, save_state=True)),
     (faults.state_is_installed_twice, Runs(flows.running_updates, 20, CRASHES, save_state=True)),
+    (faults.older_state_of_a_key_is_restored_too, Runs(flows.running_updates, 100, RESTARTS, save_state=True)),
     (faults.row_is_skipped, Runs(flows.running_updates, 20, CRASHES, save_state=True)),
     (faults.move_leaves_without_the_state_that_waits, Runs(flows.running_updates, 20, CRASHES, save_state=True)),
     (faults.installing_forgets_the_changes_of_the_state, Runs(flows.running_updates, 100, CRASHES, save_state=True)),

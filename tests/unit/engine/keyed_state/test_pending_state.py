@@ -91,6 +91,33 @@ def test_slices_install_the_rest(monkeypatch):
     assert instance.pending.nbytes == 0
 
 
+@pytest.mark.parametrize("own", [{"b"}, {"a", "c", "d"}, {"a", "b", "c", "d"}])
+def test_rows_that_are_not_this_workers_are_never_installed(own):
+    instance = counting()
+    for chunk in chunks_of(["a", "b"], ["c", "d"]):
+        keys = chunk.column("key").to_pylist()
+        instance.pending.add(chunk, hashes(keys), np.array([key in own for key in keys]))
+    instance.pending.begin()
+    assert instance.pending.left == len(own)
+    instance.pending.need(hashes(["a", "d", "new"]))
+    assert set(there(instance)) == {"a", "d"} & own
+    instance.pending.everything()
+    assert set(there(instance)) == own
+
+
+def test_all_rows_of_a_key_are_installed_together_in_order():
+    instance = restored(["a", "b"], ["a"], ["a", "a"])
+    instance.pending.need(hashes(["a"]))
+    assert there(instance) == {"a": 2}, "the last row replaces the others"
+    assert instance.pending.left == 1
+
+
+def test_a_batch_without_rows_needs_nothing():
+    instance = restored(["a"])
+    instance.pending.need(np.zeros(0, np.uint64))
+    assert instance.pending.left == 1
+
+
 def test_keys_that_leave_are_installed_first():
     instance = restored(list(range(20)))
     instance.pending.leave(Move(0, 1, (2,)), GROUPS)

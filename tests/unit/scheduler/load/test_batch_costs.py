@@ -73,7 +73,7 @@ def test_a_few_large_batches_that_stall_do_not_make_small_ones_cost_less_than_no
 
 
 @given(SIZES, SECONDS, SECONDS)
-def test_the_mean_is_certain_when_all_batches_lie_on_a_line(sizes, fixed, each):
+def test_the_mean_is_certain_when_all_batches_are_on_a_line(sizes, fixed, each):
     found = costs(sizes, lambda rows: fixed + each * rows)
     assert found.mean_at_least == pytest.approx(found.seconds / found.batches, rel=1e-3)
 
