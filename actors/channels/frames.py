@@ -27,7 +27,7 @@ import pyarrow as pa
 from ...engine.batch import Batch, Times
 from ...engine.errors import ProtocolError, RecordError
 from ...engine.protocol.elements import Element, End
-from ...engine.protocol.ids import Attempt, ChannelId
+from ...engine.protocol.ids import Attempt, ChannelId, attempt_name
 from .headers import number, pack
 from .schemas import loose_columns, plain_schema, read_schema, write_schema
 from .signals import BATCH, BY_CODE, BY_TYPE
@@ -210,4 +210,4 @@ class ChannelDecoder:
         return np.frombuffer(frame, dtype=np.int64)
 
     def _error(self, problem: str) -> ProtocolError:
-        return ProtocolError(f"channel {self._channel} of attempt {self._attempt}: {problem}")
+        return ProtocolError(f"channel {self._channel} of attempt {attempt_name(self._attempt)}: {problem}")

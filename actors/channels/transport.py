@@ -28,7 +28,7 @@ import zmq
 from ...engine.batch import Batch
 from ...engine.errors import JobTimeoutError, ProtocolError
 from ...engine.protocol.elements import Element
-from ...engine.protocol.ids import Attempt, ChannelId
+from ...engine.protocol.ids import Attempt, ChannelId, attempt_name
 from ..clocks import Stopwatch
 from .address import Address
 from .credit import ChannelLimits
@@ -298,7 +298,9 @@ class Transport:
             return
         outbox = self._outboxes.get(channel)
         if outbox is None or outbox.socket is not socket or attempt != self.attempt:
-            raise ProtocolError(f"credit arrived for channel {channel} of attempt {attempt}, which is not connected to it")
+            raise ProtocolError(
+                f"credit arrived for channel {channel} of attempt {attempt_name(Attempt(attempt))}, which is not connected to it"
+            )
         outbox.restore(batches, size)
         self._unblock(channel)
 

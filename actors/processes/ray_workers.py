@@ -21,7 +21,7 @@ from ray.exceptions import RayActorError
 
 from ...engine.errors import JobFailedError
 from ...engine.plan.physical import Plan
-from ...engine.protocol.ids import Attempt, WorkerId
+from ...engine.protocol.ids import Attempt, WorkerId, attempt_name
 from ...engine.time.duration import seconds
 from ...scheduler.configs.job import JobConfig
 from ...scheduler.load.long_call import LongCall
@@ -227,7 +227,7 @@ class RayWorkers:
             """Raises JobFailedError if the job has failed or goes back again; it may finish before all know that they began."""
             core = self._interpreter.core
             if core.attempt != attempt or core.state in (JobState.FAILED, JobState.CANCELLED):
-                raise core.error or JobFailedError(f"job `{self._plan.name}`: attempt {attempt} ended before it began")
+                raise core.error or JobFailedError(f"job `{self._plan.name}`: attempt {attempt_name(attempt)} ended before it began")
 
         def done(step: str) -> None:
             note_step(self._plan.name, attempt, step)

@@ -17,7 +17,7 @@ import ray
 from ...engine.errors import JobFailedError, JobTimeoutError
 from ...engine.plan.channel_spec import ChannelSpec
 from ...engine.plan.task_spec import TaskSpec
-from ...engine.protocol.ids import Attempt, WorkerId
+from ...engine.protocol.ids import Attempt, WorkerId, attempt_name
 from ...scheduler.configs.run import RunConfig
 from ...scheduler.load.long_call import LongCall
 from ...scheduler.protocol.messages import Command, Report
@@ -69,7 +69,7 @@ class Worker:
         self._over: dict[str, threading.Event] = {}
         self._current: TaskRun | None = None
         self._deploying = threading.Lock()
-        self._newest: int | None = None
+        self._newest: Attempt | None = None
         self._stuck = False
         entitle(self, job, "spare")
         guard_credentials()
@@ -138,7 +138,7 @@ class Worker:
         with self._deploying:
             service = self._served_by(token)
             if self._newest is not None and attempt < self._newest:
-                raise JobFailedError(f"worker {spec.name}: attempt {attempt} is over, attempt {self._newest} has begun")
+                raise _is_over(spec, attempt, self._newest)
             self._newest = attempt
             set_log_level(config.log_level)
             note_step(self._job, attempt, "process there", spec.name)
@@ -220,7 +220,7 @@ class Worker:
             return
         if not run.end(END_PATIENCE):
             self._stuck = True
-            raise JobTimeoutError(f"worker {run.spec.name}: attempt {run.attempt} did not end within {END_PATIENCE:g} s")
+            raise JobTimeoutError(f"worker {run.spec.name}: attempt {attempt_name(run.attempt)} did not end within {END_PATIENCE:g} s")
         del run
         # A run is a cycle of objects that was frozen at its start: the collector would never find it.
         gc.unfreeze()
@@ -232,8 +232,12 @@ class Worker:
         if current is None:
             raise JobFailedError(f"job `{self._job}`: a worker was started before it was deployed")
         if attempt is not None and attempt != current.attempt:
-            raise JobFailedError(f"worker {current.spec.name}: attempt {attempt} is over, attempt {current.attempt} has begun")
+            raise _is_over(current.spec, attempt, current.attempt)
         return current
+
+
+def _is_over(spec: TaskSpec, attempt: Attempt, newest: Attempt) -> JobFailedError:
+    return JobFailedError(f"worker {spec.name}: attempt {attempt_name(attempt)} is over, attempt {attempt_name(newest)} has begun")
 
 
 def _raise_file_limit() -> None:

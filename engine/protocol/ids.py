@@ -59,6 +59,20 @@ Messages of earlier attempts are ignored. The upper bits are the coordinator's t
 
 FIRST_ATTEMPT = Attempt(0)
 
+ATTEMPTS = 1 << 32
+"""The numbers of a term's attempts: more than a coordinator ever makes."""
+
+
+def attempt_name(attempt: Attempt) -> str:
+    """Return an attempt as people read it: its number, after its term if that is not the first.
+
+    >>> attempt_name(Attempt(3)), attempt_name(Attempt(2 * ATTEMPTS + 1))
+    ('3', '2.1')
+    """
+    term, number = divmod(attempt, ATTEMPTS)
+    return f"{term}.{number}" if term else str(number)
+
+
 CheckpointNumber = NewType("CheckpointNumber", int)
 """A checkpoint, numbered from 1 over all attempts."""
 

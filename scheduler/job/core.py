@@ -19,7 +19,7 @@ from ...engine.errors import JobFailedError, JobLostError, JobNotRunningError, P
 from ...engine.plan.physical import Plan
 from ...engine.plan.recoded import recoded
 from ...engine.protocol.effects import Finished, OperatorProblem, Prepared, StateRead
-from ...engine.protocol.ids import Attempt, WorkerId
+from ...engine.protocol.ids import Attempt, WorkerId, attempt_name
 from ...state.errors import EvenflowError
 from ..configs.job import JobConfig
 from ..load.long_call import LongCall
@@ -242,7 +242,7 @@ class JobCore:
     def not_deployed(self, attempt: Attempt, error: EvenflowError, now: float) -> None:
         """Handle the failed start of an attempt. If the first one can't start, the job fails, since another would not help."""
         job = self._job
-        job.happens(f"attempt {attempt} is not deployed: {error}", now)
+        job.happens(f"attempt {attempt_name(attempt)} is not deployed: {error}", now)
         if attempt != job.attempt or job.state.final:
             return
         if job.state is JobState.STARTING:

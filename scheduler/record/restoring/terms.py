@@ -19,15 +19,12 @@ from dataclasses import dataclass
 
 import msgpack
 
-from ....engine.protocol.ids import Attempt, CheckpointNumber
-
-_ATTEMPTS = 1 << 32
-"""More than a coordinator ever makes."""
+from ....engine.protocol.ids import ATTEMPTS, Attempt, CheckpointNumber
 
 
 def first_attempt(term: int) -> Attempt:
     """Return the number of the first attempt of a term, above those of all earlier terms."""
-    return Attempt(term * _ATTEMPTS)
+    return Attempt(term * ATTEMPTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +43,7 @@ class Terms:
 
     def counts(self, checkpoint: CheckpointNumber, attempt: Attempt) -> bool:
         """Return True if the job may resume from a checkpoint that was taken in `attempt`."""
-        of = attempt // _ATTEMPTS
+        of = attempt // ATTEMPTS
         return all(checkpoint <= began for term, began in self.began if term > of)
 
     def to_bytes(self) -> bytes:
