@@ -24,7 +24,7 @@ from math import sqrt
 from typing import NamedTuple
 
 ERRORS = 3.0
-"""Standard errors that the cost of a row may be above its estimate."""
+"""Standard errors by which an estimate may be wrong."""
 
 MOST = 0.5
 """The largest part of a mean batch's time that counts as fixed: an estimate from tiny batches must not promise any rate, and
