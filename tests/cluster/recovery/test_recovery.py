@@ -19,7 +19,7 @@ import pytest
 import ray
 from comparing import assert_same
 from patience import patience
-from watching import PATIENCE, actors, figures_of, pid, socket_folders, until
+from watching import PATIENCE, actor, actors, figures_of, pid, socket_folders, until
 
 import evenflow as ef
 from evenflow.cli import main
@@ -140,6 +140,8 @@ def test_lost_workers_do_not_change_the_output(tmp_path):
 def test_lost_worker_is_replaced_by_a_spare_that_the_job_keeps_without_being_asked(tmp_path):
     job, results = endless("careful", tmp_path, ("numbered",))
     until(lambda: job.status().spares == 1, "a spare is there")
+    loaded = actor(job, "spare-0").__ray_call__
+    until(lambda: ray.get(loaded.remote(lambda _: "fsspec" in sys.modules), timeout=PATIENCE), "it has loaded the library of checkpoints")
     send(job, signal.SIGKILL, "numbered-0")
     until(
         lambda: "careful/spare-0" in {place.process for place in job.status().places.values()},
