@@ -67,7 +67,7 @@ def resolved(files: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBat
 
 
 def marked(files: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[tuple[pa.RecordBatch, Mask | None]]:
-    """Yield what `resolved` does, without copying: chunks, each with a mask of the rows to skip, shape (rows,); None for none."""
+    """Yield the chunks of `resolved` unfiltered, each with a mask of the rows that it leaves out, shape (rows,); None for none."""
     known: dict[tuple[str, ...], KeySlots] = {}
     for chunks in files:
         replaced: list[tuple[tuple[str, ...], list[pa.Array]]] = []
