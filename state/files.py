@@ -1,7 +1,8 @@
-"""State files: chunks of keyed state in a file that is written once, and checked before anything is read from it.
+"""State files: chunks of keyed state in a file that is written once; each chunk is checked before it is used.
 
-A file is a magic line, then each chunk as its length (4 bytes, little endian) and an Arrow IPC stream of one batch. Its entry
-holds the size and the XXH3 checksum of the whole file, so a truncated file or a flipped bit is always noticed.
+A file is a magic line, then each chunk: a header with its length and its XXH3 checksum, and an Arrow IPC stream of one batch. All parts
+are multiples of 8 bytes long, so that the arrays of a chunk can be used where they were read. The file's entry holds its size and the
+checksum of all headers, so a truncated file or a flipped bit is always noticed.
 
 >>> import io
 >>> import pyarrow as pa
@@ -15,19 +16,26 @@ holds the size and the XXH3 checksum of the whole file, so a truncated file or a
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 import xxhash
 
 from .errors import CorruptStateError
 
-MAGIC = b"evenflow state 1\n"
-_LENGTH = struct.Struct("<I")
-_PIECE = 1 << 20
+CHUNK_ROWS, CHUNK_BYTES = 1 << 18, 1 << 25
+"""The rows and the bytes from which on a chunk is large: smaller ones are put together before they are written, and after they are read,
+because each costs as much as some thousand rows. A column of texts must stay below the 2 GB that Arrow's offsets reach.
+"""
+
+MAGIC = b"evenflow state 2\n".ljust(24, b"\0")
+_HEADER = struct.Struct("<Q16s")
+"""The length of a chunk in bytes, and its checksum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +48,6 @@ class StateFile:
     keys: int
 
 
-def encoded(chunk: pa.RecordBatch) -> pa.Buffer:
-    """Return a chunk in the format of the file."""
-    stream = pa.BufferOutputStream()
-    stream.write(_LENGTH.pack(_encode(chunk, pa.MockOutputStream())))
-    _encode(chunk, stream)
-    return stream.getvalue()
-
-
-def _encode(chunk: pa.RecordBatch, stream: pa.NativeFile) -> int:
-    """Write a chunk to an Arrow stream; returns the number of bytes."""
-    begun = stream.tell()
-    with pa.ipc.new_stream(stream, chunk.schema) as writer:
-        writer.write_batch(chunk)
-    return int(stream.tell() - begun)
-
-
 class Writable(Protocol):
     """A file that a state file is written to."""
 
@@ -63,58 +55,101 @@ class Writable(Protocol):
         """Append bytes. Raises OSError if they can't be written."""
 
 
+class Readable(Protocol):
+    """A file that a state file is read from."""
+
+    def seek(self, offset: int, whence: int, /) -> int:
+        """Go to a place, and return it."""
+
+    def read(self, size: int, /) -> bytes | memoryview:
+        """Return the next bytes, fewer than `size` only at the end. Raises OSError."""
+
+
 class StateFileWriter:
     """A writer that appends chunks to an open file, which the caller closes."""
 
     def __init__(self, file: Writable, path: str) -> None:
         self._file, self._path = file, path
-        self._hash = xxhash.xxh3_128()
+        self._headers = xxhash.xxh3_128()
         self._size = self._keys = 0
+        self._memory = np.zeros(0, np.uint8)
+        """The place where chunks are encoded, one after the other: memory that is touched for the first time is slow."""
         self._put(MAGIC)
 
     def write(self, chunk: pa.RecordBatch) -> None:
         """Append a chunk. Raises OSError if it can't be written."""
-        self.append(encoded(chunk), chunk.num_rows)
+        self.append(self._encoded(chunk))
+        self._keys += chunk.num_rows
 
-    def append(self, chunk: pa.Buffer, keys: int) -> None:
-        """Append a chunk of `keys` keys that is `encoded` already. Raises OSError if it can't be written."""
-        self._put(memoryview(chunk))
-        self._keys += keys
+    def append(self, data: memoryview) -> None:
+        """Append the bytes of a chunk and, before them, their header. Raises OSError if they can't be written."""
+        header = _header(data)
+        self._headers.update(header)
+        self._put(header)
+        self._put(data)
 
     def finish(self) -> StateFile:
         """Return the entry of the written file."""
-        return StateFile(self._path, self._size, self._hash.hexdigest(), self._keys)
+        return StateFile(self._path, self._size, self._headers.hexdigest(), self._keys)
+
+    def _encoded(self, chunk: pa.RecordBatch) -> memoryview:
+        """Return the chunk as bytes, which are valid until the next one is encoded."""
+        size = _encode(chunk, pa.MockOutputStream())
+        if len(self._memory) < size:
+            self._memory = np.empty(size, np.uint8)
+        data = self._memory[:size]
+        _encode(chunk, pa.FixedSizeBufferWriter(pa.py_buffer(data)))
+        return memoryview(data.data)
 
     def _put(self, data: bytes | memoryview) -> None:
         self._file.write(data)
-        self._hash.update(data)
         self._size += len(data)
 
 
-def read_chunks(file: BinaryIO, entry: StateFile) -> Iterator[pa.RecordBatch]:
-    """Yield the chunks of a seekable file. Raises CorruptStateError before the first chunk if the file is damaged."""
-    check_file(file, entry)
-    file.seek(len(MAGIC))
-    while length := file.read(_LENGTH.size):
-        data = file.read(_LENGTH.unpack(length)[0])
-        try:
-            yield from pa.ipc.open_stream(data)
-        except (pa.ArrowException, OSError) as error:
-            raise CorruptStateError(f"{entry.path} holds a chunk that can't be read: {error}") from error
+def read_chunks(file: Readable, entry: StateFile) -> Iterator[pa.RecordBatch]:
+    """Yield the chunks of a file.
 
-
-def check_file(file: BinaryIO, entry: StateFile) -> None:
-    """Read the whole file. Raises CorruptStateError unless its size and checksum match `entry`."""
-    checksum, size = xxhash.xxh3_128(), 0
-    magic = file.read(len(MAGIC))
-    piece = magic
-    while piece:
-        checksum.update(piece)
-        size += len(piece)
-        piece = file.read(_PIECE)
+    Raises CorruptStateError in place of a damaged chunk, and before the first one unless the file has the right size.
+    """
+    size = file.seek(0, os.SEEK_END)
     if size != entry.size:
         raise CorruptStateError(f"{entry.path} has {size:,} bytes, and {entry.size:,} were written")
-    if checksum.hexdigest() != entry.checksum:
-        raise CorruptStateError(f"{entry.path} has the checksum {checksum.hexdigest()}, and {entry.checksum} was written")
-    if magic != MAGIC:
+    file.seek(0, os.SEEK_SET)
+    if file.read(len(MAGIC)) != MAGIC:
         raise CorruptStateError(f"{entry.path} is not a state file of this version of evenflow")
+    headers = xxhash.xxh3_128()
+    while header := file.read(_HEADER.size):
+        data = file.read(_length(header, entry))
+        if header != _header(data):
+            raise _damaged(entry)
+        headers.update(header)
+        try:
+            yield from pa.ipc.open_stream(pa.py_buffer(data))
+        except (pa.ArrowException, OSError) as error:
+            raise CorruptStateError(f"{entry.path} holds a chunk that can't be read: {error}") from error
+    if headers.hexdigest() != entry.checksum:
+        raise _damaged(entry)
+
+
+def _header(data: bytes | memoryview) -> bytes:
+    return _HEADER.pack(len(data), xxhash.xxh3_128_digest(data))
+
+
+def _length(header: bytes | memoryview, entry: StateFile) -> int:
+    if len(header) < _HEADER.size:
+        raise _damaged(entry)
+    length: int = _HEADER.unpack(header)[0]
+    if length > entry.size:
+        raise _damaged(entry)
+    return length
+
+
+def _damaged(entry: StateFile) -> CorruptStateError:
+    return CorruptStateError(f"{entry.path} has another checksum than what was written: it is damaged")
+
+
+def _encode(chunk: pa.RecordBatch, stream: pa.NativeFile) -> int:
+    """Write a chunk to an Arrow stream; returns the number of bytes."""
+    with pa.ipc.new_stream(stream, chunk.schema) as writer:
+        writer.write_batch(chunk)
+    return int(stream.tell())

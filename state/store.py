@@ -22,8 +22,8 @@ from __future__ import annotations
 
 import posixpath
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from .direct_file import DirectFile
 from .durable import make_folder, write_durably
 from .errors import CorruptStateError, StoreRefusedError
 from .files import StateFile, StateFileWriter, read_chunks
+from .mapped_file import MappedReader
 from .object_stores import file_system, fresh_listing, has_folders, remove_files
 from .store_errors import store_error, translated, unusable
 
@@ -110,8 +111,8 @@ class CheckpointStore:
             yield StateFileWriter(file, name)
 
     def chunks(self, checkpoint: int, entry: StateFile) -> Iterator[pa.RecordBatch]:
-        """Yield the chunks of a state file. Raises CorruptStateError before the first chunk if the file is missing or damaged."""
-        with self._reading(posixpath.normpath(posixpath.join(self.folder(checkpoint), entry.path))) as file:
+        """Yield the chunks of a state file. Raises CorruptStateError if the file is missing, and instead of a damaged chunk."""
+        with self._reading_state(checkpoint, entry) as file:
             yield from read_chunks(file, entry)
 
     def complete(self, checkpoint: int, manifest: bytes) -> None:
@@ -288,8 +289,7 @@ class CheckpointStore:
         folder = target._made(number)
         for entry in entries:
             path = posixpath.join(folder, posixpath.basename(entry.path))
-            source = posixpath.normpath(posixpath.join(self.folder(checkpoint), entry.path))
-            with self._reading(source) as file, target._reached(path), target._new(path) as copy:
+            with self._reading_state(checkpoint, entry) as file, target._reached(path), target._new(path) as copy:
                 while piece := file.read(1 << 20):
                     copy.write(piece)
 
@@ -331,11 +331,14 @@ class CheckpointStore:
     def _new(self, path: str) -> Any:
         return DirectFile(path) if self._local else self._files.open(path, "wb")
 
+    def _reading_state(self, checkpoint: int, entry: StateFile) -> AbstractContextManager[Any]:
+        return self._reading(posixpath.normpath(posixpath.join(self.folder(checkpoint), entry.path)), MappedReader if self._local else None)
+
     @contextmanager
-    def _reading(self, path: str) -> Iterator[Any]:
+    def _reading(self, path: str, opened: Callable[[str], Any] | None = None) -> Iterator[Any]:
         with self._reached(path):
             try:
-                file = self._files.open(path, "rb")
+                file = self._files.open(path, "rb") if opened is None else opened(path)
             except FileNotFoundError as error:
                 raise CorruptStateError(f"{path} is gone") from error
             with file:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -16,8 +17,8 @@ from ...engine.batch import Batch
 from ...engine.errors import JobTimeoutError, shown
 from ...engine.protocol.effects import Prepared
 from ...engine.protocol.ids import CheckpointNumber
+from ...engine.snapshots.chain import gathered
 from ...scheduler.protocol.messages import CheckpointFailed
-from ...state.files import encoded
 from ...state.store import CheckpointStore
 
 MOST_WAITING = 16 << 20
@@ -28,11 +29,11 @@ FLUSH_TIMEOUT = 300.0
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A chunk for the file of `checkpoint`, of `keys` keys."""
+    """A piece of the state for the file of `checkpoint`, of `size` bytes."""
 
     checkpoint: CheckpointNumber
-    data: pa.Buffer
-    keys: int
+    rows: pa.RecordBatch
+    size: int
 
 
 class StateWriter:
@@ -55,9 +56,9 @@ class StateWriter:
 
     def write(self, checkpoint: CheckpointNumber, chunk: Batch) -> None:
         """Append a chunk to the file of `checkpoint`."""
-        data = encoded(chunk.rows)
-        self._given += data.size
-        self._queue.put(_Piece(checkpoint, data, chunk.num_rows))
+        size = chunk.rows.nbytes
+        self._given += size
+        self._queue.put(_Piece(checkpoint, chunk.rows, size))
 
     def finish(self, prepared: Prepared) -> None:
         """End a checkpoint's chunks; `take` returns `prepared` with its files, or a failure."""
@@ -102,21 +103,40 @@ class StateWriter:
     def _take(self) -> _Piece | Prepared | None:
         item = self._queue.get()
         if isinstance(item, _Piece):
-            self._taken += item.data.size
+            self._taken += item.size
         return item
 
     def _write_file(self, first: _Piece) -> Prepared | CheckpointFailed | None:
-        """Write chunks until the final report, or skip those that can't be written; return None if closed before."""
-        item: _Piece | Prepared | None = first
+        """Write pieces until the final report, or skip those that can't be written; return None if closed before."""
+        pieces = _Pieces(first, self._take)
         try:
             with self._store.writing(first.checkpoint, self._name) as file:
-                while isinstance(item, _Piece):
-                    file.append(item.data, item.keys)
-                    item = self._take()
+                for chunk in gathered(pieces):
+                    file.write(chunk)
         except Exception as error:  # noqa: BLE001 -- a file system's library may raise anything, and the job must hear of it
-            while isinstance(item, _Piece):  # the failed write may be the end of the file, after the last chunk
-                item = self._take()
-            if item is None:
-                return None
-            return CheckpointFailed(item.checkpoint, shown(error), item.committables)
-        return replace(item, files=(file.finish(),)) if isinstance(item, Prepared) else None
+            for _ in pieces:  # the failed write may be the end of the file, after the last piece
+                pass
+            return None if pieces.end is None else CheckpointFailed(pieces.end.checkpoint, shown(error), pieces.end.committables)
+        return None if pieces.end is None else replace(pieces.end, files=(file.finish(),))
+
+
+class _Pieces:
+    """The rows of `first` and of the pieces after it. `end`: what came after the last one."""
+
+    def __init__(self, first: _Piece, take: Callable[[], _Piece | Prepared | None]) -> None:
+        self._first: _Piece | None = first
+        self._take = take
+        self._over = False
+        self.end: Prepared | None = None
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        if self._over:
+            raise StopIteration
+        item, self._first = self._first or self._take(), None
+        if isinstance(item, _Piece):
+            return item.rows
+        self._over, self.end = True, item
+        raise StopIteration

@@ -20,7 +20,7 @@ from __future__ import annotations
 import io
 import os
 import posixpath
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,7 +123,7 @@ class Staging:
                 self._path(f".{file.name}{_HIDDEN}").replace(self._path(file.name))
             sync_folder(Path(self._root))
 
-    def read(self, file: StagedFile) -> Iterator[pa.RecordBatch]:
+    def read(self, file: StagedFile) -> list[pa.RecordBatch]:
         """Read the rows of a file.
 
         Raises CorruptStateError before the first row if the file is missing or was changed, and OSError.
@@ -133,7 +133,7 @@ class Staging:
                 data = self._files.cat_file(posixpath.join(self._root, file.name))
         except FileNotFoundError as error:
             raise CorruptStateError(f"{posixpath.join(self.url, file.name)} is missing") from error
-        return read_chunks(io.BytesIO(data), StateFile(file.name, file.size, file.checksum, file.rows))
+        return list(read_chunks(io.BytesIO(data), StateFile(file.name, file.size, file.checksum, file.rows)))
 
     def names(self, run: str) -> list[str]:
         """List the sealed files of a run. Raises OSError."""

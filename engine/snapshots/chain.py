@@ -19,6 +19,7 @@ from itertools import chain
 import msgpack
 import pyarrow as pa
 
+from ...state.files import CHUNK_BYTES, CHUNK_ROWS
 from ...state.slots import Mask
 from ..batch import Batch
 from ..keys.slots import KeySlots
@@ -26,11 +27,6 @@ from .saved_rows import alike
 
 REPLACES = b"evenflow.replaces"
 """Schema metadata of a chunk: the names of the columns that make the keys that it replaces, as a msgpack array."""
-
-GATHERED, GATHERED_BYTES = 1 << 20, 1 << 27
-"""The most rows and bytes of chunks that are processed together: a chunk costs as much as some thousand rows. A column of texts must stay
-below the 2 GB that Arrow's offsets reach.
-"""
 
 WHOSE = "a checkpoint's state"
 """The owner of the keys, in errors."""
@@ -85,21 +81,24 @@ def marked(files: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[tuple[pa.Recor
 
 
 def gathered(chunks: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of chunks, consecutive small ones with equal schemas together."""
+    """Yield the rows of chunks, consecutive small ones with equal schemas together; large ones are not copied."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for chunk in chunks:
-        if held and (rows + chunk.num_rows > GATHERED or size + chunk.nbytes > GATHERED_BYTES or not alike(chunk, held[-1])):
+        if held and (rows + chunk.num_rows > CHUNK_ROWS or size + chunk.nbytes > CHUNK_BYTES or not alike(chunk, held[-1])):
             yield _together(held)
-            held, rows, size = [], 0, 0
+            rows = size = 0
         held.append(chunk)
         rows, size = rows + chunk.num_rows, size + chunk.nbytes
     if held:
         yield _together(held)
 
 
-def _together(chunks: list[pa.RecordBatch]) -> pa.RecordBatch:
-    return chunks[0] if len(chunks) == 1 else pa.concat_batches(chunks)
+def _together(held: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the rows of all chunks, and give up the chunks."""
+    chunk = held[0] if len(held) == 1 else pa.concat_batches(held)
+    held.clear()
+    return chunk
 
 
 def _replaced(chunk: pa.RecordBatch) -> tuple[str, ...]:

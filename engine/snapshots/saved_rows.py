@@ -17,16 +17,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-BLOCK, BLOCK_BYTES = 1 << 19, 1 << 26
-"""The rows and the bytes from which on a block of chunks is full. Rows are taken from one block after the other, so few are better; a block
-of texts must stay below the 2 GB that Arrow's offsets reach. A chunk that fills a block is not copied."""
+from ...state.files import CHUNK_BYTES, CHUNK_ROWS
 
 Rows = npt.NDArray[np.int64]
 """Numbers of rows, ascending."""
 
 
 class SavedRows:
-    """Rows in blocks of chunks with equal schemas. `free` gives up the memory of rows that are no longer needed."""
+    """Rows in blocks of chunks with equal schemas. `free` gives up the memory of rows that are no longer needed.
+
+    Rows are taken from one block after the other, so few are better. A chunk that fills a block is not copied.
+    """
 
     def __init__(self) -> None:
         self._blocks: list[pa.RecordBatch | None] = []
@@ -47,7 +48,7 @@ class SavedRows:
     def add(self, chunk: pa.RecordBatch) -> bool:
         """Add a chunk; return True if its schema, metadata included, differs from that of the last one."""
         new: bool = not self._open or not alike(chunk, self._open[-1])
-        if new or self._open_rows >= BLOCK or self._open_bytes >= BLOCK_BYTES:
+        if new or self._open_rows >= CHUNK_ROWS or self._open_bytes >= CHUNK_BYTES:
             self.close()
         self._open.append(chunk)
         self._open_rows += chunk.num_rows

@@ -78,12 +78,12 @@ def test_keys_of_newer_files_may_have_a_wider_type():
 
 
 def test_small_chunks_come_together_up_to_a_limit_and_only_with_an_equal_schema(monkeypatch):
-    monkeypatch.setattr(chain, "GATHERED", 4)
+    monkeypatch.setattr(chain, "CHUNK_ROWS", 4)
     ones = [pa.record_batch({"n": [number]}) for number in range(6)]
     marked = replacing(pa.record_batch({"n": [6]}), ["n"])
     found = list(chain.gathered([*ones, marked, marked, pa.record_batch({"n": [7.5]})]))
     assert [chunk.to_pydict()["n"] for chunk in found] == [[0, 1, 2, 3], [4, 5], [6, 6], [7.5]]
     assert found[2].schema.equals(marked.schema, check_metadata=True)
-    monkeypatch.setattr(chain, "GATHERED_BYTES", 16)
+    monkeypatch.setattr(chain, "CHUNK_BYTES", 16)
     assert [chunk.num_rows for chunk in chain.gathered(ones)] == [2, 2, 2]
     assert list(chain.gathered([])) == []
