@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from time import monotonic
+from time import monotonic, sleep
 
 import pyarrow as pa
 
@@ -57,6 +57,9 @@ STATE_SECONDS = 0.003
 """Seconds after which a worker installs no more state before it takes records again."""
 
 LONGEST_SLEEP = 0.1
+
+POLL_UNIT = 0.001
+"""The unit of ZeroMQ's polls, in seconds."""
 
 LISTEN_PATIENCE = 10.0
 """Seconds that a worker has to begin to listen on another address: as long as a user's function may keep it."""
@@ -285,7 +288,7 @@ class TaskRun:
         self._rest = 0.0
         if polled and self._poll_size.limited:
             task.idle()
-        elif taken or polled:
+        elif taken or (polled and not self._stalled and self._read()):  # rows that are the last for now go on at once
             task.flush_if_due()
         elif not transport.blocked:
             task.idle()
@@ -333,7 +336,7 @@ class TaskRun:
                 received = transport.poll(LONGEST_SLEEP)
         elif self._rest > 0.0 and not self._state:
             with meter.waiting(for_credit=False):
-                received = transport.poll(min(self._rest, LONGEST_SLEEP))
+                received = self._sleep(min(self._rest, LONGEST_SLEEP))
         else:
             received = transport.poll(0.0)
         for channel, element in received:
@@ -341,6 +344,18 @@ class TaskRun:
                 self._state.append((channel, element))
             else:
                 self._pending.put(channel, element)
+
+    def _sleep(self, seconds: float) -> list[tuple[ChannelId, Element]]:
+        """Wait for elements, at most so long; a source, which gets none, for its next rows instead, as exactly as the system can.
+
+        A poll of ZeroMQ takes whole milliseconds: rounded up, a source that has rows each millisecond would take them every 1.5.
+        """
+        if not self._task.is_source:
+            return self._transport.poll(seconds)
+        if seconds >= POLL_UNIT:
+            return self._transport.poll(seconds // POLL_UNIT * POLL_UNIT)
+        sleep(seconds)
+        return self._transport.poll(0.0)
 
     def _take_state(self) -> None:
         """Process state for a few milliseconds, before records.
