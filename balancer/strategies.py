@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,10 @@ from ..engine.errors import RequestError
 from ..engine.protocol.routing import Move, RoutingTable
 from ..engine.protocol.split_route import SplitRoute
 from ..state.hashing import group_of
+
+LAZY_STEPS = 32
+"""The steps of a lazy move. In each, the new owner's event time stands still, and records of its missing keys wait; with all keys in one
+step there are so many of them that every batch has some until the move is over."""
 
 Pair = tuple[int, int]
 """The indexes of the source and the target worker."""
@@ -61,11 +65,6 @@ def sudden(current: RoutingTable, target: RoutingTable) -> Iterator[Step]:
 def pause(current: RoutingTable, target: RoutingTable) -> Iterator[Step]:
     """Move everything in one step, while the operator's input waits (partial pause and restart)."""
     yield from _together(current, target, Step((), pause=True))
-
-
-def lazy(current: RoutingTable, target: RoutingTable) -> Iterator[Step]:
-    """Move everything in one step; a key's state is fetched when a record needs it (Koala; Meces, ATC 2022)."""
-    yield from _together(current, target, Step((), lazy=True))
 
 
 def restart(current: RoutingTable, target: RoutingTable) -> Iterator[Step]:
@@ -107,7 +106,17 @@ def batched(current: RoutingTable, target: RoutingTable, groups_per_move: int = 
         yield Step(tuple(sorted(moves, key=lambda move: (move.source, move.target))))
 
 
-STRATEGIES: dict[str, Callable[[RoutingTable, RoutingTable], Iterator[Step]]] = {
+def lazy(current: RoutingTable, target: RoutingTable, groups_per_move: int = 1, loads: Loads | None = None) -> Iterator[Step]:
+    """Move in about `LAZY_STEPS` steps, each as `batched` does; a key's state is fetched when a record needs it (Koala; Meces, ATC 2022).
+
+    A step moves at least `groups_per_move` groups or keys of a pair of workers.
+    """
+    most = max(map(len, _pieces(current, target, None).values()), default=0)
+    for step in batched(current, target, max(groups_per_move, -(-most // LAZY_STEPS)), loads):
+        yield replace(step, lazy=True)
+
+
+STRATEGIES: dict[str, Callable[..., Iterator[Step]]] = {
     "restart": restart,
     "pause": pause,
     "sudden": sudden,
@@ -124,7 +133,7 @@ def plan_steps(
     """Plan the steps of strategy `name` from `current` to `target`: none if the tables are equal. Raises RequestError for an
     unknown name.
 
-    `groups_per_move` is for `batched` only. `loads`: the load of each key group, in any unit, None if it isn't known.
+    `groups_per_move` is for `batched` and `lazy`. `loads`: the load of each key group, in any unit, None if it isn't known.
     """
     if name not in STRATEGIES:
         raise RequestError(f"{name!r} is not a migration strategy: use one of {', '.join(STRATEGIES)}")
@@ -136,8 +145,8 @@ def _steps(name: str, current: RoutingTable, target: RoutingTable, groups_per_mo
     before, after = RoutingTable(current.groups, current.keys, kept), RoutingTable(target.groups, target.keys, kept)
     kind = Step((), pause=name == "pause", restart=name == "restart")
     yield from _together(current, before, kind)
-    if name == "batched":
-        yield from batched(before, after, groups_per_move, loads)
+    if name in ("batched", "lazy"):
+        yield from STRATEGIES[name](before, after, groups_per_move, loads)
     else:
         yield from fluid(before, after, loads) if name == "fluid" else STRATEGIES[name](before, after)
     yield from _together(after, target, kind)

@@ -113,6 +113,17 @@ def test_manifest_of_unknown_fate_is_removed_before_the_job_goes_back_behind_it(
     assert saved.newest().checkpoint == 1
 
 
+def test_state_file_is_read_once(store, url, monkeypatch):
+    monkeypatch.setattr(fsspec.get_filesystem_class("s3"), "default_block_size", 1 << 20)
+    saved = CheckpointStore(url)
+    with saved.writing(1, "count-0") as writer:
+        for _ in range(4):
+            writer.write(pa.record_batch({"n": np.arange(1 << 18)}))  # 2 MiB
+    store.fault = Fault("none", lambda request: request.kind == "read")
+    assert [chunk.num_rows for chunk in saved.chunks(1, writer.finish())] == 4 * [1 << 18]
+    assert 8 <= len(store.fault.met) <= 12
+
+
 @every_store
 def test_overloaded_store_is_asked_again(store, url):
     store.fault = Fault("overloaded", times=1)

@@ -13,6 +13,8 @@ from patience import patience
 from evenflow.actors.task.state_writer import StateWriter
 from evenflow.engine.batch import Batch
 from evenflow.engine.protocol.effects import Prepared
+from evenflow.engine.snapshots import chain
+from evenflow.engine.snapshots.chain import replacing
 from evenflow.scheduler.protocol.messages import CheckpointFailed
 from evenflow.state.store import CheckpointStore
 
@@ -47,6 +49,17 @@ def test_report_comes_back_with_the_file_that_holds_all_chunks(store, writer):
     assert report.files[0].keys == 40
     assert values(store, report) == [value for n in range(20) for value in (n, n + 100)]
     assert writer.take() == []
+
+
+def test_small_pieces_with_equal_columns_are_written_as_one_chunk(monkeypatch, store, writer):
+    monkeypatch.setattr(chain, "CHUNK_ROWS", 8)
+    for n in range(10):
+        writer.write(3, chunk(n, n + 100))
+    writer.write(3, Batch(replacing(pa.record_batch({"n": [7]}), ["n"])))
+    writer.finish(Prepared(3, {}))
+    (report,) = writer.flush()
+    assert [piece.num_rows for piece in store.chunks(3, report.files[0])] == [8, 8, 4, 1]
+    assert values(store, report) == [*(value for n in range(10) for value in (n, n + 100)), 7]
 
 
 def test_without_state_there_is_no_file(tmp_path, writer):
