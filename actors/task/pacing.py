@@ -31,17 +31,17 @@ SAVING = 0.001
 SAVE_SECONDS = 0.003
 """Seconds for which a worker makes chunks of state at a time, between two batches, which may take much longer."""
 
-SAVE_SHARE, SAVE_SOON, SAVE_ALONE = 0.15, 3.0, 3 / 4
+SAVE_SHARE, SAVE_SOON, SAVE_LONG, SAVE_ALONE = 0.15, 3.0, 1 / 3, 3 / 4
 """The largest share of its time that a worker spends on chunks of state for a checkpoint, for the first `SAVE_SOON` seconds. Writing them
-takes a processor too, and records wait meanwhile. After that time the share is `GIVE_SHARE`, and `SAVE_ALONE` while no records wait: what
+takes a processor too, and records wait meanwhile. After that time the share is `SAVE_LONG`, and `SAVE_ALONE` while no records wait: what
 arrives during a checkpoint is replayed after a failure, so a large one must end."""
 
 SAVE_LATE = 0.01
 """Seconds by which chunks may be late, because records were processed, without a loss of their share."""
 
-GIVE_SHARE = 1 / 3
+GIVE_SHARE = 1 / 8
 """The largest share of its time that a worker spends on giving state away for which no records wait: the worker that takes the state has
-work with it too, before its own records, and would fall behind."""
+two to three times as much work with it, before its own records, and would fall behind."""
 
 INSTALL_SHARE, INSTALL_BEHIND = 1 / 3, 1 / 20
 """The largest share of its time that a worker spends on installing restored state in the background, and while records wait: those need
@@ -117,7 +117,7 @@ class Pacing:
     def saved(self, begun: float, now: float, *, behind: bool) -> None:
         """Note the time in which chunks were made. `behind`: records waited."""
         self._saving_since = min(self._saving_since, begun)
-        share = SAVE_SHARE if now < self._saving_since + SAVE_SOON else GIVE_SHARE if behind else SAVE_ALONE
+        share = SAVE_SHARE if now < self._saving_since + SAVE_SOON else SAVE_LONG if behind else SAVE_ALONE
         self._save_at = max(self._save_at, begun - SAVE_LATE) + (now - begun) / share
 
     def nothing_to_save(self) -> None:

@@ -16,6 +16,7 @@ from evenflow.actors.task.pacing import (
     LOOK,
     MORE,
     SAVE_ALONE,
+    SAVE_LONG,
     SAVE_SHARE,
     SAVE_SOON,
     Pacing,
@@ -67,7 +68,7 @@ def test_installing_restored_state_leaves_its_share_of_the_time_to_records(behin
     assert 0.9 * share < spent / (now - 100.0) <= share * 1.01
 
 
-@pytest.mark.parametrize(("behind", "later"), [(True, GIVE_SHARE), (False, SAVE_ALONE)])
+@pytest.mark.parametrize(("behind", "later"), [(True, SAVE_LONG), (False, SAVE_ALONE)])
 def test_saving_state_has_a_small_share_at_first_and_then_a_larger_one(behind, later):
     pacing, now, shares = Pacing(0.005), 100.0, []
     for _ in range(3):
