@@ -33,8 +33,8 @@ from ..engine.protocol.split_route import SplitRoute
 from ..state.hashing import group_of
 
 LAZY_STEPS = 32
-"""The steps of a lazy move. In each, the new owner's event time stands still, and records of its missing keys wait; with all keys in one
-step there are so many of them that every batch has some until the move is over."""
+"""The steps of a lazy move. In each, event time stands still at both owners, and records of missing keys wait. With all keys in one step,
+every batch has missing keys until the move is over."""
 
 Pair = tuple[int, int]
 """The indexes of the source and the target worker."""

@@ -41,7 +41,7 @@ SAVE_LATE = 0.01
 
 GIVE_SHARE = 1 / 8
 """The largest share of its time that a worker spends on giving state away for which no records wait: the worker that takes the state has
-two to three times as much work with it, before its own records, and would fall behind."""
+as much work with it, before its own records, and would fall behind."""
 
 INSTALL_SHARE, INSTALL_BEHIND = 1 / 3, 1 / 20
 """The largest share of its time that a worker spends on installing restored state in the background, and while records wait: those need

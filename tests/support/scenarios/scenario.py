@@ -118,7 +118,7 @@ class Scenario:
 
     def _announce(self, strategy: str, *words: str) -> Iterable[str]:
         steps = []
-        for step in plan_steps(strategy, self.table, self._target(words)):
+        for step in plan_steps(strategy, self.table, self._target(words), len(self.table) if strategy == "lazy" else 1):
             self._version += 1
             steps.append(HandoverStep(self._version, step.moves, step.lazy, step.pause))
             yield f"step {self._version}: " + ", ".join(map(_move, step.moves))

@@ -138,9 +138,19 @@ def test_batched_moves_several_groups_of_a_pair_if_a_step_may_have_several():
     ]
 
 
-def test_only_batched_takes_several_groups_a_step():
+def test_only_batched_and_lazy_take_several_groups_a_step():
     current, target = table([0, 0, 0, 0]), table([1, 1, 1, 0])
-    assert [len(list(plan_steps(name, current, target, 2))) for name in ("batched", "fluid", "sudden")] == [2, 3, 1]
+    assert [len(list(plan_steps(name, current, target, 2))) for name in ("batched", "lazy", "fluid", "sudden")] == [2, 2, 3, 1]
+
+
+@pytest.mark.parametrize(("groups", "each", "steps"), [(8, 1, 8), (1024, 1, 32), (1024, 64, 16), (1024, 33, 32), (64, 3, 22)])
+def test_lazy_moves_are_cut_into_at_most_32_steps_of_equal_size(groups, each, steps):
+    current, target = table(groups * [0]), table(groups * [1])
+    planned = list(plan_steps("lazy", current, target, each))
+    sizes = [len(step.moves[0].groups) for step in planned]
+    assert (len(planned), set(sizes[:-1])) == (steps, {max(each, -(-groups // 32))})
+    assert sum(sizes) == groups
+    assert all(step.lazy for step in planned)
 
 
 def test_batched_refuses_to_move_nothing():
@@ -154,12 +164,12 @@ def test_a_key_with_a_route_of_its_own_is_not_dragged_along():
 
 
 @pytest.mark.parametrize(
-    ("name", "lazy", "pause", "restart"),
-    [("sudden", False, False, False), ("lazy", True, False, False), ("pause", False, True, False), ("restart", False, False, True)],
+    ("name", "pause", "restart"),
+    [("sudden", False, False), ("pause", True, False), ("restart", False, True)],
 )
-def test_one_step_says_how_it_is_made(name, lazy, pause, restart):
+def test_one_step_says_how_it_is_made(name, pause, restart):
     current, target = even_table(8, 2), even_table(8, 4)
-    assert list(plan_steps(name, current, target)) == [Step(tuple(current.moves_to(target)), lazy, pause, restart)]
+    assert list(plan_steps(name, current, target)) == [Step(tuple(current.moves_to(target)), pause=pause, restart=restart)]
 
 
 def test_an_unknown_strategy_is_answered_with_the_known_ones():
@@ -170,7 +180,7 @@ def test_an_unknown_strategy_is_answered_with_the_known_ones():
 def test_groups_with_the_most_load_move_first_and_those_of_the_busiest_worker_before_others():
     current, target = table([0, 0, 1, 1, 2, 2, 2, 2]), table([2] * 8)
     loads = np.array([1.0, 2.0, 4.0, 8.0, 99.0, 0.0, 0.0, 0.0])
-    for name in ("fluid", "batched"):
+    for name in ("fluid", "batched", "lazy"):
         assert [step.moves[0].groups for step in plan_steps(name, current, target, 1, loads)] == [(3,), (2,), (1,), (0,)]
 
 
@@ -180,7 +190,7 @@ def test_key_with_a_route_of_its_own_moves_before_groups():
     assert [(step.moves[0].keys, step.moves[0].groups) for step in steps] == [((6,), ()), ((), (0,))]
 
 
-@pytest.mark.parametrize("name", ["fluid", "batched"])
+@pytest.mark.parametrize("name", ["fluid", "batched", "lazy"])
 @given(current=tables, target=tables, loads=st.lists(st.floats(0.0, 10.0), min_size=KEY_GROUPS, max_size=KEY_GROUPS))
 def test_loads_change_nothing_but_the_order(name, current, target, loads):
     steps = list(plan_steps(name, current, target, 1, np.array(loads)))
