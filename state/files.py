@@ -33,6 +33,9 @@ CHUNK_ROWS, CHUNK_BYTES = 1 << 18, 1 << 25
 because each costs as much as some thousand rows. A column of texts must stay below the 2 GB that Arrow's offsets reach.
 """
 
+FIRST_MAGIC = b"evenflow state 1\n"
+"""Files of the first format are read: a length (4 bytes, little endian) before each chunk, and one checksum of the whole file."""
+
 MAGIC = b"evenflow state 2\n".ljust(24, b"\0")
 _HEADER = struct.Struct("<Q16s")
 """The length of a chunk in bytes, and its checksum."""
@@ -115,20 +118,40 @@ def read_chunks(file: Readable, entry: StateFile) -> Iterator[pa.RecordBatch]:
     if size != entry.size:
         raise CorruptStateError(f"{entry.path} has {size:,} bytes, and {entry.size:,} were written")
     file.seek(0, os.SEEK_SET)
-    if file.read(len(MAGIC)) != MAGIC:
+    magic = bytes(file.read(len(MAGIC)))
+    if magic != MAGIC and not magic.startswith(FIRST_MAGIC):
         raise CorruptStateError(f"{entry.path} is not a state file of this version of evenflow")
+    for data in _checked(file, entry) if magic == MAGIC else _of_first_format(file, entry):
+        try:
+            yield from pa.ipc.open_stream(pa.py_buffer(data))
+        except (pa.ArrowException, OSError) as error:
+            raise CorruptStateError(f"{entry.path} holds a chunk that can't be read: {error}") from error
+
+
+def _checked(file: Readable, entry: StateFile) -> Iterator[bytes | memoryview]:
+    """Yield the bytes of each chunk behind the magic line."""
     headers = xxhash.xxh3_128()
     while header := file.read(_HEADER.size):
         data = file.read(_length(header, entry))
         if header != _header(data):
             raise _damaged(entry)
         headers.update(header)
-        try:
-            yield from pa.ipc.open_stream(pa.py_buffer(data))
-        except (pa.ArrowException, OSError) as error:
-            raise CorruptStateError(f"{entry.path} holds a chunk that can't be read: {error}") from error
+        yield data
     if headers.hexdigest() != entry.checksum:
         raise _damaged(entry)
+
+
+def _of_first_format(file: Readable, entry: StateFile) -> Iterator[bytes]:
+    """Yield the bytes of each chunk of a file of the first format, copied, because their arrays begin anywhere."""
+    file.seek(0, os.SEEK_SET)
+    content = bytes(file.read(entry.size))
+    if xxhash.xxh3_128_hexdigest(content) != entry.checksum:
+        raise _damaged(entry)
+    at = len(FIRST_MAGIC)
+    while at < len(content):
+        (length,) = struct.unpack_from("<I", content, at)
+        at += 4 + length
+        yield content[at - length : at]
 
 
 def _header(data: bytes | memoryview) -> bytes:

@@ -1,7 +1,7 @@
 """A manifest: the contents of a complete checkpoint, stored next to its state files.
 
-A magic line, the XXH3 checksum of the rest (16 bytes), and a msgpack map. One wrong bit makes it unreadable. It describes the
-parts of each operator's state. Formats 1 and 2 did not, and format 3 named state files without checksums of their chunks: they are refused.
+A magic line, the XXH3 checksum of the rest (16 bytes), and a msgpack map. One wrong bit makes it unreadable. Since format 3 it
+describes the parts of each operator's state; older formats are rejected, because their state could be restored wrongly.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ...engine.state_description import StateDescription
 from ...state.errors import CorruptStateError
 from ...state.files import StateFile
 
-MAGIC = b"evenflow manifest 4\n"
-_OLDER = (b"evenflow manifest 1\n", b"evenflow manifest 2\n", b"evenflow manifest 3\n")
+MAGIC = b"evenflow manifest 3\n"
+_OLDER = (b"evenflow manifest 1\n", b"evenflow manifest 2\n")
 _DIGEST = 16
 
 
@@ -114,8 +114,8 @@ class Manifest:
         """Decode a manifest that `to_bytes` encoded. Raises CorruptStateError for any other bytes."""
         if data.startswith(_OLDER):
             raise CorruptStateError(
-                "the manifest was written by an older version of evenflow, whose state this version can't read: finish the job with that "
-                "version, or start it from the beginning"
+                "the manifest was written by an older version of evenflow, which did not record the parts of the state: finish the job "
+                "with that version, or start it from the beginning"
             )
         if not data.startswith(MAGIC):
             raise CorruptStateError("the manifest has another format, or it is truncated")

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,9 +76,31 @@ def test_chunks_in_another_order_are_refused(chunks):
         list(read_chunks(io.BytesIO(other), replace(of_other, checksum=entry.checksum)))
 
 
+def in_the_first_format(chunks):
+    """Return a file as the first format has it, and its entry."""
+    data = b"evenflow state 1\n"
+    for rows in chunks:
+        stream = pa.BufferOutputStream()
+        with pa.ipc.new_stream(stream, chunk_of([]).schema) as writer:
+            writer.write_batch(chunk_of(rows))
+        data += stream.tell().to_bytes(4, "little") + stream.getvalue().to_pybytes()
+    return data, StateFile("old.state", len(data), xxhash.xxh3_128_hexdigest(data), sum(map(len, chunks)))
+
+
+@given(CHUNKS, st.data())
+def test_file_of_the_first_format_is_read_and_a_flipped_bit_is_found_before_its_first_chunk(chunks, data):
+    whole, entry = in_the_first_format(chunks)
+    assert read(whole, entry) == chunks
+    bit = data.draw(st.integers(0, 8 * len(whole) - 1))
+    damaged = bytearray(whole)
+    damaged[bit // 8] ^= 1 << bit % 8
+    with pytest.raises(CorruptStateError, match=r"old.state (has another checksum|is not a state file)"):
+        list(read_chunks(io.BytesIO(bytes(damaged)), entry))
+
+
 @given(st.binary(max_size=300))
 def test_file_of_another_kind_is_refused(content):
-    whole = b"evenflow state 1\n" + content
+    whole = b"evenflow state 3\n" + content
     entry = replace(written([])[1], size=len(whole))
     with pytest.raises(CorruptStateError, match=r"count-0.state is not a state file of this version of evenflow"):
         next(read_chunks(io.BytesIO(whole), entry))

@@ -52,7 +52,7 @@ def test_manifest_that_can_not_be_read_is_skipped_with_a_warning(url, tmp_path, 
     saved = SavedState(url, 3, RunClaim("run"))
     for checkpoint in (1, 2):
         saved.complete(manifest(checkpoint))
-    (tmp_path / "checkpoints" / "checkpoint-00000002" / "manifest").write_bytes(b"evenflow manifest 4\nand nothing else")
+    (tmp_path / "checkpoints" / "checkpoint-00000002" / "manifest").write_bytes(b"evenflow manifest 3\nand nothing else")
     with caplog.at_level(logging.WARNING):
         assert saved.newest().checkpoint == 1
     assert "checkpoint 2 is skipped: the manifest is corrupt" in caplog.text

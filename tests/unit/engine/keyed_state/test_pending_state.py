@@ -79,7 +79,7 @@ def test_state_is_installed_once_however_often_it_is_needed():
 
 def test_slices_install_the_rest(monkeypatch):
     monkeypatch.setattr(pending, "SLICE", 2)
-    monkeypatch.setattr(saved_rows, "BLOCK", 2)
+    monkeypatch.setattr(saved_rows, "CHUNK_ROWS", 2)
     instance = restored(*([key] for key in range(7)))
     instance.pending.need(hashes([0, 1, 3]))
     left = []
