@@ -32,9 +32,9 @@ from ..engine.protocol.routing import Move, RoutingTable
 from ..engine.protocol.split_route import SplitRoute
 from ..state.hashing import group_of
 
-LAZY_STEPS = 32
-"""The steps of a lazy move. In each, event time stands still at both owners, and records of missing keys wait. With all keys in one step,
-every batch has missing keys until the move is over."""
+LAZY_STEPS, LAZY_GROUPS = 32, 8
+"""The steps of a lazy move of many groups, and the least groups or keys of a pair of workers in each. In a step, event time stands still at
+both owners, and records of missing keys wait. With all keys in one step, every batch has missing keys until the move is over."""
 
 Pair = tuple[int, int]
 """The indexes of the source and the target worker."""
@@ -109,10 +109,10 @@ def batched(current: RoutingTable, target: RoutingTable, groups_per_move: int = 
 def lazy(current: RoutingTable, target: RoutingTable, groups_per_move: int = 1, loads: Loads | None = None) -> Iterator[Step]:
     """Move in about `LAZY_STEPS` steps, each as `batched` does; a key's state is fetched when a record needs it (Koala; Meces, ATC 2022).
 
-    A step moves at least `groups_per_move` groups or keys of a pair of workers.
+    A step moves at least `groups_per_move` groups or keys of a pair of workers, and at least `LAZY_GROUPS`.
     """
     most = max(map(len, _pieces(current, target, None).values()), default=0)
-    for step in batched(current, target, max(groups_per_move, -(-most // LAZY_STEPS)), loads):
+    for step in batched(current, target, max(groups_per_move, LAZY_GROUPS, -(-most // LAZY_STEPS)), loads):
         yield replace(step, lazy=True)
 
 

@@ -19,6 +19,7 @@ from evenflow.testing.actions.splitting import with_splits
 from evenflow.testing.simulation.actions import flush
 
 MOVES, SCALING, CRASHES = with_moves(), with_scaling(), with_crashes(ACTIONS)
+LAZY_MOVES = with_moves(5, ("lazy",))
 SCALING_WITH_FULL_BUFFERS = tuple(action for action in with_scaling(12) if action is not flush)
 """Rows wait until a signal takes them along."""
 MOVES_AND_CRASHES = with_crashes(with_moves(5, ("sudden", "lazy", "restart")))
@@ -32,7 +33,7 @@ PLANTED = [
     (faults.record_set_aside_is_lost, Runs(flows.stateful_map_in_order, 100, MOVES)),
     (faults.record_overtakes_those_that_were_set_aside, Runs(flows.stateful_map_in_order, 300, MOVES)),
     (faults.step_is_over_before_the_records_that_were_set_aside_are_processed, Runs(flows.stateful_map_in_order, 300, MOVES)),
-    (faults.records_of_a_requested_key_are_overtaken, Runs(flows.stateful_map_in_order, 300, MOVES, begin=70)),
+    (faults.records_of_a_requested_key_are_overtaken, Runs(flows.stateful_map_in_order, 300, LAZY_MOVES)),
     (faults.records_of_moving_keys_are_not_set_aside, Runs(flows.stateful_map_in_order, 100, MOVES)),
     (faults.state_given_away_is_kept, Runs(flows.stateful_map_in_order, 100, MOVES)),
     (faults.key_is_left_out_of_the_state_given_away, Runs(flows.stateful_map_in_order, 100, MOVES)),
