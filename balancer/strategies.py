@@ -111,7 +111,7 @@ def lazy(current: RoutingTable, target: RoutingTable, groups_per_move: int = 1, 
 
     A step moves at least `groups_per_move` groups or keys of a pair of workers, and at least `LAZY_GROUPS`.
     """
-    most = max(map(len, _pieces(current, target, None).values()), default=0)
+    most = max((len(move.groups) + len(move.keys) for move in current.moves_to(target)), default=0)
     for step in batched(current, target, max(groups_per_move, LAZY_GROUPS, -(-most // LAZY_STEPS)), loads):
         yield replace(step, lazy=True)
 
