@@ -20,7 +20,6 @@ from ..engine.plan.task_spec import TaskSpec
 from ..engine.protocol.elements import Element
 from ..engine.protocol.ids import Attempt, ChannelId, WorkerId, WorkerNumber
 from ..engine.protocol.state_channels import is_state_channel, receiver_of
-from ..engine.task.core import TaskCore
 from ..engine.time.duration import seconds
 from ..scheduler.configs.job import JobConfig
 from ..scheduler.job.core import JobCore
@@ -291,6 +290,7 @@ class LocalJob:
         if not full and not runner.task.outputs.paused:
             busy = runner.replay() or busy
         busy = runner.give() or busy
+        runner.report_arrived()
         busy = runner.install(behind=bool(queue)) or busy
         busy = runner.save(behind=True) or busy  # the one thread has other records to process
         if runner.is_source and not full and not runner.task.outputs.paused:
@@ -314,10 +314,11 @@ class LocalJob:
         return False
 
     def _pause(self) -> float:
-        waits = [runner.sleep_for() for runner in self._runners.values() if runner.is_source or _works_between(runner.task)]
+        waits = [runner.sleep_for() for runner in self._runners.values() if runner.is_source or _works_between(runner)]
         return min([0.05, *waits])
 
 
-def _works_between(task: TaskCore) -> bool:
-    """Return True if the task has work between two batches."""
-    return task.giving or task.replaying or task.installing or task.saving
+def _works_between(runner: TaskInterpreter) -> bool:
+    """Return True if a task has work between two batches, or rests."""
+    task = runner.task
+    return runner.resting or task.giving or task.replaying or task.installing or task.saving

@@ -41,7 +41,8 @@ SAVE_LATE = 0.01
 
 GIVE_SHARE = 1 / 8
 """The largest share of its time that a worker spends on giving state away for which no records wait: the worker that takes the state has
-as much work with it, before its own records, and would fall behind."""
+as much work with it, before its own records, and would fall behind. A worker that takes state step by step rests between two steps for as
+long as this share asks for."""
 
 INSTALL_SHARE, INSTALL_BEHIND = 1 / 3, 1 / 20
 """The largest share of its time that a worker spends on installing restored state in the background, and while records wait: those need
@@ -59,6 +60,7 @@ class Pacing:
         """Seconds for which rows gather because processors are short."""
         self._looked, self._starved = -math.inf, 0.0
         self._give_at = self._save_at = 0.0
+        self._take_began = self._taken_for = 0.0
         self._install_ended, self._install_took = -math.inf, 0.0
         self._saving_since = math.inf
 
@@ -101,6 +103,17 @@ class Pacing:
     def gave(self, begun: float, now: float) -> None:
         """Note a chunk that was given away."""
         self._give_at = now + (now - begun) * (1 / GIVE_SHARE - 1)
+
+    def took(self, began: float, now: float) -> None:
+        """Note that state was taken which another worker sent."""
+        if not self._taken_for:
+            self._take_began = began
+        self._taken_for += now - began
+
+    def rested_at(self) -> float:
+        """Return when the state of a step, which has all been taken, has cost no more than its share of the time since it began."""
+        taken_for, self._taken_for = self._taken_for, 0.0
+        return self._take_began + taken_for / GIVE_SHARE
 
     def may_install(self, now: float, *, behind: bool) -> bool:
         """True if a slice of restored state may be installed. `behind`: records wait."""

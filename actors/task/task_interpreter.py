@@ -9,6 +9,7 @@ more. A task that has finished is `over` too, but still answers rescales and req
 from __future__ import annotations
 
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
@@ -32,10 +33,11 @@ from ...engine.protocol.effects import (
     Switched,
     Work,
 )
-from ...engine.protocol.elements import Element
+from ...engine.protocol.elements import Element, TransferEnd
 from ...engine.protocol.handover_step import Arrived
 from ...engine.protocol.ids import ChannelId, WorkerId
 from ...engine.protocol.restored_keys import RestoredKeys
+from ...engine.protocol.state_channels import is_state_channel
 from ...engine.snapshots.chain import marked
 from ...engine.task.core import TaskCore
 from ...scheduler.protocol.messages import (
@@ -82,6 +84,8 @@ class TaskInterpreter:
         self.source = PolledSource(spec)
         self.meter = ports.meter(self.task)
         self._pacing = ports.pacing
+        self._arrived = deque[tuple[float, Arrived]]()
+        """The moves that are complete here, with the times at which to report them."""
         self.over = False
         self.running = RunningCode()
         """The call that the task is in, for other threads."""
@@ -123,10 +127,13 @@ class TaskInterpreter:
     def receive(self, channel: ChannelId, element: Element) -> None:
         """Process a received element."""
         self._bring()
+        began = self._now()
         if self.task.finished:
             self._answer(self.task.receive, channel, element)
         else:
             self._work(self.task.receive, channel, element)
+        if is_state_channel(channel) and not isinstance(element, TransferEnd):
+            self._pacing.took(began, self._now())
 
     def poll(self, rows: int, *, mark: bool = False) -> int:
         """Poll the source once, for about `rows` rows at most, unless few rows gather in it. Returns the number of rows read.
@@ -155,7 +162,9 @@ class TaskInterpreter:
         task = self.task
         if task.awaited or task.replaying:
             return 0.0
-        return self._pacing.sleep_for(self._now(), ready_in, giving=task.giving, installing=task.installing, saving=task.saving)
+        now = self._now()
+        until = self._pacing.sleep_for(now, ready_in, giving=task.giving, installing=task.installing, saving=task.saving)
+        return min(until, max(0.0, self._arrived[0][0] - now)) if self._arrived else until
 
     def _poll(self, rows: int, mark: bool, now: float) -> list[Effect]:
         reader = self.source.reader
@@ -197,6 +206,16 @@ class TaskInterpreter:
         self._work(self.task.give)
         self._pacing.gave(begun, self._now())
         return True
+
+    @property
+    def resting(self) -> bool:
+        """True if it has completed moves that it has yet to report, so that the next step leaves time for records."""
+        return bool(self._arrived)
+
+    def report_arrived(self, *, at_once: bool = False) -> None:
+        """Report the moves after which it has rested, or all that are complete."""
+        while self._arrived and (at_once or self._arrived[0][0] <= self._now()):
+            self._reports(self._arrived.popleft()[1])
 
     def replay(self) -> bool:
         """Process some of the records that had been set aside until their state was here. True if there were any."""
@@ -375,14 +394,22 @@ class TaskInterpreter:
                 if self._writer is not None:
                     self._report_all(self._writer.flush())
                 self.over = True
+                self.report_arrived(at_once=True)
                 self._reports(replace(effect, position=self.source.position))
             case Work():
                 assert self._background is not None
                 self._background.begin(effect.position, effect.run)
-            case Switched() | Arrived() | Rewound() | OperatorProblem() | StateRead():
+            case Arrived():
+                self._note_arrived(effect, self._pacing.rested_at())
+            case Switched() | Rewound() | OperatorProblem() | StateRead():
                 self._reports(effect)
             case _:
                 assert_never(effect)
+
+    def _note_arrived(self, arrived: Arrived, rested_at: float) -> None:
+        """Report a complete move, after a rest if another step is to follow."""
+        self._arrived.append((rested_at, arrived))
+        self.report_arrived(at_once=self.task.handovers is None or not self.task.handovers.expects_steps)
 
     def _prepared(self, prepared: Prepared) -> None:
         if self._writer is None:

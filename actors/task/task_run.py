@@ -283,6 +283,7 @@ class TaskRun:
         while pending and taken < TURN and not self._stalled and not task.over and monotonic() < until:
             self._process(*pending.take())
             taken += 1
+        task.report_arrived()
         taken += task.give() + task.save(behind=bool(pending)) + self._install()
         polled = task.is_source and not self._stalled and self._read()
         self._rest = 0.0

@@ -70,7 +70,7 @@ COMPETED = ("batched", "lazy")
 
 
 Reading = tuple[float, float]
-"""A time, and the processor seconds of all workers so far."""
+"""A time, and the processor seconds of all processes so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +172,8 @@ def measure(strategy: str, rate: float, number: int) -> Move:
 
 
 def processor_seconds() -> float:
-    """Return the processor seconds of all workers so far."""
-    return sum(machine.cpu_of(pid) or 0.0 for pid in machine.workers_below(os.getpid()))
+    """Return the processor seconds of all processes below this one so far."""
+    return sum(machine.cpu_of(pid) or 0.0 for pid in machine.descendants(os.getpid()))
 
 
 def extra_seconds(settling: Reading, begun: Reading, ended: Reading) -> float:

@@ -201,6 +201,7 @@ class VirtualWorker:
                 element = Batch.concat([element, *more])
             self._slice(kind, interpreter.receive, channel, element)
             taken += 1
+        interpreter.report_arrived()
         taken += self._slice("give", interpreter.give)
         polled = interpreter.is_source and self._slice("poll", interpreter.poll, ROWS) > 0
         if taken or polled:

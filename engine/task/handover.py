@@ -170,6 +170,11 @@ class Handovers:
         """True if state is still to arrive."""
         return bool(self._incoming)
 
+    @property
+    def expects_steps(self) -> bool:
+        """True if this worker has a part in steps to come, for which no upstream worker waits."""
+        return any(not step.pause for step in self._steps.values())
+
     def unfinished(self) -> list[str]:
         """Return a description of the steps in progress; empty once every step that has begun is over."""
         return [

@@ -118,6 +118,12 @@ def give_state(worker: SimulatedWorker, world: World) -> list[Choice]:
 
 
 @OfWorker
+def report_arrived(worker: SimulatedWorker, world: World) -> list[Choice]:
+    """Let a worker report the moves that are complete, after a rest."""
+    return once(worker, "report arrived", _at_once, worker.report_arrived, world) if worker.may_report_arrived else []
+
+
+@OfWorker
 def replay(worker: SimulatedWorker, world: World) -> list[Choice]:
     """Let a worker process some records that had been set aside until their state was here."""
     return once(worker, "replay", _at_once, worker.replay, world) if worker.may_replay else []
@@ -200,7 +206,7 @@ def tick(world: World) -> Iterable[Choice]:
 
 
 ACTIONS: tuple[Action, ...] = (
-    start, receive, take_state, give_state, replay, install_state, save_state, poll, flush, obey, report, store, deliver,
+    start, receive, take_state, give_state, report_arrived, replay, install_state, save_state, poll, flush, obey, report, store, deliver,
     deploy, spawn, copy_savepoint, pass_time, tick,
 )  # fmt: skip
 """The actions of a job without accidents."""

@@ -201,6 +201,11 @@ class SimulatedWorker:
         return self.started and not self.over and self.task.giving
 
     @property
+    def may_report_arrived(self) -> bool:
+        """True if it has completed moves that it has yet to report."""
+        return self._interpreter.resting and not self.dead
+
+    @property
     def may_replay(self) -> bool:
         """True if there are records that had been set aside until their state was here."""
         return self.task.replaying and self.may_take
@@ -252,6 +257,10 @@ class SimulatedWorker:
     def give(self, now: float) -> None:
         """Send a chunk of state."""
         self._at(now).give()
+
+    def report_arrived(self, now: float) -> None:
+        """Report completed moves."""
+        self._at(now).report_arrived(at_once=True)
 
     def replay(self, now: float) -> None:
         """Process some records that had been set aside."""

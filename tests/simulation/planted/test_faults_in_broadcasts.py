@@ -17,7 +17,7 @@ SCALING = with_scaling(keyed_only=True)
 
 PLANTED = [
     (faults.workers_that_join_get_no_copy, Runs(rules_all_the_time, 50, SCALING)),
-    (faults.broadcast_rows_do_not_wait_behind_markers, Runs(versions_never_go_back, 100, MOVES, begin=40)),
+    (faults.broadcast_rows_do_not_wait_behind_markers, Runs(versions_never_go_back, 250, MOVES, begin=190)),
     (faults.changes_of_the_copy_are_not_saved, Runs(rules_all_the_time, 30, CRASHES, save_state=True)),
     (faults.deleted_rows_come_back_with_a_checkpoint, Runs(replaced_and_deleted, 30, CRASHES, save_state=True)),
     (faults.versions_do_not_count, Runs(newest_by_version, 50)),

@@ -19,7 +19,7 @@ def exact(seed):
 
 PLANTED = [
     (faults.worker_answers_for_every_key, Runs(counted_in_order, 20, judge=exact)),
-    (faults.new_owner_answers_before_the_state_has_arrived, Runs(counted_in_order, 30, judge=exact)),
+    (faults.new_owner_answers_before_the_state_has_arrived, Runs(counted_in_order, 60, judge=exact, begin=30)),
     (faults.old_owner_answers_for_what_it_has_given_away, Runs(counted_in_order, 30, judge=exact)),
     (faults.worker_ahead_of_the_coordinator_answers, Runs(counted_in_order, 400, judge=exact, begin=390)),
 ]

@@ -56,6 +56,23 @@ def test_giving_state_away_leaves_its_share_of_the_time_to_records():
     assert 0.9 * GIVE_SHARE < given / (now - 100.0) <= GIVE_SHARE * 1.01
 
 
+def test_taking_state_step_by_step_leaves_its_share_of_the_time_to_records():
+    pacing, now, taken = Pacing(0.005), 100.0, 0.0
+    for chunks in (1, 3, 2) * 20:
+        for _ in range(chunks):
+            pacing.took(now, now + WORK)
+            now, taken = now + 2 * WORK, taken + WORK
+        now = pacing.rested_at()
+    assert taken / (now - 100.0) == pytest.approx(GIVE_SHARE)
+
+
+def test_step_whose_state_came_slowly_needs_no_rest():
+    pacing = Pacing(0.005)
+    pacing.took(100.0, 100.0 + WORK)
+    pacing.took(200.0, 200.0 + WORK)
+    assert pacing.rested_at() < 200.0
+
+
 @pytest.mark.parametrize(("behind", "share"), [(False, INSTALL_SHARE), (True, INSTALL_BEHIND)])
 def test_installing_restored_state_leaves_its_share_of_the_time_to_records(behind, share):
     pacing, now, spent = Pacing(0.005), 100.0, 0.0

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 import evenflow as ef
-from evenflow.actors.task.pacing import Pacing
+from evenflow.actors.task.pacing import IDLE, Pacing
 from evenflow.actors.task.task_interpreter import TaskInterpreter, own_error
 from evenflow.actors.task.task_ports import TaskPorts
 from evenflow.engine.batch import Batch
 from evenflow.engine.errors import JobFailedError, ProtocolError, RecordError
 from evenflow.engine.keys.encoding import key_hashes
 from evenflow.engine.protocol.effects import Finished, Prepared
-from evenflow.engine.protocol.elements import Barrier, End, FetchRequest, LatencyMark, Watermark
-from evenflow.engine.protocol.handover_step import HandoverStep
+from evenflow.engine.protocol.elements import Barrier, End, FetchRequest, LatencyMark, Marker, TransferEnd, TransferStart, Watermark
+from evenflow.engine.protocol.handover_step import Arrived, HandoverStep
 from evenflow.engine.protocol.restored_keys import RestoredKeys
 from evenflow.engine.protocol.routing import Move
 from evenflow.engine.protocol.state_channels import state_channel
@@ -53,7 +55,7 @@ class Ports:
         self.reports: list[Any] = []
         self.written: list[Any] = []
         self.chunks_of: dict[str, list[pa.RecordBatch]] = {}
-        self.time = 0.0
+        self.time = self.tick = 0.0
 
     def send(self, channel, element):
         self.calls.append(element.rows.column(0).to_pylist() if isinstance(element, Batch) else element)
@@ -62,6 +64,7 @@ class Ports:
         self.calls.append(f"credit of {channel}")
 
     def now(self):
+        self.time += self.tick
         return self.time
 
     def timestamp(self):
@@ -221,6 +224,48 @@ def test_steps_are_announced_before_they_are_switched_to():
     task.command(Switch(2))
     assert isinstance(ports.reports[2], Failed)
     assert "step 2 was not announced" in str(ports.reports[2].error)
+
+
+def task_that_took_state(*later):
+    """Return a task that has taken the state of a step, for which it worked a while, its ports, and its input. `later`: later steps."""
+    task, ports = task_of("count-1", counting())
+    from_peer = state_channel(4711, task.spec.number)
+    (channel,) = task.spec.inputs
+    task.command(Announce(3, "count", (HandoverStep(1, (Move(0, 1, (0,)),)), *later), {"count-0": 4711}))
+    task.receive(channel, Marker(1))
+    ports.tick = 0.1
+    task.receive(from_peer, TransferStart(1, 0))
+    task.receive(from_peer, TransferEnd(1))
+    ports.tick = 0.0
+    return task, ports, channel
+
+
+NEXT = HandoverStep(2, (Move(0, 1, (1,)),))
+
+
+def test_complete_move_is_reported_after_a_rest_if_another_step_follows():
+    task, ports, _ = task_that_took_state(NEXT)
+    task.report_arrived()
+    assert (task.resting, ports.reports) == (True, [Announced(3)])
+    rests = []
+    while task.resting:
+        rests.append(task.sleep_for())
+        ports.time += rests[-1]
+        task.report_arrived()
+    assert 0.0 < min(rests) <= max(rests) <= IDLE
+    assert ports.reports[1:] == [Arrived(1, 0, 0, 0)]
+
+
+@pytest.mark.parametrize("later", [(), (replace(NEXT, pause=True),)], ids=["last", "waited for"])
+def test_complete_move_is_reported_at_once_if_someone_waits_for_it(later):
+    task, ports, _ = task_that_took_state(*later)
+    assert (task.resting, ports.reports[1:]) == (False, [Arrived(1, 0, 0, 0)])
+
+
+def test_complete_move_is_reported_before_the_end():
+    task, ports, channel = task_that_took_state(NEXT)
+    task.receive(channel, End())
+    assert [type(report) for report in ports.reports] == [Announced, Arrived, Finished]
 
 
 def test_task_that_has_finished_still_answers_who_joins_and_who_asks_for_state():
