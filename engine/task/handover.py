@@ -43,10 +43,10 @@ from ..protocol.routing import Hashes, Move, among
 from ..protocol.state_channels import state_channel
 from .exchange import runs
 
-CHUNK, CHUNK_BYTES = 1_024, 1 << 18
+CHUNK, CHUNK_BYTES = 512, 1 << 18
 """The most keys, and about the most bytes, in a chunk of state, which a worker sends between two batches.
 
-A chunk delays the batches by 1 to 3 ms.
+A chunk delays the batches by 1 to 4 ms.
 """
 
 FIRST = 64
