@@ -30,7 +30,6 @@ from ...engine.protocol.effects import (
     SavedChunk,
     Sent,
     StateRead,
-    Switched,
     Work,
 )
 from ...engine.protocol.elements import Element, TransferEnd
@@ -401,7 +400,7 @@ class TaskInterpreter:
                 self._background.begin(effect.position, effect.run)
             case Arrived():
                 self._note_arrived(effect, self._pacing.rested_at())
-            case Switched() | Rewound() | OperatorProblem() | StateRead():
+            case Rewound() | OperatorProblem() | StateRead():
                 self._reports(effect)
             case _:
                 assert_never(effect)

@@ -17,7 +17,6 @@ import evenflow as ef
 
 from ...balancer.strategies import plan_steps
 from ...engine.batch import Batch
-from ...engine.protocol.effects import Switched
 from ...engine.protocol.handover_step import Arrived, HandoverStep
 from ...engine.protocol.ids import StepVersion, WorkerId, WorkerNumber
 from ...engine.protocol.routing import RoutingTable
@@ -163,7 +162,7 @@ def _migrate(
         return migrations.current is None
 
     def note(worker: WorkerId, report: Report) -> bool:
-        if isinstance(report, Announced | Switched | Arrived):
+        if isinstance(report, Announced | Arrived):
             migrations.note(worker, report)
         return advance()
 

@@ -14,7 +14,7 @@ import evenflow as ef
 
 from ...actors.processes.packed_call import pack_call, unpack_call
 from ...engine.plan.physical import Plan
-from ...engine.protocol.effects import Prepared, Switched
+from ...engine.protocol.effects import Prepared
 from ...engine.protocol.handover_step import Arrived, HandoverStep
 from ...engine.protocol.ids import Attempt, StepVersion, WorkerId, worker_id
 from ...scheduler.job.core import JobCore
@@ -154,7 +154,6 @@ class Crowd:
                     self._steps = {step.version: step for step in steps}
                 yield worker, Announced(number)
             case Switch(version):
-                yield worker, Switched(version)
                 if self._all_told(command):
                     for move in self._steps[version].moves:
                         yield worker_id(KEYED, move.target), Arrived(version, move.source, len(move.groups), 100 * len(move.groups))

@@ -10,7 +10,7 @@ from ...state.files import StateFile
 from ..batch import Batch
 from .elements import Element
 from .handover_step import Arrived
-from .ids import NO_CHECKPOINT, ChannelId, CheckpointNumber, StepVersion
+from .ids import NO_CHECKPOINT, ChannelId, CheckpointNumber
 from .read_value import ReadValue
 
 
@@ -75,13 +75,6 @@ class Consumed:
 
 
 @dataclass(frozen=True, slots=True)
-class Switched:
-    """The effect of a finished switch: the task routes by the table of step `version`, and has sent its markers."""
-
-    version: StepVersion
-
-
-@dataclass(frozen=True, slots=True)
 class Rewound:
     """The effect of having received a `Rewind` from every input."""
 
@@ -125,4 +118,4 @@ class StateRead:
     problem: str | None = None
 
 
-Effect = Sent | SavedChunk | Prepared | Finished | Latency | Consumed | Switched | Arrived | Rewound | Work | OperatorProblem | StateRead
+Effect = Sent | SavedChunk | Prepared | Finished | Latency | Consumed | Arrived | Rewound | Work | OperatorProblem | StateRead

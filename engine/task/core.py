@@ -24,7 +24,7 @@ from ..keys.load import KeyLoad
 from ..operators.base import OperatorInstance
 from ..operators.keyed import KeyedInstance
 from ..plan.task_spec import TaskSpec
-from ..protocol.effects import Consumed, Effect, Finished, Latency, OperatorProblem, Prepared, Rewound, Switched, WorkOutcome
+from ..protocol.effects import Consumed, Effect, Finished, Latency, OperatorProblem, Prepared, Rewound, WorkOutcome
 from ..protocol.elements import MAX_TIME, Barrier, Element, End, LatencyMark, Marker, Rewind, Watermark
 from ..protocol.handover_step import Arrived, HandoverStep
 from ..protocol.ids import NO_CHECKPOINT, ChannelId, CheckpointNumber, StepVersion, WorkerId, WorkerNumber
@@ -285,7 +285,6 @@ class TaskCore:
             self._story.tell(error)
             raise
         self.outputs.take(self._out)
-        self._out.append(Switched(version))
         return self._take()
 
     def resume(self, now: float) -> list[Effect]:

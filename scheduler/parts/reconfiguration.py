@@ -16,7 +16,7 @@ from ...balancer.strategies import plan_steps
 from ...engine.errors import JobBusyError, JobNotRunningError, RequestError
 from ...engine.plan.physical import Stage
 from ...engine.plan.rescale import NewCode, Rescale, replaced, rescale
-from ...engine.protocol.effects import Rewound, Switched
+from ...engine.protocol.effects import Rewound
 from ...engine.protocol.handover_step import Arrived, HandoverStep
 from ...engine.protocol.ids import StepVersion, WorkerId
 from ...engine.protocol.routing import RoutingTable
@@ -120,7 +120,7 @@ class Reconfiguration:
         self.advance()
         return rescaling
 
-    def note(self, worker: WorkerId, report: Announced | Switched | Arrived | Attached | SourcePaused | Rewound) -> None:
+    def note(self, worker: WorkerId, report: Announced | Arrived | Attached | SourcePaused | Rewound) -> None:
         """Note the progress of a worker with a migration or a rescale."""
         if not isinstance(report, (Attached, SourcePaused, Rewound)):
             self._job.migrations.note(worker, report)

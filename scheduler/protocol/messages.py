@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from ...engine.plan.channel_spec import ChannelSpec
-from ...engine.protocol.effects import Finished, OperatorProblem, Prepared, Rewound, StateRead, Switched
+from ...engine.protocol.effects import Finished, OperatorProblem, Prepared, Rewound, StateRead
 from ...engine.protocol.handover_step import Arrived, HandoverStep
 from ...engine.protocol.ids import NO_CHECKPOINT, ChannelId, CheckpointNumber, StepVersion, WorkerId, WorkerNumber
 from ...engine.protocol.read_value import KeyToRead
@@ -80,7 +80,10 @@ def _announce(packed: bytes) -> Announce:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """Tells a worker that feeds a stage to make step `version` of the routing table. Answered with `Switched`."""
+    """Tells a worker that feeds a stage to make step `version` of the routing table.
+
+    The worker sends its markers, and the workers that take state answer: with `Arrived`, once they have all markers and all state.
+    """
 
     version: StepVersion
 
@@ -232,7 +235,6 @@ Report = (
     | Failed
     | WorkerWindow
     | Announced
-    | Switched
     | Arrived
     | OperatorProblem
     | StateRead

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...balancer.plan import BalancePlan
-from ...engine.protocol.effects import Switched
 from ...engine.protocol.handover_step import Arrived, HandoverStep, partners, steps_by_worker
 from ...engine.protocol.ids import NO_STEP, CheckpointNumber, StepVersion, WorkerId, WorkerNumber, index_of
 from ...engine.protocol.routing import RoutingTable
@@ -38,7 +37,6 @@ class Migration(Operation[MigrationState]):
     keys_moved: int = 0
     state_bytes: int = 0
     uninformed: set[WorkerId] = field(default_factory=set)
-    switched: set[WorkerId] = field(default_factory=set)
     arrived: set[tuple[int, int]] = field(default_factory=set)
     in_step: bool = False
     checkpoint: CheckpointNumber | None = None
@@ -74,6 +72,12 @@ class Migration(Operation[MigrationState]):
         """End the migration, also in the middle of a step."""
         self.in_step = False
         Operation.end(self, state, now, problem)
+
+    @property
+    def takers(self) -> frozenset[WorkerId]:
+        """The workers that take state in the step. One at which the step has begun reports its moves before it finishes."""
+        targets = {move.target for move in self.step.moves}
+        return frozenset(worker for worker in self.members if index_of(worker) in targets)
 
     @property
     def complete(self) -> bool:
@@ -145,7 +149,7 @@ class Migrations:
         self.history.append(migration)
         return migration
 
-    def note(self, worker: WorkerId, report: Announced | Switched | Arrived) -> None:
+    def note(self, worker: WorkerId, report: Announced | Arrived) -> None:
         """Note the progress of a worker with the migration under way; reports about another migration are ignored."""
         current = self.current
         if current is None:
@@ -154,10 +158,7 @@ class Migrations:
             if report.number == current.number:
                 current.uninformed.discard(worker)
         elif current.in_step and report.version == current.step.version:
-            if isinstance(report, Switched):
-                current.switched.add(worker)
-            else:
-                current.note(index_of(worker), report)
+            current.note(index_of(worker), report)
 
     def advance(self, *, finished: frozenset[WorkerId], running: bool, free: bool, now: float) -> Commands | None:
         """Return the next commands of the migration under way, None while answers are missing.
@@ -181,16 +182,16 @@ class Migrations:
             return None
         else:
             current.in_step, self.newest_step = True, current.step.version
-            current.switched, current.arrived = set(), set()
+            current.arrived = set()
             return [(worker, Switch(current.step.version)) for worker in sorted(feeding)]
         return []
 
     def _advance_step(self, current: Migration, feeding: frozenset[WorkerId], finished: frozenset[WorkerId], now: float) -> Commands | None:
-        if not feeding and not current.switched:
-            current.end(MigrationState.ENDED_EARLY, now)
+        if not current.complete:
+            if feeding or not current.takers <= finished:
+                return None
+            current.end(MigrationState.ENDED_EARLY, now)  # every upstream worker ended before it could make the step
             return []
-        if not current.complete or not (current.switched | finished).issuperset(current.feeders):
-            return None
         step = current.step
         self.end_step(current)
         return [(worker, Resume()) for worker in sorted(feeding)] if step.pause else []

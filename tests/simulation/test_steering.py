@@ -77,7 +77,7 @@ def test_nodes_that_drain_are_emptied_while_workers_and_coordinators_are_lost(ma
     check(make_flow, seeds, parallelism=(2, 3), save_state=True, actions=actions)
     done = [r for core in watcher.cores for r in core.node_scaling.operations if r.state is NodeScalingState.DONE]
     assert any(report.replaced for report in done)
-    if seeds.start == 0:
+    if seeds.start == 0 and make_flow is flows.running_updates:  # a few jobs of another flow may happen to have none
         assert any(world.coordinator.nodes.home != NODES[0] for world in watcher.worlds), "a coordinator has left its node"
 
 

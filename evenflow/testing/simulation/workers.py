@@ -21,7 +21,7 @@ from ...engine.errors import JobFailedError, ProtocolError
 from ...engine.operators.aggregation.aggregate_windows import AggregateWindowsInstance
 from ...engine.operators.keyed import KeyedInstance
 from ...engine.plan.task_spec import TaskSpec
-from ...engine.protocol.effects import Finished, OperatorProblem, Prepared, Rewound, StateRead, Switched, WorkOutcome
+from ...engine.protocol.effects import Finished, OperatorProblem, Prepared, Rewound, StateRead, WorkOutcome
 from ...engine.protocol.elements import FetchReply, TransferEnd, TransferStart
 from ...engine.protocol.handover_step import Arrived
 from ...engine.protocol.ids import Attempt, ChannelId
@@ -64,7 +64,7 @@ class Ready:
 
 
 SimulatedReport = (
-    Ready | Attached | SourcePaused | Rewound | Prepared | CheckpointFailed | Finished | Failed | Announced | Switched | Arrived
+    Ready | Attached | SourcePaused | Rewound | Prepared | CheckpointFailed | Finished | Failed | Announced | Arrived
     | OperatorProblem | StateRead
 )  # fmt: skip
 

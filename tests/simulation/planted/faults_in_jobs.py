@@ -126,7 +126,7 @@ def migration_is_over_before_its_last_step(patch: Patch) -> None:
     advance = Reconfiguration._advance
 
     def skipping(self: Any, migration: Any) -> bool:
-        if migration.in_step and migration.switched:
+        if migration.in_step and migration.steps_done + 1 == len(migration.steps):
             migration.arrived = {(move.source, move.target) for move in migration.step.moves}
         return advance(self, migration)
 

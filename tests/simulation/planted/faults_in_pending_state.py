@@ -50,6 +50,7 @@ def row_is_skipped(patch: Patch) -> None:
     def without_last(self: Any, rows: Any) -> None:
         if len(rows) > 1:
             self.left -= 1
+            self._waiting[rows[-1]] = False  # it counts as installed
             rows = rows[:-1]
         install(self, rows)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenflow.engine.protocol.effects import Finished, Prepared, Rewound, Switched
+from evenflow.engine.protocol.effects import Finished, Prepared, Rewound
 from evenflow.engine.protocol.handover_step import Arrived
 from evenflow.engine.protocol.ids import index_of, stage_of
 from evenflow.scheduler.job.core import JobCore
@@ -149,7 +149,6 @@ class ActingJob:
             workers = self.core.plan.stage_of(self.core.migrations.current.stage).workers
             for move in self._steps[version].moves:
                 self.report(workers[move.target], Arrived(version, move.source, 1, 10))
-        self.report(worker, Switched(version))
 
     def _position(self, worker):
         stage, index = stage_of(worker), index_of(worker)

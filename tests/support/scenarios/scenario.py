@@ -38,7 +38,7 @@ from evenflow.engine.batch import Batch
 from evenflow.engine.keyed_state.kinds.objects import STATE
 from evenflow.engine.keys.encoding import key_groups, key_hashes
 from evenflow.engine.operators.aggregation.aggregate_windows import AggregateWindowsInstance
-from evenflow.engine.protocol.effects import Consumed, Effect, Finished, Sent, Switched
+from evenflow.engine.protocol.effects import Consumed, Effect, Finished, Sent
 from evenflow.engine.protocol.elements import (
     MAX_TIME,
     MIN_TIME,
@@ -205,8 +205,6 @@ class Scenario:
                 yield f"{sender} -> {receiver}: {self._element(effect.channel, effect.element)}"
             elif isinstance(effect, Consumed):
                 yield f"{worker} returns the credit to {self.names[effect.channel][0]}"
-            elif isinstance(effect, Switched):
-                yield f"{worker} has switched to step {effect.version}"
             elif isinstance(effect, Arrived):
                 yield f"{worker} has all of step {effect.version} from count-{effect.source} ({effect.keys} rows of state)"
             elif isinstance(effect, Finished):
