@@ -58,9 +58,12 @@ def run(make_flow, seeds, accidents, watcher):
 def test_hot_keys_are_split_and_gathered_and_each_pair_comes_once(make_flow, accidents, seeds):
     watcher = Watcher()
     run(make_flow, seeds, accidents, watcher)
+    for seed in range(seeds.stop, 4 * QUICK) if seeds.start == 0 and accidents == "alone" else ():  # a few jobs may happen to have none
+        if not any(m.plan.gathers for m in watcher.done):
+            run(make_flow, [seed], accidents, watcher)
     if seeds.start == 0 and accidents != "scaling":  # a later block of a few seeds may happen to have none
         assert any(m.plan.splits for m in watcher.done)
-        assert (accidents, make_flow) != ("alone", flows_zipf.inner) or any(m.plan.gathers for m in watcher.done)
+        assert accidents != "alone" or any(m.plan.gathers for m in watcher.done)
 
 
 @pytest.mark.slow
